@@ -2,7 +2,7 @@
 
 The order of the start matters (BR-1):
 
-1. a ZooKeeper session, the cluster's id, the broker's id, the stored configs
+1. a ZooKeeper session, the cluster's id, the broker's id, the stored configs; the logs are opened
 2. listeners of port 0 are bound, because their ports have to be registered
 3. the addresses are compared with those of other brokers, and the broker registers
 4. listeners of fixed ports are bound
@@ -27,6 +27,7 @@ from brokers.config.handlers import BrokerConfigHandler, ConfigHandler, QuotaCon
 from brokers.config.kafka_config import KafkaConfig
 from brokers.coordinator.coordinators import read_partition_counts
 from brokers.coordinator.producer_id_manager import ProducerIdManager, RPCProducerIdManager, ZkProducerIdManager
+from brokers.log.log_manager import LogManager
 from brokers.membership.controlled_shutdown import controlled_shutdown
 from brokers.membership.controller_channel import ControllerChannel
 from brokers.membership.finalized_features import FinalizedFeatureChangeListener
@@ -78,6 +79,7 @@ class KafkaBroker:
         self._controller: KafkaController | None = None
         self._fetchers: ReplicaFetcherManager | None = None
         self._replicas: ReplicaManager | None = None
+        self._logs: LogManager | None = None
         self._channels: list[ControllerChannel] = []
         self._started = False
         self._is_shutting_down = False
@@ -120,6 +122,7 @@ class KafkaBroker:
             ConnectionFailed: a listener cannot be bound.
             IncompatibleFeatures: the cluster has finalized a feature that this broker does not support.
             MalformedZNode: a znode that this broker needs cannot be read.
+            LogUnusable: a log in its directory is damaged.
         """
         try:
             await self._start()
@@ -149,6 +152,7 @@ class KafkaBroker:
             session.add_listener(feature_listener)
             await feature_listener.refresh(zk)
         self.dynamic.start_with(*await stored_broker_configs(zk, broker_id))
+        await self._open_logs(zk)
         server = self._server = SocketServer(
             config=lambda: self.config,
             network=self.world.network,
@@ -173,15 +177,18 @@ class KafkaBroker:
         supervisor.spawn(services.isr.alter_partitions.run(), "alter-partition")
         supervisor.spawn(services.isr.run_checks(), "isr-expiration")
         supervisor.spawn(services.producer_ids.run(), "producer-ids")
+        supervisor.spawn(services.logs.run_retention(), "kafka-log-retention")
+        supervisor.spawn(services.logs.run_checkpoints(), "kafka-recovery-point-checkpoint")
+        supervisor.spawn(services.logs.run_deletions(), "kafka-delete-logs")
+        supervisor.spawn(services.logs.run_high_watermark_checkpoints(), "highwatermark-checkpoint")
         self._started = True
         self.state = BrokerState.RUNNING
         log.info("started", broker=broker_id, cluster_id=cluster_id)
 
     async def metrics(self) -> list[Reading]:
         """The readings of `brokers.mbeans.MBEANS`, of those parts of the broker that have been started."""
-        # A topic's own min.insync.replicas is not read: no Produce is served that would have to heed it.
         states = (partition.state for partition in self.hosted.values())
-        counts = replica_counts(states, lambda topic: self.config.min_insync_replicas)
+        counts = replica_counts(states, self._min_insync_replicas)
         return [
             *([] if self._controller is None else await self._controller.metrics()),
             Reading(BROKER_STATE, self.state.value),
@@ -225,6 +232,20 @@ class KafkaBroker:
             raise failed.result()
 
     # ------------------------------------------------------------------ starting
+
+    async def _open_logs(self, zk: KafkaZkClient) -> None:
+        """Open the logs in this broker's directory; recover them where it was not shut down in order."""
+        world = self.world
+        logs = LogManager(
+            disk=world.disk,
+            config=lambda: self.config,
+            clock=world.clock,
+            random=world.random,
+            offload=world.offload,
+        )
+        topics = logs.topics_on_disk()
+        await logs.load(await zk.configs.of_topics(topics) if topics else {})
+        self._logs = logs
 
     async def _serve_metrics(self) -> None:
         # A broker that was killed has left the address of its metrics server.
@@ -270,8 +291,10 @@ class KafkaBroker:
             await registration.change(self._info(services.broker_id, await server.rebind()), services.zk())
 
         handlers: dict[str, ConfigHandler] = {
-            "topics": TopicConfigHandler(services.controller),
-            "brokers": BrokerConfigHandler(services.broker_id, self.dynamic, services.controller, apply_listeners),
+            "topics": TopicConfigHandler(services.controller, services.logs.update_topic_config),
+            "brokers": BrokerConfigHandler(
+                services.broker_id, self.dynamic, services.controller, apply_listeners, services.logs.reconfigure
+            ),
             **{kind: QuotaConfigHandler(kind) for kind in ("users", "clients", "ips")},
         }
         return ConfigChangeListener(services.broker_id, handlers, services.zk, self._supervisor.record)
@@ -302,12 +325,23 @@ class KafkaBroker:
                 config=config,
                 network=world.network,
                 clock=world.clock,
+                append=lambda *fetched: replicas.append_as_follower(*fetched),
                 address=self._inter_broker_address,
                 broker_epoch=broker_epoch,
                 spawn=supervisor.spawn,
             )
         )
-        replicas = self._replicas = ReplicaManager(broker_id, fences=world.fences, fetchers=self._fetchers)
+        assert self._logs is not None, "opened before the parts that use it"
+        replicas = self._replicas = ReplicaManager(
+            broker_id,
+            fences=world.fences,
+            fetchers=self._fetchers,
+            logs=self._logs,
+            clock=world.clock,
+            is_alive=lambda broker: self.metadata.snapshot.is_alive(broker),
+            max_lag_ms=config.replica_lag_time_max_ms,
+            on_disk_failure=lambda error: supervisor.fail("log directory", error),
+        )
         isr = self._isr = IsrManager(
             config=config,
             clock=world.clock,
@@ -331,6 +365,7 @@ class KafkaBroker:
             fences=world.fences,
             metadata=self.metadata,
             features=self.features,
+            logs=self._logs,
             replicas=replicas,
             isr=isr,
             producer_ids=self._producer_id_manager(broker_id, registration, session),
@@ -385,6 +420,11 @@ class KafkaBroker:
         self._channels.append(channel)
         return channel
 
+    def _min_insync_replicas(self, topic: str) -> int:
+        return (
+            self.config.min_insync_replicas if self._logs is None else self._logs.log_config(topic).min_insync_replicas
+        )
+
     def _inter_broker_address(self, broker: int) -> UpdateMetadataEndpoint | None:
         return self.metadata.snapshot.endpoint(broker, self.config.inter_broker_listener)
 
@@ -394,6 +434,16 @@ class KafkaBroker:
         return None if controller_id is None else self.metadata.snapshot.endpoint(controller_id, listener)
 
     # ------------------------------------------------------------------ leaving
+
+    async def _close_logs(self) -> None:
+        """Close the logs in order, unless the broker failed: then the next start recovers them."""
+        failed = self._supervisor is not None and self._supervisor.failed.done()
+        if self._logs is None or failed:
+            return
+        try:
+            await self._logs.close(self.broker_epoch)
+        except OSError as error:
+            log.error("logs were not closed in order", why=str(error))
 
     def _record_exit(self, reason: str) -> None:
         # Where the event log cannot be written, that is the reason, and it is not recorded.
@@ -449,6 +499,7 @@ class KafkaBroker:
                 log.error("the controller was not shut down in order", why=str(error))
         if self._supervisor is not None:
             await self._supervisor.close()
+        await self._close_logs()
         if self._session is not None:
             await self._session.close()
         if self._server is not None:

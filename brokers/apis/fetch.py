@@ -1,38 +1,56 @@
-"""Fetch (key 1, versions 0 to 17): a follower, or a consumer, reads records from a leader.
+"""Fetch (key 1, versions 0 to 17): a follower, or a consumer, reads records.
 
-No Produce is served yet, so logs are empty and a good Fetch waits for `max_wait_ms` and returns no records. What it
-brings is progress: the Fetch of a follower shows its leader how far it has the log (IS-1). A partition in error is
-answered at once (BK-13); a waiting Fetch is judged again when one of its partitions changes. No fetch session is
-opened, so every answer has session id 0, and a Fetch that continues one is refused.
+A follower reads up to the leader's log end, and its Fetch shows the leader how far it has the log (IS-1). A consumer
+reads up to the high watermark, or up to the last stable offset. A Fetch that finds fewer than `min_bytes` waits for
+`max_wait_ms`, and is judged again when one of its partitions changes; one with a partition in error is answered at
+once (BK-13). A follower whose log has another end of its last leader epoch is sent the end to truncate to (KIP-595).
+No fetch session is opened, so every answer has session id 0, and a Fetch that continues one is refused.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
+import structlog
 
+from brokers.apis.leader_hints import current_leader, leader_addresses
 from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
+from brokers.log.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
 from brokers.log.partition_log import PartitionLog
 from brokers.replication.partition import LocalPartitionState, Role
-from foundation.cluster.errors import Errors
+from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
+from foundation.cluster.leadership import NO_LEADER
 from foundation.eventlog.fences import Fence
+from foundation.records.errors import CorruptRecord
+from foundation.records.varint import Buffer
 from foundation.wire.messages.fetch import (
+    EpochEndOffset,
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
     FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
 )
 
+logger: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ReplicaManager")
+
+_WRONG_LEADER = (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH)
 NO_EPOCH = -1
 NO_OFFSET = -1
+READ_COMMITTED = 1
+FIRST_VERSION_WITH_WHOLE_BATCH = 3
+WITH_RACK = 11
 FIRST_VERSION_BY_TOPIC_ID = 13
 FIRST_VERSION_WITH_REPLICA_STATE = 15
+WITH_LEADER_HINTS = 16
 FULL_FETCH_EPOCHS = (0, -1)
 """The session epochs that open a session, or use none; every other names only the changes since the last Fetch."""
 MAX_WAIT_MS = 60_000
@@ -50,18 +68,58 @@ class RequestedPartition(msgspec.Struct, frozen=True, gc=False):
     fetch: FetchPartition
 
 
+class Reader(NamedTuple):
+    """The sender of a Fetch, and what it may read."""
+
+    follower: int
+    """Its broker id; negative for a consumer."""
+    version: int
+    is_read_committed: bool
+    max_bytes: int
+
+    @property
+    def is_follower(self) -> bool:
+        return self.follower >= 0
+
+    def end_offset(self, log: PartitionLog) -> int:
+        """The offset that it may read up to."""
+        if self.is_follower:
+            return log.log_end_offset
+        return log.last_stable_offset if self.is_read_committed else log.high_watermark
+
+
 async def handle(services: BrokerServices, request: FetchRequest, context: RequestContext) -> FetchResponse:
     by_state = context.api_version >= FIRST_VERSION_WITH_REPLICA_STATE
-    follower = request.replica_state.replica_id if by_state else request.replica_id
+    reader = Reader(
+        follower=request.replica_state.replica_id if by_state else request.replica_id,
+        version=context.api_version,
+        is_read_committed=request.isolation_level == READ_COMMITTED,
+        max_bytes=min(request.max_bytes, services.config.fetch_max_bytes),
+    )
     if request.session_epoch not in FULL_FETCH_EPOCHS:
         return FetchResponse(error_code=Errors.FETCH_SESSION_ID_NOT_FOUND)
     requested = tuple(_requested_partitions(services, request, context))
-    errors = [partition_error(services, each, follower) for each in requested]
-    if follower >= 0:
-        _note_progress(services, requested, errors, follower)
-    if requested and request.min_bytes > 0 and not any(errors):
-        errors = await _wait(services, requested, follower, min(request.max_wait_ms, MAX_WAIT_MS))
-    return FetchResponse(responses=tuple(_responses(services, requested, errors, context.api_version)))
+    found = _read_all(services, requested, reader)
+    if reader.is_follower:
+        _note_progress(services, requested, found, reader.follower)
+        # Its progress may have raised high watermarks, which this answer is to bring.
+        found = _with_offsets(services, requested, found)
+    if requested and not _is_complete(found, request.min_bytes):
+        found = await _wait(services, requested, found, reader, request)
+    return FetchResponse(
+        responses=tuple(_responses(requested, found, context.api_version)),
+        node_endpoints=_endpoints(services, found, context),
+    )
+
+
+def _is_complete(found: Sequence[PartitionData], min_bytes: int) -> bool:
+    """Whether an answer is to be sent at once: it has an error, a divergence, or `min_bytes`."""
+    size = 0
+    for data in found:
+        if data.error_code != Errors.NONE or data.diverging_epoch.epoch != NO_EPOCH:
+            return True
+        size += len(data.records or b"")
+    return size >= min_bytes
 
 
 def _requested_partitions(
@@ -76,7 +134,7 @@ def _requested_partitions(
             yield RequestedPartition(topic_partition, topic.topic_id, partition)
 
 
-def partition_error(services: BrokerServices, requested: RequestedPartition, follower: int) -> Errors:
+def partition_error(services: BrokerServices, requested: RequestedPartition, reader: Reader) -> Errors:
     """The error that one partition of a Fetch is answered with, or NONE (BK-13)."""
     topic_partition = requested.topic_partition
     if topic_partition is None:
@@ -95,12 +153,12 @@ def partition_error(services: BrokerServices, requested: RequestedPartition, fol
         if error is not Errors.NONE:
             return error
     if state.role is not Role.LEADER:
-        return Errors.NOT_LEADER_OR_FOLLOWER
-    if follower >= 0 and follower not in state.replicas:
+        # Consumers of newer versions may read from followers (KIP-392).
+        is_readable = state.role is Role.FOLLOWER and not reader.is_follower and reader.version >= WITH_RACK
+        return Errors.NONE if is_readable else Errors.NOT_LEADER_OR_FOLLOWER
+    if reader.is_follower and reader.follower not in state.replicas:
         with_epoch = fetch.current_leader_epoch != NO_EPOCH
         return Errors.UNKNOWN_LEADER_EPOCH if with_epoch else Errors.NOT_LEADER_OR_FOLLOWER
-    if not partition.log.log_start_offset <= fetch.fetch_offset <= partition.log.log_end_offset:
-        return Errors.OFFSET_OUT_OF_RANGE
     return Errors.NONE
 
 
@@ -115,82 +173,187 @@ def _epoch_error(services: BrokerServices, state: LocalPartitionState, offered: 
     return Errors.NONE
 
 
+# ------------------------------------------------------------------ reading
+
+
+def _read_all(
+    services: BrokerServices, requested: Sequence[RequestedPartition], reader: Reader
+) -> tuple[PartitionData, ...]:
+    """Read every partition, until the answer has `max_bytes`.
+
+    The first batch of the first partition that has one is sent even if it is larger than a limit: otherwise its reader
+    would never get past it (KIP-74). Versions up to 2 keep to the limits.
+    """
+    found = []
+    left, min_one = reader.max_bytes, reader.version >= FIRST_VERSION_WITH_WHOLE_BATCH
+    for each in requested:
+        data = _read(services, each, reader, max_bytes=left, min_one=min_one)
+        size = len(data.records or b"")
+        if size:
+            left, min_one = max(left - size, 0), False
+        found.append(data)
+    return tuple(found)
+
+
+def _read(
+    services: BrokerServices, requested: RequestedPartition, reader: Reader, *, max_bytes: int, min_one: bool
+) -> PartitionData:
+    index, fetch = requested.fetch.partition, requested.fetch
+    error = partition_error(services, requested, reader)
+    if error is not Errors.NONE or requested.topic_partition is None:
+        return _refused(services, requested, error, reader.version)
+    partition = services.replicas.partitions[requested.topic_partition]
+    log = partition.log
+    records: Buffer = b""
+    diverging = EpochEndOffset()
+    try:
+        if fetch.last_fetched_epoch != NO_EPOCH:
+            diverging = _divergence(log, fetch)
+        if diverging.epoch == NO_EPOCH:
+            records = log.read(
+                fetch.fetch_offset,
+                min(max_bytes, fetch.partition_max_bytes),
+                end_offset=reader.end_offset(log),
+                min_one=min_one,
+            )
+    except ApiError as refused:
+        return _refused(services, requested, refused.error, reader.version)
+    except OSError as failure:
+        return _refused(services, requested, services.replicas.storage_error(partition, failure).error, reader.version)
+    except CorruptRecord as corrupt:
+        logger.error("a damaged log cannot be read", partition=str(requested.topic_partition), why=str(corrupt))
+        return _refused(services, requested, Errors.CORRUPT_MESSAGE, reader.version)
+    return PartitionData(
+        partition_index=index,
+        high_watermark=log.high_watermark,
+        last_stable_offset=log.last_stable_offset,
+        log_start_offset=log.log_start_offset,
+        diverging_epoch=diverging,
+        aborted_transactions=() if reader.is_read_committed else None,
+        records=bytes(records),
+    )
+
+
+def _divergence(log: PartitionLog, fetch: FetchPartition) -> EpochEndOffset:
+    """Return where the sender's last leader epoch ends in this log, if that is before its own end (KIP-595).
+
+    Raises:
+        ApiError: OFFSET_OUT_OF_RANGE, the log does not have the epoch.
+    """
+    end = log.epochs.end_offset_for(fetch.last_fetched_epoch, log.log_end_offset)
+    if end.epoch == UNDEFINED_EPOCH or end.end_offset == UNDEFINED_EPOCH_OFFSET:
+        raise ApiError(Errors.OFFSET_OUT_OF_RANGE, f"no leader epoch up to {fetch.last_fetched_epoch} has an end here")
+    if fetch.fetch_offset < log.log_start_offset:
+        raise ApiError(Errors.OFFSET_OUT_OF_RANGE, f"{fetch.fetch_offset} is before {log.log_start_offset}")
+    if end.end_offset < fetch.fetch_offset or end.epoch < fetch.last_fetched_epoch:
+        return EpochEndOffset(epoch=end.epoch, end_offset=end.end_offset)
+    return EpochEndOffset()
+
+
 def _note_progress(
-    services: BrokerServices, requested: tuple[RequestedPartition, ...], errors: list[Errors], follower: int
+    services: BrokerServices,
+    requested: Sequence[RequestedPartition],
+    found: Sequence[PartitionData],
+    follower: int,
 ) -> None:
     partitions, isr = services.replicas.partitions, services.isr
-    for each, error in zip(requested, errors, strict=True):
-        if error is Errors.NONE and each.topic_partition is not None:
-            epoch = each.fetch.current_leader_epoch
+    for each, data in zip(requested, found, strict=True):
+        is_read = data.error_code == Errors.NONE and data.diverging_epoch.epoch == NO_EPOCH
+        if is_read and each.topic_partition is not None:
             isr.follower_fetched(
-                partitions[each.topic_partition], follower, each.fetch.fetch_offset, leader_epoch=epoch
+                partitions[each.topic_partition],
+                follower,
+                each.fetch.fetch_offset,
+                leader_epoch=each.fetch.current_leader_epoch,
+                log_start_offset=each.fetch.log_start_offset,
             )
 
 
+def _with_offsets(
+    services: BrokerServices, requested: Sequence[RequestedPartition], found: Sequence[PartitionData]
+) -> tuple[PartitionData, ...]:
+    """Return what was found with the high watermarks as they are now."""
+    partitions = services.replicas.partitions
+    renewed = []
+    for each, data in zip(requested, found, strict=True):
+        partition = None if each.topic_partition is None else partitions.get(each.topic_partition)
+        if data.error_code == Errors.NONE and partition is not None:
+            log = partition.log
+            if log.high_watermark != data.high_watermark:
+                data = msgspec.structs.replace(
+                    data, high_watermark=log.high_watermark, last_stable_offset=log.last_stable_offset
+                )
+        renewed.append(data)
+    return tuple(renewed)
+
+
 async def _wait(
-    services: BrokerServices, requested: tuple[RequestedPartition, ...], follower: int, max_wait_ms: int
-) -> list[Errors]:
-    """Wait until a partition is in error, or for `max_wait_ms`; the errors. Mirrors `DelayedFetch`.
+    services: BrokerServices,
+    requested: Sequence[RequestedPartition],
+    found: tuple[PartitionData, ...],
+    reader: Reader,
+    request: FetchRequest,
+) -> tuple[PartitionData, ...]:
+    """Wait until the answer is complete, or for `max_wait_ms`; return the answer. Mirrors `DelayedFetch`.
 
     A Fetch that finds no room in the purgatory does not wait.
     """
-
-    def judged() -> list[Errors]:
-        return [partition_error(services, each, follower) for each in requested]
-
-    errors = [Errors.NONE] * len(requested)
     purgatory = services.replicas.delayed_fetches
     if not purgatory.has_room_for(len(requested)):
-        return errors
+        return found
     partitions = [each.topic_partition for each in requested if each.topic_partition is not None]
+    wait_ms = min(max(request.max_wait_ms, 0), MAX_WAIT_MS)
     with purgatory.watch(partitions) as delayed_fetch:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(max_wait_ms, 0) / 1000):
-                while not any(errors):
+            async with asyncio.timeout(wait_ms / 1000):
+                while not _is_complete(found, request.min_bytes):
                     await delayed_fetch.wait()
-                    errors = judged()
+                    found = _read_all(services, requested, reader)
         if delayed_fetch.is_woken:
-            errors = judged()  # a partition has changed at the very end of the wait
-    return errors
+            found = _read_all(services, requested, reader)  # a partition has changed at the very end of the wait
+    return _with_offsets(services, requested, found)
+
+
+# ------------------------------------------------------------------ answers
 
 
 def _responses(
-    services: BrokerServices, requested: tuple[RequestedPartition, ...], errors: list[Errors], version: int
+    requested: Sequence[RequestedPartition], found: Sequence[PartitionData], version: int
 ) -> Iterator[FetchableTopicResponse]:
-    partitions = services.replicas.partitions
     by_name = version < FIRST_VERSION_BY_TOPIC_ID
     topics: dict[tuple[str, TopicId], list[PartitionData]] = {}
-    for each, error in zip(requested, errors, strict=True):
-        topic_partition, index = each.topic_partition, each.fetch.partition
+    for each, data in zip(requested, found, strict=True):
+        topic_partition = each.topic_partition
         name = topic_partition.topic if by_name and topic_partition is not None else ""
-        if error is Errors.NONE and topic_partition is not None:
-            data = _readable(index, partitions[topic_partition].log)
-        else:
-            data = _refused(index, error)
         topics.setdefault((name, each.topic_id), []).append(data)
     for (name, topic_id), answers in topics.items():
         yield FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=tuple(answers))
 
 
-def _readable(index: int, log: PartitionLog) -> PartitionData:
+def _refused(services: BrokerServices, requested: RequestedPartition, error: Errors, version: int) -> PartitionData:
+    current = LeaderIdAndEpoch()
+    if version >= WITH_LEADER_HINTS and error in _WRONG_LEADER and requested.topic_partition is not None:
+        leader, leader_epoch = current_leader(services, requested.topic_partition)
+        current = LeaderIdAndEpoch(leader_id=leader, leader_epoch=leader_epoch)
     return PartitionData(
-        partition_index=index,
-        error_code=Errors.NONE,
-        high_watermark=log.high_watermark,
-        last_stable_offset=log.last_stable_offset,
-        log_start_offset=log.log_start_offset,
-        records=b"",
-    )
-
-
-def _refused(index: int, error: Errors) -> PartitionData:
-    return PartitionData(
-        partition_index=index,
+        partition_index=requested.fetch.partition,
         error_code=error,
         high_watermark=NO_OFFSET,
         last_stable_offset=NO_OFFSET,
         log_start_offset=NO_OFFSET,
+        current_leader=current,
         records=b"",
+    )
+
+
+def _endpoints(
+    services: BrokerServices, found: Iterable[PartitionData], context: RequestContext
+) -> tuple[NodeEndpoint, ...]:
+    """The addresses of the leaders that errors name (KIP-951)."""
+    leaders = {data.current_leader.leader_id for data in found if data.current_leader.leader_id != NO_LEADER}
+    return tuple(
+        NodeEndpoint(node_id=at.node_id, host=at.host, port=at.port, rack=at.rack)
+        for at in leader_addresses(services, leaders, context.listener)
     )
 
 

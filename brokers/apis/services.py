@@ -10,6 +10,7 @@ from brokers.config.dynamic_broker_config import DynamicBrokerConfig
 from brokers.config.kafka_config import KafkaConfig
 from brokers.config.logger_levels import LoggerLevels
 from brokers.coordinator.producer_id_manager import ProducerIdManager
+from brokers.log.log_manager import LogManager
 from brokers.metadata.metadata_cache import MetadataCache
 from brokers.replication.isr_manager import IsrManager
 from brokers.replication.replica_manager import ReplicaManager
@@ -46,6 +47,7 @@ class BrokerServices:
     fences: Fences
     metadata: MetadataCache
     features: FinalizedFeatureCache
+    logs: LogManager
     replicas: ReplicaManager
     isr: IsrManager
     producer_ids: ProducerIdManager

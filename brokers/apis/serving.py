@@ -12,18 +12,23 @@ from foundation.wire.schema import Message
 R = TypeVar("R", bound=Message)
 
 
+class CloseConnection(Exception):
+    """The connection of a request has to be closed, because there is no answer to it. The message gives the reason."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serves(Generic[R]):
     """One API as this broker serves it.
 
     Attributes:
         versions: the lowest and the highest version served.
+        handle: answers a request; None where its sender expects no answer.
         recorded: whether `RequestReceived` and `ResponseSent` are written into the event log.
         fails_broker: whether an unexpected exception stops the broker, because the request may be applied in part.
     """
 
     request: type[R]
     versions: tuple[int, int]
-    handle: Callable[[BrokerServices, R, RequestContext], Awaitable[Message]]
+    handle: Callable[[BrokerServices, R, RequestContext], Awaitable[Message | None]]
     recorded: bool = False
     fails_broker: bool = False

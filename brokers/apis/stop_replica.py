@@ -16,6 +16,11 @@ from foundation.wire.messages.stop_replica import StopReplicaPartitionError, Sto
 
 
 async def handle(services: BrokerServices, request: StopReplicaRequest, context: RequestContext) -> StopReplicaResponse:
+    async with services.replicas.state_change_lock:
+        return _apply(services, request, context)
+
+
+def _apply(services: BrokerServices, request: StopReplicaRequest, context: RequestContext) -> StopReplicaResponse:
     lines = ControlRequestLog(services, request, context)
     error = epoch_error(services, request)
     if error is not Errors.NONE:

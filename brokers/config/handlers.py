@@ -25,15 +25,20 @@ class ConfigHandler(Protocol):
 
 
 class TopicConfigHandler:
-    """Lets the controller elect a leader where a topic has come to allow unclean elections (CF-5).
+    """Applies a topic's config to its logs; lets the controller elect a leader where unclean elections are allowed now.
 
-    No other config of a topic has an effect while logs are empty, throttled replicas included (RA-17).
+    Replication is not throttled, whichever replicas the config names (CF-5, RA-17).
+
+    Args:
+        apply_to_logs: called with the topic and its config.
     """
 
-    def __init__(self, controller: KafkaController) -> None:
+    def __init__(self, controller: KafkaController, apply_to_logs: Callable[[str, Mapping[str, str]], None]) -> None:
         self._controller = controller
+        self._apply_to_logs = apply_to_logs
 
     async def process_config_changes(self, entity: str, config: Mapping[str, str]) -> None:
+        self._apply_to_logs(entity, config)
         if config.get(UNCLEAN_LEADER_ELECTION_ENABLE, "").lower() == "true":
             self._controller.topic_unclean_leader_election_enabled(entity)
 
@@ -43,6 +48,7 @@ class BrokerConfigHandler:
 
     Args:
         apply_listeners: binds and registers the listeners as they are configured now; harmless when repeated.
+        apply_to_logs: applies the broker's configuration to all logs; harmless when repeated.
     """
 
     def __init__(
@@ -51,11 +57,13 @@ class BrokerConfigHandler:
         dynamic: DynamicBrokerConfig,
         controller: KafkaController,
         apply_listeners: Callable[[], Awaitable[None]],
+        apply_to_logs: Callable[[], None],
     ) -> None:
         self._broker_id = broker_id
         self._dynamic = dynamic
         self._controller = controller
         self._apply_listeners = apply_listeners
+        self._apply_to_logs = apply_to_logs
 
     async def process_config_changes(self, entity: str, config: Mapping[str, str]) -> None:
         unclean_before = self._dynamic.current.unclean_leader_election_enable
@@ -67,6 +75,7 @@ class BrokerConfigHandler:
             return
         if self._dynamic.current.unclean_leader_election_enable and not unclean_before:
             self._controller.unclean_leader_election_enabled()
+        self._apply_to_logs()
         await self._apply_listeners()
 
 

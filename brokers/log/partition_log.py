@@ -1,38 +1,558 @@
-"""The log of one partition, as far as replication and requests read it. Mirrors `kafka.log.UnifiedLog`."""
+"""The log of one partition: its segments, offsets, leader epochs and producers. Mirrors `kafka.log.UnifiedLog`.
+
+Offsets are ordered: log start offset <= last stable offset <= high watermark <= log end offset. Nothing is flushed
+before an append returns: what was appended survives the end of the process, and `FlushPlan` makes it survive a loss of
+power. Calls do not wait, so that each sees and leaves the log in order.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+import structlog
+
+from brokers.config.log_config import LogConfig
+from brokers.log.checkpoint_file import encode_epochs
+from brokers.log.flush_plan import FlushPlan
+from brokers.log.leader_epoch_cache import LeaderEpochCache
+from brokers.log.log_files import DELETED, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
+from brokers.log.log_loader import LoadedLog, LogLoader
+from brokers.log.log_validator import validate, validate_replicated
+from brokers.log.partition_metadata import encode_topic_id
+from brokers.log.producer_snapshot import ProducerEntry
+from brokers.log.producer_snapshots import ProducerSnapshots
+from brokers.log.producer_state import ProducerState
+from brokers.log.retention import deletable_segments
+from brokers.log.segment import LogSegment
+from brokers.world import Disk
+from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
+from foundation.records.batch import NO_TIMESTAMP, BatchHeader, RecordBatch
+from foundation.records.varint import Buffer
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.log.UnifiedLog")
+
+_BASE_OFFSET: Final = attrgetter("base_offset")
 
 
-class PartitionLog(Protocol):
-    """The offsets of one partition's log on this broker."""
+class LogAppendInfo(NamedTuple):
+    """What an append has added, or where a batch that is sent again was added before.
 
-    @property
-    def log_start_offset(self) -> int:
-        """The offset of the first record that may be read."""
+    Attributes:
+        log_append_time: milliseconds since 1970 where the log gives its records the broker's time, -1 otherwise.
+        size: bytes.
+    """
 
-    @property
-    def log_end_offset(self) -> int:
-        """The offset that the next record gets; `logEndOffset`, also LEO."""
+    first_offset: int
+    last_offset: int
+    max_timestamp: int
+    log_append_time: int
+    log_start_offset: int
+    size: int
+    is_duplicate: bool = False
 
-    @property
-    def high_watermark(self) -> int:
-        """The offset up to which every in-sync replica has the log; a leader raises it, a follower is sent it."""
+
+class PartitionLog:
+    """The log of one partition on this broker. `load` opens or creates it.
+
+    Attributes:
+        log_start_offset: the offset of the first record that may be read.
+        log_end_offset: the offset that the next record gets.
+        high_watermark: the offset up to which every in-sync replica has the log.
+        recovery_point: the offset up to which the log is flushed; an unclean end is recovered from here on.
+        topic_id: the topic's id as `partition.metadata` has it; `NO_TOPIC_ID` without one.
+    """
+
+    __slots__ = (
+        "_disk",
+        "_due_deletions",
+        "_generation",
+        "_is_topic_id_flushed",
+        "_producer_expiration_ms",
+        "_producers",
+        "_segments",
+        "_snapshots",
+        "config",
+        "epochs",
+        "folder",
+        "high_watermark",
+        "log_end_offset",
+        "log_start_offset",
+        "recovery_point",
+        "topic_id",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        *,
+        disk: Disk,
+        folder: str,
+        config: LogConfig,
+        producer_expiration_ms: int,
+        loaded: LoadedLog,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.folder = folder
+        self.config = config
+        self.topic_id = loaded.topic_id
+        self.log_start_offset = loaded.log_start_offset
+        self.log_end_offset = loaded.log_end_offset
+        self.high_watermark = loaded.log_start_offset
+        self.recovery_point = loaded.recovery_point
+        self.epochs = loaded.epochs
+        self._disk = disk
+        self._segments = loaded.segments
+        self._snapshots = ProducerSnapshots(disk, folder, loaded.names)
+        self._producer_expiration_ms = producer_expiration_ms
+        self._producers = self._new_producers((), self.log_end_offset)
+        self._is_topic_id_flushed = True
+        self._due_deletions: list[tuple[float, str]] = []
+        self._generation = 0
+        """Counts truncations: a flush that began before one does not show that what is appended after it is flushed."""
 
     @property
     def last_stable_offset(self) -> int:
         """The offset up to which no transaction is open; consumers with READ_COMMITTED read up to here."""
+        unstable = self._producers.first_unstable_offset
+        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
+    @property
+    def size(self) -> int:
+        """Bytes of all segments."""
+        return sum(segment.size for segment in self._segments)
 
-class EmptyLog:
-    """The log of a broker that serves no Produce: nothing is appended, and every offset is 0."""
+    @property
+    def segments(self) -> tuple[LogSegment, ...]:
+        return tuple(self._segments)
 
-    log_start_offset = 0
-    log_end_offset = 0
-    high_watermark = 0
-    last_stable_offset = 0
+    @property
+    def producers(self) -> ProducerState:
+        return self._producers
 
+    # ------------------------------------------------------------------ loading
 
-EMPTY_LOG = EmptyLog()
-"""The one log that all partitions share, because none of them has records."""
+    @classmethod
+    def load(
+        cls,
+        topic_partition: TopicPartition,
+        *,
+        disk: Disk,
+        folder: str,
+        config: LogConfig,
+        producer_expiration_ms: int,
+        now_ms: float,
+        had_clean_shutdown: bool = False,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+    ) -> PartitionLog:
+        """Open the log in `folder`, which is created where it is missing.
+
+        Takes and raises what `LogLoader` does.
+        """
+        loaded = LogLoader(
+            topic_partition,
+            disk=disk,
+            folder=folder,
+            config=config,
+            now_ms=now_ms,
+            had_clean_shutdown=had_clean_shutdown,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+        ).load()
+        opened = cls(
+            topic_partition,
+            disk=disk,
+            folder=folder,
+            config=config,
+            producer_expiration_ms=producer_expiration_ms,
+            loaded=loaded,
+        )
+        if not loaded.are_epochs_on_disk:
+            opened._write_epochs()
+        opened._snapshots.delete_strays([segment.base_offset for segment in loaded.segments])
+        # A log that was closed without snapshots had no producers: they are not looked for in all of its batches.
+        if not had_clean_shutdown or opened._snapshots.offsets:
+            opened._rebuild_producers(now_ms)
+        return opened
+
+    def _rebuild_producers(self, now_ms: float) -> None:
+        """Set the producers as of the log's end: those of the newest usable snapshot, then the batches after it."""
+        self._snapshots.delete_after(self.log_end_offset)
+        newest = self._snapshots.newest(log_start_offset=self.log_start_offset)
+        offset, entries = (self.log_start_offset, []) if newest is None else newest
+        producers = self._new_producers(entries, offset)
+        producers.remove_expired(int(now_ms))
+        for batch in self._batches_from(offset):
+            producers.append(batch)
+        producers.end_offset = self.log_end_offset
+        self._producers = producers
+
+    def _new_producers(self, entries: Iterable[ProducerEntry], end_offset: int) -> ProducerState:
+        return ProducerState(
+            entries,
+            partition=self.topic_partition,
+            end_offset=end_offset,
+            expiration_ms=self._producer_expiration_ms,
+        )
+
+    def _batches_from(self, offset: int) -> Iterator[RecordBatch]:
+        """Yield the batches that begin at or after an offset."""
+        place = max(bisect_right(self._segments, offset, key=_BASE_OFFSET) - 1, 0)
+        for segment in self._segments[place:]:
+            found = segment.find(max(offset, segment.base_offset))
+            if found is not None:
+                for _, batch in segment.batches(found.position):
+                    if batch.header.base_offset >= offset:
+                        yield batch
+
+    # ------------------------------------------------------------------ appending
+
+    def append_as_leader(
+        self, data: Buffer, leader_epoch: int, *, now_ms: float, from_client: bool = True
+    ) -> LogAppendInfo:
+        """Check batches, give them offsets and the leader epoch, and add them. A batch sent again is not added again.
+
+        Args:
+            data: at least one whole batch; it is not changed.
+            now_ms: wall time.
+
+        Raises:
+            ApiError: the batches are refused; nothing was added.
+            OSError: the disk fails or is full; the broker has to stop.
+        """
+        checked = validate(
+            data,
+            next_offset=self.log_end_offset,
+            leader_epoch=leader_epoch,
+            config=self.config,
+            now_ms=int(now_ms),
+            from_client=from_client,
+        )
+        headers = checked.headers
+        for header in headers:
+            if header.has_producer_id:
+                duplicate = self._producers.duplicate_of(header)
+                if duplicate is not None:
+                    return LogAppendInfo(
+                        first_offset=duplicate.first_offset,
+                        last_offset=duplicate.last_offset,
+                        max_timestamp=duplicate.timestamp,
+                        log_append_time=duplicate.timestamp if self.config.log_append_time else NO_TIMESTAMP,
+                        log_start_offset=self.log_start_offset,
+                        size=0,
+                        is_duplicate=True,
+                    )
+                if from_client:
+                    self._producers.check(header)
+        self._append(checked.data, headers, checked.max_timestamp, checked.offset_of_max_timestamp, now_ms)
+        return LogAppendInfo(
+            first_offset=headers[0].base_offset,
+            last_offset=headers[-1].last_offset,
+            max_timestamp=checked.max_timestamp,
+            log_append_time=checked.log_append_time,
+            log_start_offset=self.log_start_offset,
+            size=len(checked.data),
+        )
+
+    def append_as_follower(self, data: Buffer, *, now_ms: float) -> LogAppendInfo | None:
+        """Add batches of the leader as they are; return None where not one of them is whole.
+
+        Raises:
+            ApiError: a checksum differs, or offsets are not in order; nothing was added.
+            OSError: the disk fails or is full; the broker has to stop.
+        """
+        checked = validate_replicated(data, next_offset=self.log_end_offset)
+        headers, data = checked.headers, memoryview(data)[: checked.valid_bytes]
+        if not headers:
+            return None
+        largest = max(headers, key=lambda header: header.max_timestamp)
+        self._append(data, headers, largest.max_timestamp, largest.last_offset, now_ms)
+        return LogAppendInfo(
+            first_offset=headers[0].base_offset,
+            last_offset=headers[-1].last_offset,
+            max_timestamp=largest.max_timestamp,
+            log_append_time=NO_TIMESTAMP,
+            log_start_offset=self.log_start_offset,
+            size=len(data),
+        )
+
+    def _append(
+        self, data: Buffer, headers: tuple[BatchHeader, ...], max_timestamp: int, offset_of_max: int, now_ms: float
+    ) -> None:
+        if len(data) > self.config.segment_bytes:
+            raise ApiError(
+                Errors.RECORD_LIST_TOO_LARGE,
+                f"Message batch size is {len(data)} bytes in append to partition {self.topic_partition}, which exceeds "
+                f"the maximum configured segment size of {self.config.segment_bytes}.",
+            )
+        if not self._is_topic_id_flushed:
+            # Records without the id of their topic could be taken for those of a later topic of the same name.
+            self._disk.write(f"{self.folder}/{PARTITION_METADATA}", encode_topic_id(self.topic_id))
+            self._is_topic_id_flushed = True
+        last_offset = headers[-1].last_offset
+        changes = [self._assign_epoch(header) for header in headers]
+        if any(changes):
+            self._write_epochs()
+        segment = self._segments[-1]
+        if segment.should_roll(
+            len(data), max_timestamp, last_offset, now_ms=now_ms, jitter_ms=self._jitter_ms(segment.base_offset)
+        ):
+            segment = self._roll(headers[0].base_offset, now_ms)
+        segment.append(
+            data, last_offset=last_offset, max_timestamp=max_timestamp, offset_of_max_timestamp=offset_of_max
+        )
+        self.log_end_offset = last_offset + 1
+        self._note_producers(data, headers)
+        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush_now()
+
+    def _assign_epoch(self, header: BatchHeader) -> bool:
+        epoch = header.partition_leader_epoch
+        return epoch >= 0 and epoch != self.epochs.latest_epoch and self.epochs.assign(epoch, header.base_offset)
+
+    def _note_producers(self, data: Buffer, headers: tuple[BatchHeader, ...]) -> None:
+        if any(header.has_producer_id for header in headers):
+            view, position = memoryview(data), 0
+            for header in headers:
+                self._producers.append(RecordBatch(header, view[position : position + header.size]))
+                position += header.size
+        self._producers.end_offset = self.log_end_offset
+
+    def _jitter_ms(self, base_offset: int) -> int:
+        """By how much earlier than `segment.ms` a segment is closed: spread over partitions, the same in every run."""
+        most = self.config.segment_jitter_ms
+        if most <= 0:
+            return 0
+        seed = sum(self.topic_partition.topic.encode()) * 31 + self.topic_partition.partition * 7919 + base_offset
+        return (seed * 2654435761) % (2**32) * most >> 32
+
+    def _roll(self, base_offset: int, now_ms: float) -> LogSegment:
+        """Close the active segment, and begin one at `base_offset`."""
+        active = self._segments[-1]
+        base_offset = max(base_offset, self.log_end_offset)
+        if active.base_offset == base_offset:
+            return active
+        active.close()
+        self._producers.end_offset = max(self._producers.end_offset, base_offset)
+        self._take_snapshot()
+        segment = LogSegment.create(self._disk, self.folder, base_offset, self.config, now_ms=now_ms)
+        self._segments.append(segment)
+        return segment
+
+    def roll(self, *, now_ms: float) -> None:
+        """Begin a new segment, unless the active one is empty."""
+        self._roll(self.log_end_offset, now_ms)
+
+    # ------------------------------------------------------------------ offsets
+
+    def update_high_watermark(self, offset: int) -> int:
+        """Set the high watermark, within the log; return what it is now."""
+        self.high_watermark = min(max(offset, self.log_start_offset), self.log_end_offset)
+        self._producers.on_high_watermark(self.high_watermark)
+        return self.high_watermark
+
+    def maybe_increment_log_start_offset(self, offset: int) -> bool:
+        """Let the log begin at `offset`, where that is after its present beginning; return whether it changed.
+
+        Raises:
+            ApiError: OFFSET_OUT_OF_RANGE, the offset is above the high watermark.
+        """
+        if offset > self.high_watermark:
+            raise ApiError(
+                Errors.OFFSET_OUT_OF_RANGE,
+                f"Cannot increment the log start offset to {offset} of partition {self.topic_partition} since it is "
+                f"larger than the high watermark {self.high_watermark}",
+            )
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        self._producers.on_log_start_offset(offset)
+        if self.epochs.truncate_from_start(offset):
+            self._write_epochs()
+        return True
+
+    def assign_epoch_start(self, epoch: int) -> None:
+        """Note that records from the log's end on are of `epoch`, when this replica becomes leader."""
+        if self.epochs.assign(epoch, self.log_end_offset):
+            self._write_epochs()
+
+    def assign_topic_id(self, topic_id: TopicId) -> None:
+        """Store the topic's id in `partition.metadata`."""
+        if topic_id != NO_TOPIC_ID and topic_id != self.topic_id:
+            self.topic_id = topic_id
+            self._is_topic_id_flushed = False
+            self._disk.write(f"{self.folder}/{PARTITION_METADATA}", encode_topic_id(topic_id), flush=False)
+
+    def use_config(self, config: LogConfig) -> None:
+        """Apply a changed configuration."""
+        self.config = config
+        for segment in self._segments:
+            segment.use_config(config)
+
+    # ------------------------------------------------------------------ reading
+
+    def read(self, offset: int, max_bytes: int, *, end_offset: int, min_one: bool = False) -> Buffer:
+        """Return whole batches from the one that has `offset` on, and perhaps a part of the next; empty without any.
+
+        Args:
+            end_offset: batches that begin at or after it are left out: the high watermark, for consumers.
+            min_one: whether the first batch is returned as a whole, however large it is (KIP-74).
+
+        Raises:
+            ApiError: OFFSET_OUT_OF_RANGE.
+            OSError: the disk fails.
+        """
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise ApiError(
+                Errors.OFFSET_OUT_OF_RANGE,
+                f"Received request for offset {offset} for partition {self.topic_partition}, but we only have log "
+                f"segments upto {self.log_end_offset}.",
+            )
+        if offset >= min(end_offset, self.log_end_offset):
+            return b""
+        place = max(bisect_right(self._segments, offset, key=_BASE_OFFSET) - 1, 0)
+        for segment in self._segments[place:]:
+            data = segment.read(offset, max_bytes, end_offset=end_offset, min_one=min_one)
+            if data is not None:
+                return data
+        return b""
+
+    # ------------------------------------------------------------------ truncating
+
+    def truncate_to(self, offset: int, *, now_ms: float) -> bool:
+        """Remove the records at or after an offset; return whether there were any.
+
+        The leader epochs are cut off in any case: a leader that has appended nothing has an epoch that begins at the
+        log's end.
+
+        Raises:
+            ValueError: the offset is negative.
+        """
+        if offset < 0:
+            raise ValueError(f"Cannot truncate partition {self.topic_partition} to a negative offset ({offset}).")
+        if offset >= self.log_end_offset:
+            if self.epochs.truncate_from_end(self.log_end_offset):
+                self._write_epochs()
+            return False
+        if self._segments[0].base_offset > offset:
+            self.truncate_fully_and_start_at(offset, now_ms=now_ms)
+            return True
+        self._generation += 1
+        kept = bisect_right(self._segments, offset, key=_BASE_OFFSET)
+        for segment in reversed(self._segments[kept:]):
+            for path in segment.files():
+                self._disk.delete(path)
+        del self._segments[kept:]
+        self._set_end(self._segments[-1].truncate_to(offset))
+        self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
+        if self.epochs.truncate_from_end(self.log_end_offset):
+            self._write_epochs()
+        self._rebuild_producers(now_ms)
+        return True
+
+    def truncate_fully_and_start_at(self, offset: int, *, now_ms: float, log_start_offset: int | None = None) -> None:
+        """Remove all records; the next one gets `offset`. As a follower does whose leader has deleted what it lacks."""
+        self._generation += 1
+        for segment in reversed(self._segments):
+            for path in segment.files():
+                self._disk.delete(path)
+        for snapshot in self._snapshots.offsets:
+            self._snapshots.delete(snapshot)
+        self._segments = [LogSegment.create(self._disk, self.folder, offset, self.config, now_ms=now_ms)]
+        self.log_start_offset = offset if log_start_offset is None else log_start_offset
+        self._set_end(offset)
+        self.high_watermark = offset
+        self.epochs = LeaderEpochCache()
+        self._write_epochs()
+        self._producers = self._new_producers((), offset)
+
+    def _set_end(self, offset: int) -> None:
+        self.log_end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        self.high_watermark = min(self.high_watermark, offset)
+
+    # ------------------------------------------------------------------ retention
+
+    def delete_old_segments(self, now_ms: float) -> int:
+        """Delete the oldest segments that retention no longer keeps; return how many."""
+        count = deletable_segments(
+            self._segments,
+            self.config,
+            log_start_offset=self.log_start_offset,
+            log_end_offset=self.log_end_offset,
+            high_watermark=self.high_watermark,
+            now_ms=now_ms,
+        )
+        if count == 0:
+            return 0
+        if count == len(self._segments):
+            self._roll(self.log_end_offset, now_ms)
+        self._delete_segments(self._segments[:count], now_ms)
+        self.maybe_increment_log_start_offset(self._segments[0].base_offset)
+        return count
+
+    def _delete_segments(self, segments: list[LogSegment], now_ms: float) -> None:
+        """Remove segments from the log; their files are renamed, and deleted after `file.delete.delay.ms`."""
+        removed = list(segments)
+        self._segments = [segment for segment in self._segments if segment not in removed]
+        due_ms = now_ms + self.config.file_delete_delay_ms
+        for segment in removed:
+            for path in segment.files():
+                if self._disk.size(path) is not None:
+                    self._disk.rename(path, path + DELETED)
+                    self._due_deletions.append((due_ms, path + DELETED))
+            self._snapshots.delete(segment.base_offset)
+
+    def delete_due_files(self, now_ms: float) -> None:
+        """Delete the files of segments that were removed `file.delete.delay.ms` ago."""
+        while self._due_deletions and self._due_deletions[0][0] <= now_ms:
+            self._disk.delete(self._due_deletions.pop(0)[1])
+
+    # ------------------------------------------------------------------ flushing and closing
+
+    def flush_plan(self, *, whole: bool = False) -> FlushPlan | None:
+        """Return what to flush, None where nothing is: closed segments, and with `whole` the active one.
+
+        `mark_flushed` is to be called when it has run.
+        """
+        end_offset = self.log_end_offset if whole else self._segments[-1].base_offset
+        if end_offset <= self.recovery_point:
+            return None
+        first = max(bisect_right(self._segments, self.recovery_point, key=_BASE_OFFSET) - 1, 0)
+        paths = [
+            path for segment in self._segments[first:] if segment.base_offset < end_offset for path in segment.files()
+        ]
+        paths += map(self._snapshots.path, self._snapshots.offsets[-1:])
+        paths += (f"{self.folder}/{LEADER_EPOCH_CHECKPOINT}", f"{self.folder}/{PARTITION_METADATA}")
+        return FlushPlan(self.folder, tuple(paths), end_offset, self._generation)
+
+    def mark_flushed(self, plan: FlushPlan) -> None:
+        """Move the recovery point, unless the log was truncated since `plan` was made."""
+        if plan.generation == self._generation:
+            self.recovery_point = max(self.recovery_point, plan.end_offset)
+
+    def flush_now(self) -> None:
+        """Flush the whole log, and wait for the disk."""
+        plan = self.flush_plan(whole=True)
+        if plan is not None:
+            plan.run(self._disk)
+            self.mark_flushed(plan)
+
+    def close(self) -> FlushPlan | None:
+        """Write the indexes and a snapshot of the producers; return what is to be flushed for an orderly end."""
+        for segment in self._segments:
+            segment.close()
+        self._take_snapshot()
+        return self.flush_plan(whole=True)
+
+    def _take_snapshot(self) -> None:
+        self._snapshots.take(self._producers, log_start_offset=self.log_start_offset)
+
+    def _write_epochs(self) -> None:
+        path = f"{self.folder}/{LEADER_EPOCH_CHECKPOINT}"
+        self._disk.write(path, encode_epochs(self.epochs.entries), flush=False)

@@ -33,12 +33,13 @@ from brokers.apis import (
     leader_and_isr,
     list_partition_reassignments,
     metadata,
+    produce,
     stop_replica,
     update_features,
     update_metadata,
 )
 from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
+from brokers.apis.serving import CloseConnection, Serves
 from brokers.network.report_limit import ReportLimit
 from brokers.supervisor import Supervisor
 from foundation.cluster.errors import Errors, error_name
@@ -54,6 +55,7 @@ from foundation.wire.schema import Message
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.KafkaApis")
 
 _SERVED: tuple[Serves[Any], ...] = (
+    produce.SERVES,
     fetch.SERVES,
     metadata.SERVES,
     leader_and_isr.SERVES,
@@ -103,13 +105,14 @@ class KafkaApis:
         self._failures = ReportLimit(services.clock)
         self._served: Mapping[int, Serves[Any]] = {api_of(serves.request).key: serves for serves in _SERVED}
 
-    async def handle(self, frame: bytes, *, listener: str, peer: str) -> bytes:
-        """Return the response frame for a request frame.
+    async def handle(self, frame: bytes, *, listener: str, peer: str) -> bytes | None:
+        """Return the response frame for a request frame; None where the client expects none.
 
         Raises:
             UnsupportedVersion: the API or version is not served; the connection has to be closed (AP-4).
             MalformedMessage: the frame cannot be decoded.
             HandlerFailed: the handler failed, or its response cannot be encoded in this version.
+            CloseConnection: the request failed, and its client expects no answer.
         """
         header, body = decode_request_header(frame)
         api = api_by_key(header.api_key)
@@ -132,12 +135,16 @@ class KafkaApis:
         with causing(received):
             try:
                 response = await serves.handle(self._services, request, context)
+            except CloseConnection:
+                raise
             except Exception as error:
                 self._report(api, context, error)
                 if serves.fails_broker:
                     # Half of a control request may be applied, so what this broker holds is in doubt: it stops.
                     self._supervisor.fail(f"handling {api.name}", error)
                 raise HandlerFailed(f"{api.name} v{header.api_version}: {type(error).__name__}: {error}") from error
+            if response is None:
+                return None
             if serves.recorded:
                 self._sent(api, request, response, context)
         try:

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable
 
 import structlog
 
+from brokers.apis.serving import CloseConnection
 from brokers.config.kafka_config import KafkaConfig
 from brokers.network.kafka_apis import HandlerFailed, KafkaApis
 from brokers.network.report_limit import ReportLimit, host_of
@@ -126,6 +127,8 @@ class SocketServer:
             self._refuse(connection, f"{idle} for {config.connections_max_idle_ms} ms (connections.max.idle.ms)")
         except HandlerFailed as error:
             self._refuse(connection, f"internal error: {error}")
+        except CloseConnection as close:
+            self._refuse(connection, str(close))
         except ConnectionLost as lost:
             log.debug("connection lost", peer=connection.peer, why=str(lost))
         finally:
@@ -155,6 +158,8 @@ class SocketServer:
                     await asyncio.sleep(0)
                 async with self._idle_limit("no answer was found"):
                     answer = await self._apis.handle(frame, listener=listener, peer=connection.peer)
+                if answer is None:
+                    continue
                 async with self._idle_limit("an answer was not read"):
                     await connection.send(answer)
 

@@ -11,7 +11,7 @@ from enum import Enum
 
 import msgspec
 
-from brokers.replication.partition import FollowerState, IsrProposal, LocalPartitionState
+from brokers.replication.partition import UNKNOWN_OFFSET, FollowerState, IsrProposal, LocalPartitionState
 from foundation.cluster.errors import Errors
 from foundation.cluster.leadership import NO_LEADER_EPOCH
 
@@ -52,10 +52,62 @@ def after_fetch(
     *,
     leader_end_offset: int,
     leader_epoch: int = NO_LEADER_EPOCH,
+    log_start_offset: int = UNKNOWN_OFFSET,
 ) -> FollowerState:
-    """What is known of a follower after its Fetch: it has everything before `fetch_offset`; `updateFetchState`."""
-    caught_up = now_ms if fetch_offset >= leader_end_offset else known.last_caught_up_ms
-    return FollowerState(fetch_offset, max(known.last_caught_up_ms, caught_up), now_ms, leader_epoch)
+    """What is known of a follower after its Fetch: it has everything before `fetch_offset`; `updateFetchState`.
+
+    Under constant load it never fetches at the leader's end. It was caught up at its last Fetch, too, where it has now
+    got what the leader had then.
+    """
+    caught_up = known.last_caught_up_ms
+    if fetch_offset >= leader_end_offset:
+        caught_up = max(caught_up, now_ms)
+    elif fetch_offset >= known.last_fetch_leader_end_offset:
+        caught_up = max(caught_up, known.last_fetch_ms)
+    return FollowerState(
+        log_end_offset=fetch_offset,
+        last_caught_up_ms=caught_up,
+        last_fetch_ms=now_ms,
+        leader_epoch=leader_epoch,
+        last_fetch_leader_end_offset=max(leader_end_offset, known.last_fetch_leader_end_offset),
+        log_start_offset=log_start_offset,
+    )
+
+
+def high_watermark(
+    partition: LocalPartitionState,
+    followers: Mapping[int, FollowerState],
+    *,
+    broker_id: int,
+    leader_end_offset: int,
+    now_ms: float,
+    max_lag_ms: float,
+    is_alive: Callable[[int], bool],
+) -> int:
+    """The offset up to which every replica has the log that counts; `maybeIncrementLeaderHW`.
+
+    Those are the members of the maximal ISR, and the replicas outside it that have caught up and may join: one that
+    joins must have everything below the high watermark, and would lack what others alone have let it pass. A member
+    that has not fetched from this leader yet has no known end, so the high watermark does not move.
+    """
+    lowest = leader_end_offset
+    for replica in {*partition.maximal_isr, *followers}:
+        if replica == broker_id:
+            continue
+        known = followers.get(replica)
+        if known is None:
+            return UNKNOWN_OFFSET
+        if known.log_end_offset < lowest and (
+            replica in partition.maximal_isr
+            or (is_caught_up(known, leader_end_offset, now_ms, max_lag_ms) and is_alive(replica))
+        ):
+            lowest = known.log_end_offset
+    return lowest
+
+
+def is_caught_up(known: FollowerState, leader_end_offset: int, now_ms: float, max_lag_ms: float) -> bool:
+    """Whether a follower has all records, or had all of them within `replica.lag.time.max.ms`; `isCaughtUp`."""
+    return known.log_end_offset == leader_end_offset or now_ms - known.last_caught_up_ms <= max_lag_ms
 
 
 def expansion(
@@ -99,7 +151,7 @@ def shrinkage(
         if known is None:
             # It was in the ISR when the leader epoch began, so it counts as caught up then.
             return now_ms - partition.leader_since_ms > max_lag_ms
-        return known.log_end_offset != leader_end_offset and now_ms - known.last_caught_up_ms > max_lag_ms
+        return not is_caught_up(known, leader_end_offset, now_ms, max_lag_ms)
 
     out_of_sync = tuple(member for member in partition.isr if member != broker_id and lags(member))
     if not out_of_sync:

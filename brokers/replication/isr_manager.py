@@ -17,7 +17,7 @@ from brokers.metadata.metadata_cache import MetadataCache
 from brokers.replication import isr
 from brokers.replication.alter_partition_manager import AlterPartitionManager, IsrChange
 from brokers.replication.isr import OnRefusal
-from brokers.replication.partition import FollowerState, IsrProposal, Partition
+from brokers.replication.partition import UNKNOWN_OFFSET, FollowerState, IsrProposal, Partition
 from brokers.replication.replica_manager import ReplicaManager
 from brokers.replication.replica_metrics import IsrMeters
 from brokers.replication.zk_alter_partition_manager import ZkAlterPartitionManager
@@ -71,10 +71,22 @@ class IsrManager:
                 BrokerId(replicas.broker_id), zk=zk, clock=clock, on_answer=self._on_answer
             )
 
-    def follower_fetched(self, partition: Partition, follower: int, fetch_offset: int, *, leader_epoch: int) -> None:
-        """Note that `follower` has fetched at `fetch_offset`, and propose that it joins the ISR where it may (IS-1)."""
+    def follower_fetched(
+        self,
+        partition: Partition,
+        follower: int,
+        fetch_offset: int,
+        *,
+        leader_epoch: int,
+        log_start_offset: int = UNKNOWN_OFFSET,
+    ) -> None:
+        """Note that `follower` has fetched at `fetch_offset`, and propose that it joins the ISR where it may (IS-1).
+
+        The high watermark rises where this was the last replica to have the records below.
+        """
         state, log_of_leader = partition.state, partition.log
         known = partition.followers.get(follower)
+        end_before = UNKNOWN_OFFSET if known is None else known.log_end_offset
         if known is None:
             known = FollowerState(last_caught_up_ms=state.leader_since_ms if follower in state.isr else 0.0)
         known = isr.after_fetch(
@@ -83,15 +95,20 @@ class IsrManager:
             self._clock.monotonic_ms(),
             leader_end_offset=log_of_leader.log_end_offset,
             leader_epoch=leader_epoch,
+            log_start_offset=log_start_offset,
         )
         partition.update_follower(follower, known)
-        if follower in state.isr:
-            return  # nearly every Fetch, and one brings up to 33,000 partitions
+        if follower not in state.isr:
+            self._maybe_expand(partition, follower, known)
+        if known.log_end_offset != end_before:  # in nearly no Fetch, and one brings up to 33,000 partitions
+            self._replicas.maybe_increment_high_watermark(partition)
+
+    def _maybe_expand(self, partition: Partition, follower: int, known: FollowerState) -> None:
         proposal = isr.expansion(
-            state,
+            partition.state,
             follower,
             known,
-            high_watermark=log_of_leader.high_watermark,
+            high_watermark=partition.log.high_watermark,
             leader_epoch_start_offset=partition.leader_epoch_start_offset,
             is_alive=self._metadata.snapshot.is_alive,
         )
@@ -186,6 +203,9 @@ class IsrManager:
         if state is not None:
             partition.update_isr(state)
             self._log_updated(partition)
+            self._replicas.maybe_increment_high_watermark(partition)
+            # The ISR itself may decide a Produce that waits for it.
+            self._replicas.delayed_produces.check_and_complete((partition.topic_partition,))
 
     def _on_error(self, partition: Partition, change: IsrChange, error: Errors) -> None:
         self._count(change.proposal, accepted=False)

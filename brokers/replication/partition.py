@@ -52,6 +52,9 @@ class FollowerState(NamedTuple):
     last_fetch_ms: float = 0.0
     leader_epoch: int = NO_LEADER_EPOCH
     """The leader epoch of its last Fetch; `NO_LEADER_EPOCH` where that named none."""
+    last_fetch_leader_end_offset: int = UNKNOWN_OFFSET
+    """Where the leader's log ended at its last Fetch."""
+    log_start_offset: int = UNKNOWN_OFFSET
 
 
 class LocalPartitionState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -101,14 +104,20 @@ class Partition(msgspec.Struct, eq=False, gc=False):
     `gc=False`: a broker hosts up to 100,000, and nothing here refers back to its partition.
 
     Attributes:
-        log: this broker's replica of the log.
+        local_log: this broker's replica of the log; None where no LeaderAndIsr has assigned the partition to it.
         leader_epoch_start_offset: the log end offset when the current leader epoch began here.
     """
 
     state: LocalPartitionState
-    log: PartitionLog
+    local_log: PartitionLog | None = None
     leader_epoch_start_offset: int = 0
     _followers: dict[int, FollowerState] | None = None
+
+    @property
+    def log(self) -> PartitionLog:
+        """The log of a partition that this broker leads or follows."""
+        assert self.local_log is not None, f"{self.topic_partition} is assigned to this broker"
+        return self.local_log
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -135,15 +144,36 @@ class Partition(msgspec.Struct, eq=False, gc=False):
         """The followers that have fetched from this leader, by broker id (`remoteReplicasMap`)."""
         return _NO_FOLLOWERS if self._followers is None else self._followers
 
+    @property
+    def effective_min_isr(self) -> int:
+        """`min.insync.replicas`, or the number of replicas where there are fewer."""
+        return min(self.log.config.min_insync_replicas, len(self.state.replicas))
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        """Whether the committed ISR has fewer members than `min.insync.replicas`."""
+        return self.is_leader and len(self.state.isr) < self.effective_min_isr
+
     def apply(self, state: LocalPartitionState, now_ms: float) -> None:
-        """Set the state that follows from a LeaderAndIsr request; `makeLeader` and `makeFollower`."""
+        """Set the state that follows from a LeaderAndIsr request; `makeLeader` and `makeFollower`.
+
+        A new leader notes in its log where its epoch begins, even if it never appends: followers with records of
+        epochs in between find there where to truncate (KIP-279).
+        """
         before = self.state
         self.state = state
+        if self.local_log is not None:
+            self.local_log.assign_topic_id(state.topic_id)
         if state.leader_epoch != before.leader_epoch and state.role is Role.LEADER:
             self.leader_epoch_start_offset = self.log.log_end_offset
+            self.log.assign_epoch_start(state.leader_epoch)
         if self._followers is not None:
             stays_leader = before.is_leader and state.is_leader
-            self._followers = followers_after_election(self._followers, state, now_ms) if stays_leader else None
+            self._followers = (
+                followers_after_election(self._followers, state, now_ms, self.leader_epoch_start_offset)
+                if stays_leader
+                else None
+            )
 
     def update_follower(self, follower: int, state: FollowerState) -> None:
         """Set the state of `follower` after its Fetch; `updateFollowerFetchState`."""
@@ -199,14 +229,18 @@ def made_follower(
 
 
 def followers_after_election(
-    followers: Mapping[int, FollowerState], state: LocalPartitionState, now_ms: float
+    followers: Mapping[int, FollowerState], state: LocalPartitionState, now_ms: float, leader_end_offset: int
 ) -> dict[int, FollowerState]:
     """The states of the followers after the leader was elected again; `resetReplicaState`.
 
     Members of the ISR count as caught up at `now_ms`, other replicas as never caught up.
     """
     return {
-        follower: known._replace(last_caught_up_ms=now_ms if follower in state.isr else 0.0)
+        follower: known._replace(
+            last_caught_up_ms=now_ms if follower in state.isr else 0.0,
+            last_fetch_ms=now_ms if follower in state.isr else 0.0,
+            last_fetch_leader_end_offset=leader_end_offset,
+        )
         for follower, known in followers.items()
         if follower in state.replicas
     }

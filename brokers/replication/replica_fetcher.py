@@ -1,30 +1,62 @@
-"""Fetches the partitions this broker follows: one loop per leader. Mirrors `ReplicaFetcherManager` and
-`ReplicaFetcherThread`.
+"""Copies the partitions this broker follows from their leaders: one loop per leader. Mirrors `ReplicaFetcherManager`
+and `ReplicaFetcherThread`.
 
-Fetch goes over the inter-broker listener without an ApiVersions handshake: `inter.broker.protocol.version` fixes the
-version, up to 17, or up to 12 while one topic has no id. The leader holds an answer back for
-`replica.fetch.wait.max.ms`, so an idle pair of brokers exchanges two small frames in half a second. No fetch session is
-opened: every request names all its partitions.
+Requests go over the inter-broker listener without an ApiVersions handshake: `inter.broker.protocol.version` fixes the
+version, Fetch up to 17, or up to 12 while one topic has no id. The leader holds an answer back for
+`replica.fetch.wait.max.ms` while there are no records. No fetch session is opened: every request names all its
+partitions.
+
+A follower fetches from the end of its log and names the leader epoch of its last record. Where the leader's log has
+another end of that epoch, its answer says where, and the follower truncates (KIP-595). A leader whose protocol is older
+is asked with OffsetForLeaderEpoch before the first Fetch (KIP-101, KIP-279).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+import structlog
 
 from brokers.config.kafka_config import KafkaConfig
-from brokers.log.partition_log import PartitionLog
 from brokers.replication.partition import Partition
-from foundation.cluster.errors import Errors, error_for_code
+from brokers.replication.truncation import truncation_offset
+from foundation.cluster.errors import ApiError, Errors, error_for_code
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.eventlog.clock import Clock
 from foundation.wire.errors import MalformedMessage
-from foundation.wire.messages.fetch import FetchPartition, FetchReplicaState, FetchRequest, FetchResponse, FetchTopic
+from foundation.wire.messages.fetch import (
+    FetchPartition,
+    FetchReplicaState,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from foundation.wire.messages.list_offsets import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from foundation.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
 from foundation.wire.network import ConnectionFailed, ConnectionLost, Network
 from foundation.wire.request_channel import RequestChannel, RequestTimedOut
+from foundation.wire.schema import Message
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ReplicaFetcherThread")
+
+R = TypeVar("R", bound=Message)
 
 WITH_TOPIC_IDS = 13
 WITH_REPLICA_STATE = 15
@@ -38,8 +70,10 @@ class PartitionFetchState(NamedTuple):
 
     topic_id: TopicId
     leader_epoch: int
-    log: PartitionLog
+    partition: Partition
     delayed_until_ms: float = 0.0
+    is_truncating: bool = False
+    """Whether the leader has to be asked for the end of the last epoch before the first Fetch."""
 
 
 def fetch_request(
@@ -56,8 +90,9 @@ def fetch_request(
             FetchPartition(
                 partition=topic_partition.partition,
                 current_leader_epoch=state.leader_epoch,
-                fetch_offset=state.log.log_end_offset,
-                log_start_offset=state.log.log_start_offset,
+                fetch_offset=state.partition.log.log_end_offset,
+                last_fetched_epoch=state.partition.log.epochs.latest_epoch,
+                log_start_offset=state.partition.log.log_start_offset,
                 partition_max_bytes=config.replica_fetch_max_bytes,
             )
         )
@@ -77,21 +112,24 @@ def fetch_request(
     return request, version
 
 
-def failed_partitions(
+def fetched_partitions(
     requested: Mapping[TopicPartition, PartitionFetchState], response: FetchResponse
-) -> dict[TopicPartition, Errors]:
-    """The errors of an answer, by partition; one for every partition where the whole request was refused."""
+) -> Iterator[tuple[TopicPartition, PartitionData]]:
+    """The partitions of an answer; all of them with its error where the whole request was refused."""
     if response.error_code != Errors.NONE:
-        return dict.fromkeys(requested, error_for_code(response.error_code))
+        for topic_partition in requested:
+            yield topic_partition, PartitionData(error_code=response.error_code)
+        return
     names = {state.topic_id: topic_partition.topic for topic_partition, state in requested.items()}
-    return {
-        TopicPartition(topic.topic or names.get(topic.topic_id, ""), partition.partition_index): error_for_code(
-            partition.error_code
-        )
-        for topic in response.responses
-        for partition in topic.partitions
-        if partition.error_code != Errors.NONE
-    }
+    for topic in response.responses:
+        name = topic.topic or names.get(topic.topic_id, "")
+        for data in topic.partitions:
+            yield TopicPartition(name, data.partition_index), data
+
+
+Append = Callable[[Partition, bytes, int, int], None]
+"""Appends what a leader has sent to a partition's log: the partition, the batches, the leader's high watermark and log
+start offset. Raises ApiError where the batches are refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +137,7 @@ class FetcherSurroundings:
     """What every fetch loop uses of its broker.
 
     Attributes:
+        append: see `Append`.
         address: where a leader is reached now; None while the metadata cache does not hold it.
         broker_epoch: the epoch of this broker's registration now.
     """
@@ -107,6 +146,7 @@ class FetcherSurroundings:
     config: KafkaConfig
     network: Network
     clock: Clock
+    append: Append
     address: Callable[[int], UpdateMetadataEndpoint | None]
     broker_epoch: Callable[[], int]
     spawn: Spawn
@@ -132,7 +172,10 @@ class ReplicaFetcherManager:
             if fetcher is None:
                 fetcher = self._fetchers[partition.leader] = ReplicaFetcher(partition.leader, self._surroundings)
             fetcher.partitions[partition.topic_partition] = PartitionFetchState(
-                partition.topic_id, partition.leader_epoch, partition.log
+                partition.topic_id,
+                partition.leader_epoch,
+                partition,
+                is_truncating=not self._surroundings.config.metadata_version.is_truncation_on_fetch_supported,
             )
             self.leader_of[partition.topic_partition] = partition.leader
         for leader in sorted(self._fetchers):
@@ -158,6 +201,29 @@ class ReplicaFetcherManager:
         idle = [leader for leader, fetcher in self._fetchers.items() if not fetcher.partitions]
         for leader in idle:
             self._fetchers.pop(leader).end()
+
+
+class _NoAddress(Exception):
+    """The metadata cache has no address of a leader."""
+
+
+def epoch_ends_request(
+    partitions: Mapping[TopicPartition, PartitionFetchState], *, broker_id: int
+) -> OffsetForLeaderEpochRequest:
+    """An OffsetForLeaderEpoch for the last epoch of each partition's log."""
+    topics: dict[str, list[OffsetForLeaderPartition]] = {}
+    for topic_partition, state in partitions.items():
+        topics.setdefault(topic_partition.topic, []).append(
+            OffsetForLeaderPartition(
+                partition=topic_partition.partition,
+                current_leader_epoch=state.leader_epoch,
+                leader_epoch=state.partition.log.epochs.latest_epoch,
+            )
+        )
+    return OffsetForLeaderEpochRequest(
+        replica_id=broker_id,
+        topics=tuple(OffsetForLeaderTopic(topic=topic, partitions=tuple(each)) for topic, each in topics.items()),
+    )
 
 
 class ReplicaFetcher:
@@ -187,45 +253,187 @@ class ReplicaFetcher:
             if not due:
                 await self._wait_until_due(now_ms)
                 continue
-            response = await self._fetch(due)
-            if response is None:
+            try:
+                if any(state.is_truncating for state in due.values()):
+                    await self._truncate_to_epoch_ends(due)
+                    continue
+                await self._fetch(due)
+            except (ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage, _NoAddress) as failure:
+                log.debug("fetch failed", leader=self._leader, why=str(failure))
                 self._disconnect()
                 await asyncio.sleep(around.config.replica_fetch_backoff_ms / 1000)
-            else:
-                self._settle(due, response)
 
-    async def _fetch(self, due: Mapping[TopicPartition, PartitionFetchState]) -> FetchResponse | None:
-        """The leader's answer; None where it could not be reached, or its answer not be read."""
+    async def _request(self, request: Message, version: int, response: type[R]) -> R:
+        """Send a request to the leader, and return its answer.
+
+        Raises:
+            _NoAddress: the metadata cache does not hold the leader.
+            ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage: no answer that can be read.
+        """
+        around = self._around
+        timeout_ms = around.config.replica_socket_timeout_ms
+        if self._channel is None:
+            address = around.address(self._leader)
+            if address is None:
+                raise _NoAddress(f"the metadata cache has no address of broker {self._leader}")
+            connection = await around.network.connect(address.host, address.port, timeout_ms=timeout_ms)
+            self._channel = RequestChannel(connection, client_id=f"broker-{around.broker_id}-fetcher-0")
+        answer = await self._channel.request(
+            request, version, timeout_ms=timeout_ms + around.config.replica_fetch_wait_max_ms
+        )
+        assert isinstance(answer, response)
+        return answer
+
+    # ------------------------------------------------------------------ fetching
+
+    async def _fetch(self, due: Mapping[TopicPartition, PartitionFetchState]) -> None:
         around = self._around
         request, version = fetch_request(
             due, broker_id=around.broker_id, broker_epoch=around.broker_epoch(), config=around.config
         )
-        timeout_ms = around.config.replica_socket_timeout_ms
-        try:
-            if self._channel is None:
-                address = around.address(self._leader)
-                if address is None:
-                    return None
-                connection = await around.network.connect(address.host, address.port, timeout_ms=timeout_ms)
-                client_id = f"broker-{around.broker_id}-fetcher-0"
-                self._channel = RequestChannel(connection, client_id=client_id)
-            response = await self._channel.request(
-                request, version, timeout_ms=timeout_ms + around.config.replica_fetch_wait_max_ms
-            )
-        except (ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage):
-            return None
-        assert isinstance(response, FetchResponse)
-        return response
-
-    def _settle(self, due: Mapping[TopicPartition, PartitionFetchState], response: FetchResponse) -> None:
-        """Delay the partitions that failed: for the backoff, or, if they are fenced, until a LeaderAndIsr (BK-13)."""
-        again_ms = self._around.clock.monotonic_ms() + self._around.config.replica_fetch_backoff_ms
-        for topic_partition, error in failed_partitions(due, response).items():
+        response = await self._request(request, version, FetchResponse)
+        out_of_range = []
+        for topic_partition, data in fetched_partitions(due, response):
             state = due.get(topic_partition)
-            if state is None or self.partitions.get(topic_partition) != state:
+            if state is None or self.partitions.get(topic_partition) is not state:
+                continue  # a control request has stopped the partition, or made it follow anew
+            error = error_for_code(data.error_code)
+            if error is Errors.NONE:
+                self._apply(topic_partition, state, data)
+            elif error is Errors.OFFSET_OUT_OF_RANGE:
+                out_of_range.append((topic_partition, state))
+            else:
+                self._delay(topic_partition, state, error)
+        for topic_partition, state in out_of_range:
+            await self._reset_offset(topic_partition, state)
+
+    def _apply(self, topic_partition: TopicPartition, state: PartitionFetchState, data: PartitionData) -> None:
+        """Append the records of one partition; or truncate, and take no offsets from an answer that says so."""
+        if data.diverging_epoch.epoch >= 0:
+            self._truncate(state.partition, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
+            return
+        try:
+            self._around.append(state.partition, data.records or b"", data.high_watermark, data.log_start_offset)
+        except ApiError as refused:
+            log.error(
+                "found invalid messages during fetch",
+                partition=str(topic_partition),
+                offset=state.partition.log.log_end_offset,
+                why=refused.message,
+            )
+            self._delay(topic_partition, state, refused.error)
+
+    def _delay(self, topic_partition: TopicPartition, state: PartitionFetchState, error: Errors) -> None:
+        """Fetch a partition no more for the backoff; where it is fenced, until a LeaderAndIsr (BK-13)."""
+        again_ms = self._around.clock.monotonic_ms() + self._around.config.replica_fetch_backoff_ms
+        delay_until = float("inf") if error is Errors.FENCED_LEADER_EPOCH else again_ms
+        self.partitions[topic_partition] = state._replace(delayed_until_ms=delay_until)
+
+    # ------------------------------------------------------------------ truncating
+
+    def _truncate(self, partition: Partition, leader_epoch: int, end_offset: int) -> bool:
+        """Truncate to where the log agrees with the leader's; return whether one round was enough."""
+        replica = partition.log
+        truncation = truncation_offset(
+            replica.epochs,
+            leader_epoch=leader_epoch,
+            leader_end_offset=end_offset,
+            log_end_offset=replica.log_end_offset,
+            high_watermark=replica.high_watermark,
+        )
+        if truncation.offset < replica.high_watermark:
+            log.warning(
+                "truncating below the high watermark",
+                partition=str(partition.topic_partition),
+                offset=truncation.offset,
+                high_watermark=replica.high_watermark,
+            )
+        replica.truncate_to(truncation.offset, now_ms=self._around.clock.wall_ms())
+        return truncation.is_complete
+
+    async def _truncate_to_epoch_ends(self, due: Mapping[TopicPartition, PartitionFetchState]) -> None:
+        """Ask the leader where the last epochs of this broker's logs end in its own, and truncate; `maybeTruncate`.
+
+        A log without any epoch is truncated to its high watermark.
+        """
+        asked: dict[TopicPartition, PartitionFetchState] = {}
+        for topic_partition, state in due.items():
+            if not state.is_truncating:
                 continue
-            delay_until = float("inf") if error is Errors.FENCED_LEADER_EPOCH else again_ms
-            self.partitions[topic_partition] = state._replace(delayed_until_ms=delay_until)
+            replica = state.partition.log
+            if replica.epochs.latest is None:
+                replica.truncate_to(replica.high_watermark, now_ms=self._around.clock.wall_ms())
+                self.partitions[topic_partition] = state._replace(is_truncating=False)
+            else:
+                asked[topic_partition] = state
+        if not asked:
+            return
+        config = self._around.config
+        response = await self._request(
+            epoch_ends_request(asked, broker_id=self._around.broker_id),
+            config.metadata_version.offset_for_leader_epoch_version,
+            OffsetForLeaderEpochResponse,
+        )
+        for topic in response.topics:
+            for end in topic.partitions:
+                topic_partition = TopicPartition(topic.topic, end.partition)
+                asked_state = asked.get(topic_partition)
+                if asked_state is None or self.partitions.get(topic_partition) is not asked_state:
+                    continue
+                error = error_for_code(end.error_code)
+                if error is not Errors.NONE:
+                    self._delay(topic_partition, asked_state, error)
+                elif self._truncate(asked_state.partition, end.leader_epoch, end.end_offset):
+                    self.partitions[topic_partition] = asked_state._replace(is_truncating=False)
+
+    async def _reset_offset(self, topic_partition: TopicPartition, state: PartitionFetchState) -> None:
+        """Bring a log whose end the leader does not have to where it can be fetched; `fetchOffsetAndTruncate`.
+
+        After an unclean election the leader's log may end before this one's: the log is truncated to that end.
+        Otherwise the leader has deleted what comes next here: the log begins anew where the leader's begins.
+        """
+        replica = state.partition.log
+        end_offset = await self._offset_of(topic_partition, state, LATEST_TIMESTAMP)
+        if end_offset is not None and end_offset < replica.log_end_offset:
+            log.warning(
+                "reset fetch offset to the leader's end",
+                partition=str(topic_partition),
+                end_offset=replica.log_end_offset,
+                leader_end_offset=end_offset,
+            )
+            replica.truncate_to(end_offset, now_ms=self._around.clock.wall_ms())
+            return
+        start_offset = None if end_offset is None else await self._offset_of(topic_partition, state, EARLIEST_TIMESTAMP)
+        if start_offset is not None and start_offset > replica.log_end_offset:
+            log.warning(
+                "reset fetch offset to the leader's start",
+                partition=str(topic_partition),
+                end_offset=replica.log_end_offset,
+                leader_start_offset=start_offset,
+            )
+            replica.truncate_fully_and_start_at(start_offset, now_ms=self._around.clock.wall_ms())
+
+    async def _offset_of(
+        self, topic_partition: TopicPartition, state: PartitionFetchState, timestamp: int
+    ) -> int | None:
+        """Return where the leader's log ends or begins; None, with the partition delayed, where it is not known."""
+        partition = ListOffsetsPartition(
+            partition_index=topic_partition.partition, current_leader_epoch=state.leader_epoch, timestamp=timestamp
+        )
+        request = ListOffsetsRequest(
+            replica_id=self._around.broker_id,
+            topics=(ListOffsetsTopic(name=topic_partition.topic, partitions=(partition,)),),
+        )
+        version = self._around.config.metadata_version.list_offsets_version
+        response = await self._request(request, version, ListOffsetsResponse)
+        if self.partitions.get(topic_partition) is not state:
+            return None
+        found = next((found for topic in response.topics for found in topic.partitions), None)
+        if found is not None and found.error_code == Errors.NONE:
+            return found.offset
+        error = Errors.UNKNOWN_SERVER_ERROR if found is None else error_for_code(found.error_code)
+        self._delay(topic_partition, state, error)
+        return None
 
     async def _wait_until_due(self, now_ms: float) -> None:
         """Wait until the first delayed partition may be fetched again, or another one has been added."""

@@ -7,12 +7,14 @@ waiting, so that two control requests never interleave.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from brokers.log.partition_log import EMPTY_LOG, PartitionLog
+from brokers.log.partition_log import LogAppendInfo, PartitionLog
+from brokers.replication import isr
 from brokers.replication.delayed_operations import DelayedOperationPurgatory
 from brokers.replication.partition import (
     LocalPartitionState,
@@ -22,11 +24,13 @@ from brokers.replication.partition import (
     made_follower,
     made_leader,
 )
-from foundation.cluster.errors import Errors
+from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.cluster.leadership import EPOCH_DURING_DELETE, NO_LEADER_EPOCH
+from foundation.eventlog.clock import Clock
 from foundation.eventlog.fences import Fence, Fences
 from foundation.eventlog.records import Leadership
+from foundation.records.varint import Buffer
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
 from foundation.wire.messages.stop_replica import StopReplicaRequest
 
@@ -34,6 +38,11 @@ RefusesStaleEpoch = Callable[[TopicPartition, int, int], bool]
 """Whether an older leader epoch is refused: takes the partition, the epoch offered and the epoch known."""
 
 HostedPartitions = Mapping[TopicPartition, Partition]
+
+ALL_ACKS: Final = -1
+"""The number of acknowledgements in Produce that stands for the whole ISR."""
+
+LOGS_CREATED_AT_ONCE: Final = 50
 
 
 class LeaderAndIsrStep(NamedTuple):
@@ -84,6 +93,7 @@ def leader_and_isr_step(
     is_alive: Callable[[int], bool],
     now_ms: float,
     refuses: RefusesStaleEpoch,
+    stored_topic_id: Callable[[TopicPartition], TopicId] = lambda _: NO_TOPIC_ID,
 ) -> LeaderAndIsrStep:
     """Judge every partition in the order of the request; then become leader, then follower (BK-4 to BK-9)."""
     changed: dict[TopicPartition, LocalPartitionState] = {}
@@ -96,7 +106,10 @@ def leader_and_isr_step(
             topic_partition = TopicPartition(topic, state.partition_index)
             known = hosted.get(topic_partition)
             if known is None:
-                before = changed[topic_partition] = LocalPartitionState(topic_partition=topic_partition)
+                # After a restart the log on disk has the topic's id, and may be that of an earlier topic.
+                before = changed[topic_partition] = LocalPartitionState(
+                    topic_partition=topic_partition, topic_id=stored_topic_id(topic_partition)
+                )
             else:
                 before = known.state
             verdict = _judge(before, state, topic_id, broker_id, refuses)
@@ -241,19 +254,33 @@ class FetcherManager(Protocol):
         """Fetch `partitions` no more."""
 
 
-def _empty_log(_: TopicPartition) -> PartitionLog:
-    return EMPTY_LOG
+class Logs(Protocol):
+    """What the replica manager needs of `LogManager`."""
+
+    @property
+    def logs(self) -> Mapping[TopicPartition, PartitionLog]:
+        """The logs in this broker's directory, of hosted partitions and others."""
+
+    def get_or_create(self, topic_partition: TopicPartition) -> PartitionLog:
+        """Return the log of a partition; create it where there is none."""
+
+    def delete(self, topic_partition: TopicPartition) -> None:
+        """Remove the log of a partition; harmless where there is none."""
 
 
 class ReplicaManager:
     """Owns the partitions this broker hosts. They change only within a call of a method, never across a wait.
 
     Args:
-        open_log: this broker's log of a partition that it has just been assigned.
+        is_alive: whether a broker is in the metadata cache.
+        max_lag_ms: `replica.lag.time.max.ms`.
+        on_disk_failure: called with the failure of the disk under a request; the broker has to stop.
 
     Attributes:
         controller_epoch: the highest epoch of a controller that this broker has accepted a request from.
         delayed_fetches: the Fetch requests that wait for their partitions.
+        delayed_produces: the Produce requests that wait until their records are replicated.
+        state_change_lock: held by a control request from its first effect to its last (`replicaStateChangeLock`).
     """
 
     def __init__(
@@ -262,24 +289,62 @@ class ReplicaManager:
         *,
         fences: Fences,
         fetchers: FetcherManager,
-        open_log: Callable[[TopicPartition], PartitionLog] = _empty_log,
+        logs: Logs,
+        clock: Clock,
+        is_alive: Callable[[int], bool],
+        max_lag_ms: float,
+        on_disk_failure: Callable[[OSError], None],
     ) -> None:
         self.broker_id = broker_id
         self.controller_epoch = 0
         self.delayed_fetches = DelayedOperationPurgatory()
+        self.delayed_produces = DelayedOperationPurgatory()
+        self.state_change_lock = asyncio.Lock()
         self._partitions: dict[TopicPartition, Partition] = {}
         self._fences = fences
         self._fetchers = fetchers
-        self._open_log = open_log
+        self._logs = logs
+        self._clock = clock
+        self._is_alive = is_alive
+        self._max_lag_ms = max_lag_ms
+        self._on_disk_failure = on_disk_failure
 
     @property
     def partitions(self) -> Mapping[TopicPartition, Partition]:
         return self._partitions
 
+    # ------------------------------------------------------------------ control requests
+
+    def partitions_without_log(self, request: LeaderAndIsrRequest) -> list[TopicPartition]:
+        """Return the partitions that a LeaderAndIsr request assigns to this broker and that have no log yet."""
+        return [
+            topic_partition
+            for topic, _, states in leader_and_isr_topics(request)
+            for state in states
+            if self.broker_id in state.replicas
+            and (topic_partition := TopicPartition(topic, state.partition_index)) not in self._logs.logs
+            and topic_partition not in self._partitions
+        ]
+
+    async def create_logs(self, partitions: Iterable[TopicPartition]) -> None:
+        """Create logs; other tasks run in between, because each takes files to be created.
+
+        Raises:
+            OSError: the disk fails or is full; the broker has to stop.
+        """
+        for number, topic_partition in enumerate(partitions, 1):
+            self._logs.get_or_create(topic_partition)
+            if number % LOGS_CREATED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+
     def become_leader_or_follower(
         self, request: LeaderAndIsrRequest, *, is_alive: Callable[[int], bool], now_ms: float
     ) -> LeaderAndIsrStep:
-        """Apply a LeaderAndIsr request: its states, then fetching, then the requests that wait for its partitions."""
+        """Apply a LeaderAndIsr request: its states, then fetching, then the requests that wait for its partitions.
+
+        Raises:
+            OSError: the disk fails or is full; the broker has to stop.
+        """
         step = leader_and_isr_step(
             self._partitions,
             request,
@@ -287,28 +352,146 @@ class ReplicaManager:
             is_alive=is_alive,
             now_ms=now_ms,
             refuses=self._leader_epoch_fence("LeaderAndIsr"),
+            stored_topic_id=self._stored_topic_id,
         )
         self._fetchers.stop(step.changed)
+        with_log = {*step.follow, *step.leaderless}
         for topic_partition, state in step.changed.items():
             partition = self._partitions.get(topic_partition)
             if partition is None:
-                log = self._open_log(topic_partition)
-                self._partitions[topic_partition] = Partition(state, log, log.log_end_offset)
-            else:
-                partition.apply(state, now_ms)
+                partition = self._partitions[topic_partition] = Partition(
+                    LocalPartitionState(topic_partition=topic_partition)
+                )
+            if partition.local_log is None and (state.role is not Role.NONE or topic_partition in with_log):
+                partition.local_log = self._logs.get_or_create(topic_partition)
+            partition.apply(state, now_ms)
+            if partition.is_leader:
+                self.maybe_increment_high_watermark(partition)
         self._fetchers.follow(self._partitions[topic_partition] for topic_partition in step.follow)
-        self.delayed_fetches.check_and_complete(step.changed)
+        self._complete_delayed(step.changed)
         return step
 
     def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaStep:
-        """Apply a StopReplica request: fetching ends, and with `delete` the partition is hosted no more (BK-15)."""
+        """Apply a StopReplica request: fetching ends, and with `delete` the partition is hosted no more (BK-15).
+
+        The log of a deleted partition goes, too, also where only its folder was left.
+
+        Raises:
+            OSError: the disk fails; the broker has to stop.
+        """
         step = stop_replica_step(self._partitions, request, refuses=self._leader_epoch_fence("StopReplica"))
         self._fetchers.stop(stopped.topic_partition for stopped in step.accepted)
         for stopped in step.accepted:
             if stopped.delete:
                 self._partitions.pop(stopped.topic_partition, None)
-        self.delayed_fetches.check_and_complete(stopped.topic_partition for stopped in step.accepted)
+                self._logs.delete(stopped.topic_partition)
+        self._complete_delayed(stopped.topic_partition for stopped in step.accepted)
         return step
+
+    def _stored_topic_id(self, topic_partition: TopicPartition) -> TopicId:
+        found = self._logs.logs.get(topic_partition)
+        return NO_TOPIC_ID if found is None else found.topic_id
+
+    def _complete_delayed(self, partitions: Iterable[TopicPartition]) -> None:
+        changed = tuple(partitions)
+        self.delayed_fetches.check_and_complete(changed)
+        self.delayed_produces.check_and_complete(changed)
+
+    # ------------------------------------------------------------------ records
+
+    def append_as_leader(
+        self, partition: Partition, data: Buffer, *, required_acks: int, from_client: bool = True
+    ) -> LogAppendInfo:
+        """Append a producer's batches to a partition that this broker leads. Mirrors `appendRecordsToLeader`.
+
+        Args:
+            required_acks: -1 for all, as in Produce.
+
+        Raises:
+            ApiError: they are refused, or with acks=all the ISR is smaller than `min.insync.replicas`; or the disk
+                fails or is full, and the broker stops.
+        """
+        state = partition.state
+        if required_acks == ALL_ACKS and partition.is_under_min_isr:
+            raise ApiError(
+                Errors.NOT_ENOUGH_REPLICAS,
+                f"The size of the current ISR : {len(state.isr)} is insufficient to satisfy the min.isr requirement of "
+                f"{partition.effective_min_isr} for partition {partition.topic_partition}, live replica(s) broker.id "
+                f"are : {state.isr}",
+            )
+        try:
+            info = partition.log.append_as_leader(
+                data, state.leader_epoch, now_ms=self._clock.wall_ms(), from_client=from_client
+            )
+        except OSError as error:
+            raise self.storage_error(partition, error) from error
+        if not info.is_duplicate:
+            self.maybe_increment_high_watermark(partition)
+            self.delayed_fetches.check_and_complete((partition.topic_partition,))
+        return info
+
+    def storage_error(self, partition: Partition, error: OSError) -> ApiError:
+        """Stop the broker because its disk has failed; return the error for the request that met the failure."""
+        self._on_disk_failure(error)
+        return ApiError(Errors.KAFKA_STORAGE_ERROR, f"Disk error on the log of {partition.topic_partition}: {error}")
+
+    def append_as_follower(
+        self, partition: Partition, data: Buffer, high_watermark: int, log_start_offset: int
+    ) -> None:
+        """Append what the leader has sent, and take over its high watermark and log start offset.
+
+        Raises:
+            ApiError: the batches are damaged or not in order; nothing was appended.
+            OSError: the disk fails or is full; the broker has to stop.
+        """
+        replica = partition.log
+        if len(data):
+            replica.append_as_follower(data, now_ms=self._clock.wall_ms())
+        before = replica.high_watermark
+        if replica.update_high_watermark(high_watermark) != before:
+            self.delayed_fetches.check_and_complete((partition.topic_partition,))
+        if replica.log_start_offset < log_start_offset <= replica.high_watermark:
+            replica.maybe_increment_log_start_offset(log_start_offset)
+
+    def maybe_increment_high_watermark(self, partition: Partition) -> bool:
+        """Raise the high watermark of a partition led here as far as its replicas allow; return whether it rose.
+
+        It stays where the ISR is smaller than `min.insync.replicas` (KIP-966).
+        """
+        if partition.is_under_min_isr:
+            return False
+        leader_log = partition.log
+        allowed = isr.high_watermark(
+            partition.state,
+            partition.followers,
+            broker_id=self.broker_id,
+            leader_end_offset=leader_log.log_end_offset,
+            now_ms=self._clock.monotonic_ms(),
+            max_lag_ms=self._max_lag_ms,
+            is_alive=self._is_alive,
+        )
+        if allowed <= leader_log.high_watermark:
+            return False
+        leader_log.update_high_watermark(allowed)
+        self._complete_delayed((partition.topic_partition,))
+        return True
+
+    def replication_error(self, topic_partition: TopicPartition, required_offset: int) -> Errors | None:
+        """Return how a Produce with acks=all ends for a partition; None while its records are not replicated yet.
+
+        Mirrors `checkEnoughReplicasReachOffset`: the ISR is judged as it may be when the pending change is decided.
+
+        Args:
+            required_offset: the offset after the last record.
+        """
+        partition = self._partitions.get(topic_partition)
+        if partition is None or not partition.is_leader:
+            return Errors.NOT_LEADER_OR_FOLLOWER
+        if partition.log.high_watermark < required_offset:
+            return None
+        if len(partition.state.maximal_isr) < partition.effective_min_isr:
+            return Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return Errors.NONE
 
     def _leader_epoch_fence(self, api: str) -> RefusesStaleEpoch:
         def refuses(topic_partition: TopicPartition, offered: int, known: int) -> bool:

@@ -172,6 +172,21 @@ class MetadataVersion(IntEnum):
         """The version of a follower's Fetch; 13 and above require the ids of all topics."""
         return _latest(_FETCH, self)
 
+    @property
+    def is_truncation_on_fetch_supported(self) -> bool:
+        """Whether the answer to a follower's Fetch names the offset to truncate to (KIP-595)."""
+        return self >= MetadataVersion.IBP_2_7_IV1
+
+    @property
+    def offset_for_leader_epoch_version(self) -> int:
+        """The version of a follower's OffsetForLeaderEpoch."""
+        return _latest(_OFFSET_FOR_LEADER_EPOCH, self)
+
+    @property
+    def list_offsets_version(self) -> int:
+        """The version of a follower's ListOffsets; version 0, which answers differently, is not used."""
+        return _latest(_LIST_OFFSETS, self)
+
 
 LATEST_PRODUCTION = MetadataVersion.IBP_3_9_IV0
 
@@ -236,6 +251,26 @@ _FETCH: _Table = {
     _V.IBP_0_10_0_IV0: 2,
     _V.IBP_0_9_0: 1,
     _V.IBP_0_8_0: 0,
+}
+
+_OFFSET_FOR_LEADER_EPOCH: _Table = {
+    _V.IBP_2_8_IV0: 4,
+    _V.IBP_2_3_IV1: 3,
+    _V.IBP_2_1_IV1: 2,
+    _V.IBP_2_0_IV0: 1,
+    _V.IBP_0_8_0: 0,
+}
+
+_LIST_OFFSETS: _Table = {
+    _V.IBP_3_9_IV0: 9,
+    _V.IBP_3_5_IV0: 8,
+    _V.IBP_3_0_IV1: 7,
+    _V.IBP_2_8_IV0: 6,
+    _V.IBP_2_2_IV1: 5,
+    _V.IBP_2_1_IV1: 4,
+    _V.IBP_2_0_IV1: 3,
+    _V.IBP_0_11_0_IV0: 2,
+    _V.IBP_0_8_0: 1,
 }
 
 

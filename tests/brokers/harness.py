@@ -15,7 +15,8 @@ from brokers.config.kafka_config import KafkaConfig
 from brokers.config.logger_levels import LoggerLevels
 from brokers.coordinator.coordinators import partition_counts
 from brokers.coordinator.producer_id_manager import ProducerIdManager, RPCProducerIdManager
-from brokers.log.partition_log import EMPTY_LOG, PartitionLog
+from brokers.log.log_manager import LogManager
+from brokers.log.partition_log import PartitionLog
 from brokers.membership.controller_channel import ControllerChannel
 from brokers.metadata.metadata_cache import MetadataCache
 from brokers.replication.isr_manager import IsrManager
@@ -41,6 +42,7 @@ from tests.brokers.parts import (
     ME,
     ORDERS,
     OTHER,
+    LogsInMemory,
     StillClock,
     apply_leader_and_isr,
     leader_and_isr,
@@ -115,11 +117,12 @@ class BrokerHarness:
         *,
         detail: bool = False,
         producer_ids: ProducerIdManager | None = None,
-        log: PartitionLog = EMPTY_LOG,
+        log: PartitionLog | None = None,
     ) -> None:
         self.clock = StillClock()
         self._producer_ids = producer_ids
-        self.replicas, self.fetchers, self.recorder = replica_manager(log=log)
+        self.logs = LogsInMemory(log)
+        self.replicas, self.fetchers, self.recorder = replica_manager(logs=self.logs, clock=self.clock)
         self.recorder.log.detail = detail
         self.metadata = MetadataCache()
         self.features = FinalizedFeatureCache()
@@ -196,6 +199,7 @@ class BrokerHarness:
             fences=Fences(self.recorder.log),
             metadata=self.metadata,
             features=self.features,
+            logs=cast(LogManager, self.logs),
             replicas=self.replicas,
             isr=isr,
             producer_ids=self._producer_ids or _unconnected_producer_id_manager(channel, self.clock),
@@ -212,5 +216,16 @@ def _unconnected_producer_id_manager(channel: ControllerChannel, clock: StillClo
     )
 
 
+class _NoConfigs:
+    """Stands for a ZooKeeper in which no topic has a config; everything else that is read there is a mistake."""
+
+    @property
+    def configs(self) -> _NoConfigs:
+        return self
+
+    async def of_topics(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
+        return {topic: {} for topic in topics}
+
+
 def _no_zookeeper() -> KafkaZkClient:
-    raise AssertionError("this test has no ZooKeeper")
+    return cast(KafkaZkClient, _NoConfigs())

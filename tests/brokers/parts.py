@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from brokers.log.partition_log import EMPTY_LOG, PartitionLog
+from brokers.config.kafka_config import KafkaConfig
+from brokers.config.log_config import log_config
+from brokers.log.partition_log import PartitionLog
 from brokers.replication.partition import Partition
 from brokers.replication.replica_manager import ReplicaManager
 from foundation.cluster.identifiers import TopicId, TopicPartition
@@ -18,6 +19,7 @@ from foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
 )
+from tests.brokers.log.parts import open_log
 
 ORDERS = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")
 ME, OTHER, THIRD = 1, 2, 3
@@ -38,10 +40,11 @@ class StillClock:
 
 
 class Recorder:
-    """An event log in memory."""
+    """An event log in memory, and the failures of the disk that were reported."""
 
     def __init__(self, clock: StillClock | None = None, *, detail: bool = False) -> None:
         self.lines: list[bytes] = []
+        self.disk_failures: list[OSError] = []
         self.log = EventLog(
             run="test",
             node="broker-1",
@@ -57,13 +60,25 @@ class Recorder:
         return [line["data"] for line in decoded if line["type"] == kind]
 
 
-class LogWithRecords(NamedTuple):
-    """A partition log whose offsets differ from each other."""
+class LogsInMemory:
+    """Stands for `LogManager`: the logs of partitions on a simulated disk, or one that a test gives to all of them."""
 
-    log_start_offset: int = 3
-    log_end_offset: int = 9
-    high_watermark: int = 7
-    last_stable_offset: int = 6
+    def __init__(self, log: PartitionLog | None = None) -> None:
+        self.logs: dict[TopicPartition, PartitionLog] = {}
+        self._log = log
+
+    def get_or_create(self, topic_partition: TopicPartition) -> PartitionLog:
+        if topic_partition not in self.logs:
+            self.logs[topic_partition] = self._log or open_log(topic_partition=topic_partition)
+        return self.logs[topic_partition]
+
+    def delete(self, topic_partition: TopicPartition) -> None:
+        self.logs.pop(topic_partition, None)
+
+    def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
+        for topic_partition, log in self.logs.items():
+            if topic_partition.topic == topic:
+                log.use_config(log_config(topic, overrides, KafkaConfig()))
 
 
 class Fetchers:
@@ -125,16 +140,27 @@ def replica_manager(
     *states: LeaderAndIsrPartitionState,
     switched_off: Collection[Fence] = (),
     topic_id: TopicId = ORDERS,
-    log: PartitionLog = EMPTY_LOG,
+    logs: LogsInMemory | None = None,
+    clock: StillClock | None = None,
 ) -> tuple[ReplicaManager, Fetchers, Recorder]:
     """Create the replica manager of broker 1 and apply a LeaderAndIsr request with `states`; brokers 1 to 3 are alive.
 
     Args:
-        log: the log of every partition; an empty one by default.
+        logs: those of the partitions; by default each is empty.
     """
-    recorder, fetchers = Recorder(), Fetchers()
+    clock = clock or StillClock()
+    recorder, fetchers = Recorder(clock), Fetchers()
     fences = Fences(recorder.log, switched_off=switched_off)
-    manager = ReplicaManager(ME, fences=fences, fetchers=fetchers, open_log=lambda _: log)
+    manager = ReplicaManager(
+        ME,
+        fences=fences,
+        fetchers=fetchers,
+        logs=LogsInMemory() if logs is None else logs,
+        clock=clock,
+        is_alive=lambda broker: broker in (1, 2, 3),
+        max_lag_ms=KafkaConfig().replica_lag_time_max_ms,
+        on_disk_failure=recorder.disk_failures.append,
+    )
     if states:
         apply_leader_and_isr(manager, leader_and_isr(*states, topic_id=topic_id))
     return manager, fetchers, recorder

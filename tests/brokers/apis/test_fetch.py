@@ -14,12 +14,12 @@ from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
 from foundation.wire.messages.fetch import FetchPartition, FetchReplicaState, FetchRequest, FetchResponse, FetchTopic
 from foundation.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from tests.brokers.harness import BrokerHarness
+from tests.brokers.log.parts import log_with
 from tests.brokers.parts import (
     ME,
     ORDERS,
     ORDERS_0,
     OTHER,
-    LogWithRecords,
     apply_leader_and_isr,
     leader_and_isr,
     state,
@@ -184,7 +184,7 @@ def test_offsets_are_those_of_the_partitions_log() -> None:
 
     async def scenario() -> tuple[BrokerHarness, list[FetchResponse]]:
         harness = BrokerHarness(
-            log=LogWithRecords(log_start_offset=3, log_end_offset=9, high_watermark=7, last_stable_offset=6)
+            log=log_with(log_start_offset=3, log_end_offset=9, high_watermark=7, first_unstable_offset=6)
         )
         harness.become_leader("orders", 0)
         asked = [request(3, leader_epoch=5, offset=offset) for offset in (2, 10, 3, 8, 9)]
@@ -216,9 +216,9 @@ class WaitingFetchHarness(BrokerHarness):
         self.become_leader("orders", 0)
         original = fetch.partition_error
 
-        def counted(services: BrokerServices, requested: fetch.RequestedPartition, follower: int) -> Errors:
+        def counted(services: BrokerServices, requested: fetch.RequestedPartition, reader: fetch.Reader) -> Errors:
             self.checks += 1
-            return original(services, requested, follower)
+            return original(services, requested, reader)
 
         monkeypatch.setattr(fetch, "partition_error", counted)
 

@@ -160,6 +160,53 @@ def after_fetch(known: FollowerState, fetch_offset: int, now_ms: float) -> Follo
 
 @pytest.mark.spec("IS-1")
 def test_fetch_at_the_end_of_the_log_catches_up_and_never_moves_the_time_back() -> None:
-    assert after_fetch(FollowerState(), END, 7.0) == FollowerState(END, 7.0, 7.0)
+    caught_up = after_fetch(FollowerState(), END, 7.0)
+    assert (caught_up.log_end_offset, caught_up.last_caught_up_ms, caught_up.last_fetch_ms) == (END, 7.0, 7.0)
     assert after_fetch(FollowerState(END, 9.0, 9.0), END, 7.0).last_caught_up_ms == 9.0
-    assert after_fetch(FollowerState(last_caught_up_ms=3.0), END - 1, 7.0) == FollowerState(END - 1, 3.0, 7.0)
+    behind = FollowerState(last_caught_up_ms=3.0, last_fetch_leader_end_offset=END)
+    assert after_fetch(behind, END - 1, 7.0).last_caught_up_ms == 3.0
+
+
+@pytest.mark.spec("IS-1")
+def test_follower_under_constant_load_was_caught_up_at_its_last_fetch() -> None:
+    """It never fetches at the leader's end, but at each Fetch it has what the leader had at the one before."""
+    known = FollowerState()
+    ends = (10, 20, 30, 40)
+    for now_ms, (offset, end) in enumerate(zip((0, *ends), (*ends, 50), strict=True)):
+        known = isr.after_fetch(known, offset, float(now_ms), leader_end_offset=end)
+    assert known.last_caught_up_ms == 3.0, "the time of the Fetch before the last one"
+    stuck = isr.after_fetch(known, 40, 99.0, leader_end_offset=60)
+    assert stuck.last_caught_up_ms == 3.0
+
+
+@pytest.mark.spec("IS-3")
+@pytest.mark.parametrize(
+    ("follower_ends", "is_caught_up", "expected"),
+    [
+        ({OTHER: 8}, True, 8),
+        ({OTHER: END}, True, END),
+        ({}, True, -1),
+        ({OTHER: 8, THIRD: 5}, True, 5),
+        ({OTHER: 8, THIRD: 5}, False, 8),
+    ],
+)
+def test_high_watermark_waits_for_the_isr_and_for_caught_up_replicas_outside(
+    follower_ends: dict[int, int], is_caught_up: bool, expected: int
+) -> None:
+    """Broker 3 is outside the ISR of 1 and 2. A member that has not fetched yet keeps the high watermark where it is."""
+    followers = {
+        follower: FollowerState(end, last_caught_up_ms=100.0 if is_caught_up or follower == OTHER else 0.0)
+        for follower, end in follower_ends.items()
+    }
+    assert (
+        isr.high_watermark(
+            LEADER,
+            followers,
+            broker_id=ME,
+            leader_end_offset=END,
+            now_ms=100.0,
+            max_lag_ms=50.0,
+            is_alive=lambda _: True,
+        )
+        == expected
+    )

@@ -13,7 +13,8 @@ from brokers.replication.partition import Partition
 from foundation.cluster.errors import Errors, error_for_code
 from foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
 from tests.brokers.harness import BrokerHarness
-from tests.brokers.parts import ME, ORDERS_0, OTHER, THIRD, LogWithRecords, apply_leader_and_isr, leader_and_isr, state
+from tests.brokers.log.parts import log_with
+from tests.brokers.parts import ME, ORDERS_0, OTHER, THIRD, apply_leader_and_isr, leader_and_isr, state
 
 END, HIGH_WATERMARK = 9, 7
 
@@ -35,7 +36,7 @@ class Leader:
     """Broker 1, leader of `orders-0` at leader epoch 5 with ISR 1, 2, which has proposed to add broker 3."""
 
     def __init__(self) -> None:
-        self.harness = BrokerHarness(log=LogWithRecords(log_end_offset=END, high_watermark=HIGH_WATERMARK))
+        self.harness = BrokerHarness(log=log_with(log_end_offset=END, high_watermark=HIGH_WATERMARK))
         self.manager: IsrManager = self.harness.services.isr
         self.queue = Queue()
         self.manager.alter_partitions = self.queue  # type: ignore[assignment]  # a fake of what it uses

@@ -9,14 +9,14 @@ from dataclasses import replace
 import pytest
 
 from brokers.config.kafka_config import KafkaConfig
-from brokers.log.partition_log import EmptyLog
+from brokers.log.partition_log import PartitionLog
 from brokers.replication.partition import LocalPartitionState, Partition, Role
 from brokers.replication.replica_fetcher import (
     FetcherSurroundings,
     PartitionFetchState,
     ReplicaFetcherManager,
-    failed_partitions,
     fetch_request,
+    fetched_partitions,
 )
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
@@ -24,7 +24,8 @@ from foundation.wire.codec import decode, encode
 from foundation.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
 from foundation.wire.schema import Message
-from tests.brokers.parts import ORDERS, LogWithRecords
+from tests.brokers.log.parts import log_with, open_log
+from tests.brokers.parts import ORDERS
 from tests.brokers.peers import ScriptedPeer
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
@@ -55,7 +56,7 @@ def test_fetch_version_follows_from_the_protocol_and_from_whether_all_topics_hav
 ) -> None:
     config = replace(CONFIG, inter_broker_protocol_version=protocol)
     fetched = {
-        TopicPartition(f"t{index}", 0): PartitionFetchState(topic_id, 4, EmptyLog())
+        TopicPartition(f"t{index}", 0): PartitionFetchState(topic_id, 4, a_partition())
         for index, topic_id in enumerate(ids)
     }
     request, used_version = fetch_request(fetched, broker_id=3, broker_epoch=40, config=config)
@@ -67,10 +68,16 @@ def test_fetch_version_follows_from_the_protocol_and_from_whether_all_topics_hav
 
 
 def test_fetch_starts_at_the_end_of_the_followers_log() -> None:
-    fetched = {A0: PartitionFetchState(ORDERS, 4, LogWithRecords(log_start_offset=3, log_end_offset=9))}
+    fetched = {
+        A0: PartitionFetchState(ORDERS, 4, a_partition(log_with(log_start_offset=3, log_end_offset=9, leader_epoch=2)))
+    }
     request, _ = fetch_request(fetched, broker_id=3, broker_epoch=40, config=CONFIG)
     (asked,) = request.topics[0].partitions
-    assert (asked.fetch_offset, asked.log_start_offset) == (9, 3)
+    assert (asked.fetch_offset, asked.log_start_offset, asked.last_fetched_epoch) == (9, 3, 2)
+
+
+def a_partition(log: PartitionLog | None = None) -> Partition:
+    return Partition(LocalPartitionState(topic_partition=A0), log or open_log(topic_partition=A0))
 
 
 def failing(*errors: Errors) -> FetchResponse:
@@ -79,10 +86,14 @@ def failing(*errors: Errors) -> FetchResponse:
 
 
 def test_errors_are_read_by_topic_name_by_topic_id_or_for_all_partitions() -> None:
-    due = {here: PartitionFetchState(ORDERS, 1, EmptyLog()) for here in (A0, A1)}
-    assert failed_partitions(due, failing(Errors.NONE, Errors.UNKNOWN_TOPIC_ID)) == {A1: Errors.UNKNOWN_TOPIC_ID}
+    due = {here: PartitionFetchState(ORDERS, 1, a_partition()) for here in (A0, A1)}
+    errors = {
+        here: data.error_code for here, data in fetched_partitions(due, failing(Errors.NONE, Errors.UNKNOWN_TOPIC_ID))
+    }
+    assert errors == {A0: Errors.NONE, A1: Errors.UNKNOWN_TOPIC_ID}
     whole = FetchResponse(error_code=Errors.UNKNOWN_SERVER_ERROR)
-    assert failed_partitions(due, whole) == dict.fromkeys((A0, A1), Errors.UNKNOWN_SERVER_ERROR)
+    errors = {here: data.error_code for here, data in fetched_partitions(due, whole)}
+    assert errors == dict.fromkeys((A0, A1), Errors.UNKNOWN_SERVER_ERROR)
 
 
 class LoopClock:
@@ -105,6 +116,7 @@ class FetcherHarness:
                 config=CONFIG,
                 network=self.peer,
                 clock=LoopClock(),
+                append=lambda partition, records, *_: None,
                 address=lambda leader: UpdateMetadataEndpoint(host=f"h{leader}", port=9092),
                 broker_epoch=lambda: 40,
                 spawn=self._spawn,
@@ -131,7 +143,7 @@ class FetcherHarness:
             leader=leader,
             leader_epoch=leader_epoch,
         )
-        self.manager.follow((Partition(followed, EmptyLog()),))
+        self.manager.follow((Partition(followed, open_log(topic_partition=followed.topic_partition)),))
 
     def _spawn(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=name)

@@ -16,13 +16,14 @@ from foundation.wire.messages.stop_replica import (
     StopReplicaTopicState,
     StopReplicaTopicV1,
 )
+from tests.brokers.log.parts import log_with
 from tests.brokers.parts import (
     ME,
     ORDERS,
     ORDERS_0,
     OTHER,
     THIRD,
-    LogWithRecords,
+    LogsInMemory,
     apply_leader_and_isr,
     leader_and_isr,
     replica_manager,
@@ -167,7 +168,8 @@ def test_leader_that_is_elected_again_keeps_the_states_of_its_followers() -> Non
     for follower in (OTHER, THIRD):
         partition.update_follower(follower, FollowerState(0, 10.0, 10.0))
     apply_leader_and_isr(manager, leader_and_isr(state(leader_epoch=1, isr=(ME, OTHER))), now_ms=50.0)
-    assert partition.followers == {OTHER: FollowerState(0, 50.0, 10.0), THIRD: FollowerState(0, 0.0, 10.0)}
+    times = {follower: known[:3] for follower, known in partition.followers.items()}
+    assert times == {OTHER: (0, 50.0, 50.0), THIRD: (0, 0.0, 0.0)}
     apply_leader_and_isr(manager, leader_and_isr(state(leader=OTHER, leader_epoch=2)))
     assert partition.followers == {}
 
@@ -253,11 +255,12 @@ def test_replica_that_a_cancelled_reassignment_added_is_deleted_at_the_leader_ep
 
 def test_leader_epoch_starts_at_the_log_end_offset() -> None:
     """The log has earlier records. A newer leader epoch sets the offset again, a new topic id alone does not."""
-    log = LogWithRecords()
-    manager, _, _ = replica_manager(state(leader_epoch=5), topic_id=NO_TOPIC_ID, log=log)
+    log = log_with(log_end_offset=9)
+    manager, _, _ = replica_manager(state(leader_epoch=5), topic_id=NO_TOPIC_ID, logs=LogsInMemory(log))
     partition = manager.partitions[ORDERS_0]
     assert (partition.leader_epoch_start_offset, partition.log) == (9, log)
-    partition.log = LogWithRecords(log_end_offset=12)
+    assert log.epochs.latest == (5, 9), "also a leader that never appends has an epoch that begins"
+    partition.local_log = log_with(log_end_offset=12)
     apply_leader_and_isr(manager, leader_and_isr(state(leader_epoch=5)))
     assert (partition.topic_id, partition.leader_epoch_start_offset) == (ORDERS, 9)
     apply_leader_and_isr(manager, leader_and_isr(state(leader_epoch=6)))

@@ -1,0 +1,233 @@
+"""Produce (key 0, versions 0 to 11): a producer appends records to partitions that this broker leads.
+
+With acks=all the answer waits until the high watermark has passed the records, at most `timeout_ms`. With acks=0 there
+is no answer; where a partition fails the connection is closed, so that the producer reads new metadata. Mirrors
+`KafkaApis.handleProduceRequest`, `ReplicaManager.appendRecords` and `DelayedProduce`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from typing import Final
+
+import structlog
+from msgspec.structs import replace
+
+from brokers.apis.leader_hints import current_leader, leader_addresses
+from brokers.apis.services import BrokerServices, RequestContext
+from brokers.apis.serving import CloseConnection, Serves
+from brokers.log.log_validator import RecordValidationError
+from brokers.metadata.topic_names import is_internal
+from brokers.replication.replica_manager import ALL_ACKS
+from foundation.cluster.errors import ApiError, Errors, error_name
+from foundation.cluster.identifiers import TopicPartition
+from foundation.cluster.leadership import NO_LEADER
+from foundation.records.batch import MAGIC, SIZE_UP_TO_MAGIC, read_header, size_of_first
+from foundation.records.compression import Compression
+from foundation.records.errors import CorruptRecord
+from foundation.records.varint import Buffer
+from foundation.wire.messages.fetch import LeaderIdAndEpoch, NodeEndpoint
+from foundation.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ReplicaManager")
+
+ADMIN_CLIENT_ID: Final = "__admin_client"
+"""The client id whose producers may append to internal topics."""
+NO_ACKS: Final = 0
+MAX_WAIT_MS: Final = 15 * 60_000
+"""The longest that a Produce waits, whatever `timeout_ms` the client sends."""
+
+WITH_ONE_BATCH: Final = 3
+WITH_ZSTD: Final = 7
+WITH_LEADER_HINTS: Final = 10
+
+
+async def handle(services: BrokerServices, request: ProduceRequest, context: RequestContext) -> ProduceResponse | None:
+    results: dict[TopicPartition, PartitionProduceResponse] = {}
+    awaited: dict[TopicPartition, int] = {}
+    for topic in request.topic_data:
+        for partition in topic.partition_data:
+            topic_partition = TopicPartition(topic.name, partition.index)
+            try:
+                results[topic_partition], end_offset = _append(
+                    services, topic_partition, partition.records or b"", request.acks, context
+                )
+                awaited[topic_partition] = end_offset
+            except ApiError as refused:
+                results[topic_partition] = _refused(services, topic_partition, refused)
+    if request.acks == ALL_ACKS and awaited:
+        await _wait(services, results, awaited, request.timeout_ms)
+    if request.acks == NO_ACKS:
+        failed = {str(key): error_name(each.error_code) for key, each in results.items() if each.error_code}
+        if failed:
+            raise CloseConnection(f"a Produce with acks=0 failed, and has no answer that could say so: {failed}")
+        return None
+    return _response(services, request, results, context)
+
+
+def _append(
+    services: BrokerServices, topic_partition: TopicPartition, records: bytes, acks: int, context: RequestContext
+) -> tuple[PartitionProduceResponse, int]:
+    """Append the records of one partition; return the answer if they are replicated, and the offset after them.
+
+    Raises:
+        ApiError: they are refused.
+    """
+    if services.metadata.snapshot.partition(*topic_partition) is None:
+        raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+    check_records_of(context.api_version, records)
+    if acks not in (ALL_ACKS, NO_ACKS, 1):
+        raise ApiError(Errors.INVALID_REQUIRED_ACKS, f"acks is {acks}; expected -1, 0 or 1")
+    if is_internal(topic_partition.topic) and context.client_id != ADMIN_CLIENT_ID:
+        raise ApiError(Errors.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic_partition.topic}")
+    partition = services.replicas.partitions.get(topic_partition)
+    if partition is None or not partition.is_leader:
+        raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {topic_partition}")
+    info = services.replicas.append_as_leader(partition, records, required_acks=acks)
+    answer = PartitionProduceResponse(
+        index=topic_partition.partition,
+        base_offset=info.first_offset,
+        log_append_time_ms=info.log_append_time,
+        log_start_offset=info.log_start_offset,
+    )
+    return answer, info.last_offset + 1
+
+
+def check_records_of(version: int, records: Buffer) -> None:
+    """Check that a request holds one batch of message format 2. Mirrors `ProduceRequest.validateRecords`.
+
+    Versions up to 2 hold message sets of older formats.
+
+    Raises:
+        ApiError: INVALID_RECORD or UNSUPPORTED_COMPRESSION_TYPE, or CORRUPT_MESSAGE for bytes that are no batch.
+    """
+    if version < WITH_ONE_BATCH:
+        return
+    about = f"Produce requests with version {version}"
+    try:
+        size = size_of_first(records)
+        if size is None or size > len(records):
+            raise ApiError(Errors.INVALID_RECORD, f"{about} must have at least one record batch per partition")
+        if records[SIZE_UP_TO_MAGIC - 1] != MAGIC:
+            reason = f"{about} are only allowed to contain record batches with magic version 2"
+            raise ApiError(Errors.INVALID_RECORD, reason)
+        compression = read_header(records).compression
+        if size_of_first(records, size) is not None:
+            reason = f"{about} are only allowed to contain exactly one record batch per partition"
+            raise ApiError(Errors.INVALID_RECORD, reason)
+    except CorruptRecord as corrupt:
+        raise ApiError(Errors.CORRUPT_MESSAGE, str(corrupt)) from None
+    if version < WITH_ZSTD and compression is Compression.ZSTD:
+        reason = f"{about} are not allowed to use ZStandard compression"
+        raise ApiError(Errors.UNSUPPORTED_COMPRESSION_TYPE, reason)
+
+
+_EXPECTED = frozenset(
+    {
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+        Errors.NOT_LEADER_OR_FOLLOWER,
+        Errors.MESSAGE_TOO_LARGE,
+        Errors.RECORD_LIST_TOO_LARGE,
+        Errors.CORRUPT_MESSAGE,
+        Errors.NOT_ENOUGH_REPLICAS,
+    }
+)
+"""Errors that a client causes by its metadata or its records alone; they are not logged."""
+
+
+def _refused(services: BrokerServices, topic_partition: TopicPartition, refused: ApiError) -> PartitionProduceResponse:
+    partition = services.replicas.partitions.get(topic_partition)
+    log_start_offset = -1
+    if refused.error not in _EXPECTED:
+        log.info(
+            "error processing append operation",
+            partition=str(topic_partition),
+            error=refused.error.name,
+            why=refused.message,
+        )
+        if partition is not None and partition.local_log is not None:
+            log_start_offset = partition.log.log_start_offset
+    record_errors = refused.record_errors if isinstance(refused, RecordValidationError) else ()
+    return PartitionProduceResponse(
+        index=topic_partition.partition,
+        error_code=refused.error,
+        base_offset=-1,
+        log_start_offset=log_start_offset,
+        record_errors=tuple(
+            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
+            for index, message in record_errors
+        ),
+        error_message=refused.message,
+    )
+
+
+async def _wait(
+    services: BrokerServices,
+    results: dict[TopicPartition, PartitionProduceResponse],
+    pending: dict[TopicPartition, int],
+    timeout_ms: int,
+) -> None:
+    """Wait until the records of every partition are replicated or cannot be; enter what has failed into `results`.
+
+    Records that have been appended stay in the log, whatever the answer.
+    """
+    replicas = services.replicas
+
+    def settle() -> bool:
+        for topic_partition, end_offset in tuple(pending.items()):
+            error = replicas.replication_error(topic_partition, end_offset)
+            if error is not None:
+                del pending[topic_partition]
+                if error is not Errors.NONE:
+                    results[topic_partition] = replace(results[topic_partition], error_code=error)
+        return not pending
+
+    if settle():
+        return
+    if replicas.delayed_produces.has_room_for(len(pending)):
+        with replicas.delayed_produces.watch(tuple(pending)) as delayed_produce:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(max(timeout_ms, 0), MAX_WAIT_MS) / 1000):
+                    while not settle():
+                        await delayed_produce.wait()
+            settle()
+    for topic_partition in pending:
+        results[topic_partition] = replace(results[topic_partition], error_code=Errors.REQUEST_TIMED_OUT)
+
+
+def _response(
+    services: BrokerServices,
+    request: ProduceRequest,
+    results: Mapping[TopicPartition, PartitionProduceResponse],
+    context: RequestContext,
+) -> ProduceResponse:
+    leaders: set[int] = set()
+    topics: dict[str, list[PartitionProduceResponse]] = {topic.name: [] for topic in request.topic_data}
+    for topic_partition, result in results.items():
+        if result.error_code == Errors.NOT_LEADER_OR_FOLLOWER and context.api_version >= WITH_LEADER_HINTS:
+            leader, leader_epoch = current_leader(services, topic_partition)
+            leaders.add(leader)
+            hint = LeaderIdAndEpoch(leader_id=leader, leader_epoch=leader_epoch)
+            topics[topic_partition.topic].append(replace(result, current_leader=hint))
+        else:
+            topics[topic_partition.topic].append(result)
+    return ProduceResponse(
+        responses=tuple(
+            TopicProduceResponse(name=name, partition_responses=tuple(answers)) for name, answers in topics.items()
+        ),
+        node_endpoints=tuple(
+            NodeEndpoint(node_id=at.node_id, host=at.host, port=at.port, rack=at.rack)
+            for at in leader_addresses(services, leaders - {NO_LEADER}, context.listener)
+        ),
+    )
+
+
+SERVES = Serves(request=ProduceRequest, versions=(0, 11), handle=handle)

@@ -1,0 +1,258 @@
+"""Reads the segments and leader epochs of a log from its folder, and repairs what an unclean end has left.
+
+Mirrors `LogLoader`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+import structlog
+
+from brokers.config.log_config import LogConfig
+from brokers.log.checkpoint_file import MalformedCheckpoint, decode_epochs
+from brokers.log.leader_epoch_cache import LeaderEpochCache
+from brokers.log.log_files import (
+    CLEANED,
+    DELETED,
+    LEADER_EPOCH_CHECKPOINT,
+    LOG,
+    OFFSET_INDEX,
+    PARTITION_METADATA,
+    SEGMENT_FILES,
+    SWAP,
+    TIME_INDEX,
+    offset_of,
+)
+from brokers.log.partition_metadata import MalformedPartitionMetadata, decode_topic_id
+from brokers.log.segment import LogSegment
+from brokers.world import Disk
+from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
+from foundation.records.batch import BatchHeader
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.log.LogLoader")
+
+_BASE_OFFSET: Final = attrgetter("base_offset")
+
+
+class LoadedLog(NamedTuple):
+    """What a folder holds.
+
+    Attributes:
+        segments: at least one, ascending.
+        log_end_offset: the offset that the next record gets.
+        are_epochs_on_disk: whether the checkpoint of leader epochs agrees with `epochs`.
+        names: the files in the folder.
+    """
+
+    segments: list[LogSegment]
+    epochs: LeaderEpochCache
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
+    topic_id: TopicId
+    are_epochs_on_disk: bool
+    names: tuple[str, ...]
+
+
+class LogLoader:
+    """Loads one log; used once.
+
+    Args:
+        now_ms: wall time.
+        had_clean_shutdown: whether the broker has closed its logs; otherwise segments that end after `recovery_point`
+            are checked, and cut off at the first batch that is not intact.
+        recovery_point, log_start_offset: from the checkpoints.
+    """
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        *,
+        disk: Disk,
+        folder: str,
+        config: LogConfig,
+        now_ms: float,
+        had_clean_shutdown: bool,
+        recovery_point: int,
+        log_start_offset: int,
+    ) -> None:
+        self._topic_partition = topic_partition
+        self._disk = disk
+        self._folder = folder
+        self._config = config
+        self._now_ms = now_ms
+        self._had_clean_shutdown = had_clean_shutdown
+        self._recovery_point = recovery_point
+        self._log_start_offset = log_start_offset
+        self._segments: list[LogSegment] = []
+        self._epochs = LeaderEpochCache()
+
+    def load(self) -> LoadedLog:
+        """Read the folder, which is created where it is missing.
+
+        Raises:
+            OSError: the disk fails.
+            CorruptRecord: a segment is damaged that was flushed.
+            UnsupportedMagic: it has batches of message format 0 or 1.
+            MalformedPartitionMetadata: `partition.metadata` cannot be read.
+        """
+        disk, folder = self._disk, self._folder
+        disk.make_folder(folder)
+        names = self._finish_swaps(disk.list_folder(folder))
+        bases = sorted(offset for name in names if name.endswith(LOG) and (offset := offset_of(name)) is not None)
+        self._segments = [LogSegment.open(disk, folder, base, self._config, now_ms=self._now_ms) for base in bases]
+        self._delete_orphaned_indexes(names, frozenset(bases))
+        has_epochs = self._read_epochs(names)
+        if not self._had_clean_shutdown:
+            # Without the checkpoint every batch is read for its epoch, and so every batch is checked.
+            self._recover(self._recovery_point if has_epochs else 0)
+        elif not has_epochs:
+            self._rebuild_epochs()
+        end_offset = self._end_offset()
+        start_offset = max(self._log_start_offset, self._segments[0].base_offset)
+        recovery_point = end_offset if self._had_clean_shutdown else min(self._recovery_point, end_offset)
+        before = self._epochs.entries
+        self._epochs.truncate_from_end(end_offset)
+        self._epochs.truncate_from_start(start_offset)
+        return LoadedLog(
+            segments=self._segments,
+            epochs=self._epochs,
+            log_start_offset=start_offset,
+            log_end_offset=end_offset,
+            recovery_point=recovery_point,
+            topic_id=self._read_topic_id(names),
+            are_epochs_on_disk=has_epochs and self._epochs.entries == before,
+            names=names,
+        )
+
+    def _end_offset(self) -> int:
+        """Return where the log ends; begin it anew where it ends before its start, or has no segment."""
+        end_offset = self._log_start_offset
+        if self._segments:
+            end_offset = self._segments[-1].next_offset()
+            if end_offset >= self._log_start_offset:
+                return end_offset
+            log.warning(
+                "deleting all segments: the log ends before its start, as after segment files were deleted",
+                partition=str(self._topic_partition),
+                end_offset=end_offset,
+                log_start_offset=self._log_start_offset,
+            )
+            self._delete(self._segments)
+            self._epochs = LeaderEpochCache()
+        first = LogSegment.create(self._disk, self._folder, self._log_start_offset, self._config, now_ms=self._now_ms)
+        self._segments = [first]
+        return self._log_start_offset
+
+    # ------------------------------------------------------------------ files
+
+    def _finish_swaps(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Finish or undo what the cleaner or a deletion has left half done; return the names that are left.
+
+        `.swap` files are complete and replace the segments that they span; `.cleaned` files are not complete. Where
+        there are some, swap files at or behind the first of them belong to the same unfinished work.
+        """
+        cleaned = [offset for name in names if name.endswith(CLEANED) and (offset := offset_of(name)) is not None]
+        removed = {name for name in names if name.endswith((DELETED, CLEANED))}
+        swaps = {name for name in names if name.endswith(SWAP) and offset_of(name) is not None}
+        if cleaned:
+            unfinished = {name for name in swaps if (offset_of(name) or 0) >= min(cleaned)}
+            removed |= unfinished
+            swaps -= unfinished
+        for name in sorted(removed):
+            self._disk.delete(f"{self._folder}/{name}")
+        if not swaps:
+            return tuple(name for name in names if name not in removed)
+        begin, end = self._span_of_swaps(swaps)
+        for name in names:
+            offset = offset_of(name)
+            if name.endswith(SEGMENT_FILES) and offset is not None and begin <= offset < end:
+                self._disk.delete(f"{self._folder}/{name}")
+        for name in sorted(swaps):
+            log.info("recovering file from an interrupted swap", file=f"{self._folder}/{name}")
+            self._disk.rename(f"{self._folder}/{name}", f"{self._folder}/{name.removesuffix(SWAP)}")
+        return self._disk.list_folder(self._folder)
+
+    def _span_of_swaps(self, swaps: set[str]) -> tuple[int, int]:
+        """Return the first offset of the swapped segments, and the offset after their last record."""
+        begin, end = 2**63 - 1, -1
+        for name in swaps:
+            base = offset_of(name)
+            if name.endswith(LOG + SWAP) and base is not None:
+                segment = LogSegment(self._disk, self._folder, base, self._config, created_ms=self._now_ms)
+                segment.path = f"{self._folder}/{name}"
+                segment.size = self._disk.size(segment.path) or 0
+                begin = min(begin, base)
+                end = max(end, *(batch.header.next_offset for _, batch in segment.batches()), base)
+        return begin, end
+
+    def _delete_orphaned_indexes(self, names: tuple[str, ...], bases: frozenset[int]) -> None:
+        for name in names:
+            if name.endswith((OFFSET_INDEX, TIME_INDEX)) and offset_of(name) not in bases:
+                log.warning("found an orphaned index file, with no corresponding log file", file=name)
+                self._disk.delete(f"{self._folder}/{name}")
+
+    def _delete(self, segments: list[LogSegment]) -> None:
+        for segment in reversed(segments):
+            for path in segment.files():
+                self._disk.delete(path)
+
+    def _read_topic_id(self, names: tuple[str, ...]) -> TopicId:
+        if PARTITION_METADATA not in names:
+            return NO_TOPIC_ID
+        path = f"{self._folder}/{PARTITION_METADATA}"
+        try:
+            return decode_topic_id(path, self._disk.read(path) or b"")
+        except MalformedPartitionMetadata as malformed:
+            if self._had_clean_shutdown:
+                raise
+            # It is flushed before the first record is appended, so an unclean end may have cut that of an empty log.
+            log.warning("the topic id of a log is taken from the controller again", why=str(malformed))
+            return NO_TOPIC_ID
+
+    # ------------------------------------------------------------------ leader epochs and recovery
+
+    def _read_epochs(self, names: tuple[str, ...]) -> bool:
+        """Read the checkpoint of leader epochs; return whether it was there and whole."""
+        if LEADER_EPOCH_CHECKPOINT not in names:
+            return not any(segment.size for segment in self._segments)
+        path = f"{self._folder}/{LEADER_EPOCH_CHECKPOINT}"
+        try:
+            self._epochs = LeaderEpochCache(decode_epochs(path, self._disk.read(path) or b""))
+        except MalformedCheckpoint as malformed:
+            log.warning("the checkpoint of leader epochs is made again from the log", why=str(malformed))
+            return False
+        return True
+
+    def _rebuild_epochs(self) -> None:
+        for segment in self._segments:
+            for _, batch in segment.batches():
+                self._note_epoch(batch.header)
+
+    def _note_epoch(self, header: BatchHeader) -> None:
+        if header.partition_leader_epoch > self._epochs.latest_epoch:
+            self._epochs.assign(header.partition_leader_epoch, header.base_offset)
+
+    def _recover(self, recovery_point: int) -> None:
+        """Check the segments that may not have been flushed; nothing stays behind a damaged batch."""
+        first = max(bisect_right(self._segments, recovery_point, key=_BASE_OFFSET) - 1, 0)
+        for place in range(first, len(self._segments)):
+            segment = self._segments[place]
+            size = segment.size
+            for batch in segment.recover():
+                self._note_epoch(batch.header)
+            if segment.size < size:
+                rest = self._segments[place + 1 :]
+                log.warning(
+                    "corruption found in segment, truncating",
+                    partition=str(self._topic_partition),
+                    base_offset=segment.base_offset,
+                    truncated=size - segment.size,
+                    segments_deleted=len(rest),
+                )
+                self._delete(rest)
+                del self._segments[place + 1 :]
+                return

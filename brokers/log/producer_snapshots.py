@@ -1,0 +1,82 @@
+"""Writes, finds and deletes the snapshot files of producers in the folder of a log.
+
+A snapshot is named by the offset up to which it reflects the log. Mirrors the file handling of `ProducerStateManager`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import structlog
+
+from brokers.log import producer_snapshot
+from brokers.log.log_files import SNAPSHOT, file_name, offset_of
+from brokers.log.producer_snapshot import CorruptSnapshot, ProducerEntry
+from brokers.log.producer_state import ProducerState
+from brokers.world import Disk
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.log.ProducerStateManager")
+
+
+class ProducerSnapshots:
+    """The snapshots of one log.
+
+    Args:
+        names: the files in the log's folder.
+
+    Attributes:
+        offsets: of the snapshots there are, ascending.
+    """
+
+    __slots__ = ("_disk", "_folder", "offsets")
+
+    def __init__(self, disk: Disk, folder: str, names: Iterable[str] = ()) -> None:
+        self._disk = disk
+        self._folder = folder
+        self.offsets = tuple(
+            sorted(offset for name in names if name.endswith(SNAPSHOT) and (offset := offset_of(name)) is not None)
+        )
+
+    def path(self, offset: int) -> str:
+        return f"{self._folder}/{file_name(offset, SNAPSHOT)}"
+
+    def take(self, producers: ProducerState, *, log_start_offset: int) -> None:
+        """Write a snapshot as of the end of `producers`, unless there is one or the log begins there. Not flushed."""
+        offset = producers.end_offset
+        if offset > (self.offsets[-1] if self.offsets else log_start_offset):
+            self._disk.write(self.path(offset), producer_snapshot.encode(producers.entries()), flush=False)
+            self.offsets = (*self.offsets, offset)
+
+    def newest(self, *, log_start_offset: int) -> tuple[int, list[ProducerEntry]] | None:
+        """Return the newest snapshot that can be read, with its offset; None without one inside the log.
+
+        Those that cannot be read are deleted.
+        """
+        for offset in reversed(self.offsets):
+            if offset < log_start_offset:
+                return None
+            path = self.path(offset)
+            try:
+                return offset, producer_snapshot.decode(path, self._disk.read(path) or b"")
+            except CorruptSnapshot as corrupt:
+                log.warning("a snapshot of producers is not used", why=str(corrupt))
+                self.delete(offset)
+        return None
+
+    def delete(self, offset: int) -> None:
+        """Delete a snapshot; harmless where there is none."""
+        if offset in self.offsets:
+            self._disk.delete(self.path(offset))
+            self.offsets = tuple(each for each in self.offsets if each != offset)
+
+    def delete_after(self, offset: int) -> None:
+        """Delete the snapshots of offsets that the log no longer reaches."""
+        for each in self.offsets:
+            if each > offset:
+                self.delete(each)
+
+    def delete_strays(self, bases: Collection[int]) -> None:
+        """Delete the snapshots at whose offset no segment begins, except the newest."""
+        for each in self.offsets[:-1]:
+            if each not in bases:
+                self.delete(each)

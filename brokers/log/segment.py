@@ -1,0 +1,366 @@
+"""One segment of a partition's log: the batches from a base offset on, and two indexes of them. Mirrors `LogSegment`.
+
+The indexes are kept in memory and written when the segment is closed. A segment that was not closed in order has none,
+or old ones: they are made again from the batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final, NamedTuple
+
+from brokers.config.log_config import LogConfig
+from brokers.log.indexes import CorruptIndex, OffsetIndex, TimeIndex, TimestampOffset
+from brokers.log.log_files import LOG, OFFSET_INDEX, SEGMENT_FILES, TIME_INDEX, TRANSACTION_INDEX, file_name
+from brokers.world import Disk
+from foundation.records.batch import LOG_OVERHEAD, NO_TIMESTAMP, RecordBatch, check_crc, read_header, size_of_first
+from foundation.records.errors import CorruptRecord
+from foundation.records.varint import Buffer
+
+SCAN_BYTES: Final = 1 << 20
+"""Bytes that are read at once where batches are read one after the other."""
+
+_SPAN: Final = Struct(">qi11xi")
+"""Base offset, size and last offset delta: what a search looks at in each batch."""
+
+_MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+
+
+class BatchPosition(NamedTuple):
+    """Where a batch is in its segment, in bytes."""
+
+    base_offset: int
+    position: int
+    size: int
+
+
+class LogSegment:
+    """A segment of a log.
+
+    Args:
+        created_ms: wall time at which this process created or opened it.
+
+    Attributes:
+        size: bytes of its batches.
+        max_timestamp: the largest timestamp of its records, and the offset of the batch that has it.
+    """
+
+    __slots__ = (
+        "_bytes_since_index_entry",
+        "_config",
+        "_disk",
+        "_folder",
+        "_max_timestamp",
+        "_offsets",
+        "_times",
+        "base_offset",
+        "created_ms",
+        "first_timestamp",
+        "path",
+        "size",
+    )
+
+    def __init__(self, disk: Disk, folder: str, base_offset: int, config: LogConfig, *, created_ms: float) -> None:
+        self.base_offset = base_offset
+        self.path = f"{folder}/{file_name(base_offset, LOG)}"
+        self.size = 0
+        self.created_ms = created_ms
+        self.first_timestamp: int | None = None
+        """The timestamp of its first batch, from which `segment.ms` counts; None while that is not known."""
+        self._disk = disk
+        self._folder = folder
+        self._config = config
+        self._offsets: OffsetIndex | None = None
+        self._times: TimeIndex | None = None
+        self._max_timestamp: TimestampOffset | None = None
+        self._bytes_since_index_entry = 0
+
+    @classmethod
+    def create(cls, disk: Disk, folder: str, base_offset: int, config: LogConfig, *, now_ms: float) -> LogSegment:
+        """Create an empty segment with its file."""
+        segment = cls(disk, folder, base_offset, config, created_ms=now_ms)
+        disk.append(segment.path, b"")
+        segment._begin_indexes()
+        return segment
+
+    @classmethod
+    def open(cls, disk: Disk, folder: str, base_offset: int, config: LogConfig, *, now_ms: float) -> LogSegment:
+        """Open a segment whose file exists. Its indexes are read when they are first used."""
+        segment = cls(disk, folder, base_offset, config, created_ms=now_ms)
+        segment.size = disk.size(segment.path) or 0
+        if segment.size == 0:
+            segment._begin_indexes()
+        return segment
+
+    @property
+    def max_timestamp(self) -> TimestampOffset:
+        if self._max_timestamp is None:
+            self._load_indexes()
+            assert self._max_timestamp is not None, "set with the indexes"
+        return self._max_timestamp
+
+    @property
+    def largest_timestamp_ms(self) -> float:
+        """The largest timestamp of its records; where they have none, the time at which the segment was opened."""
+        timestamp = self.max_timestamp.timestamp
+        return timestamp if timestamp >= 0 else self.created_ms
+
+    def use_config(self, config: LogConfig) -> None:
+        self._config = config
+
+    # ------------------------------------------------------------------ appending
+
+    def should_roll(self, size: int, max_timestamp: int, last_offset: int, *, now_ms: float, jitter_ms: int) -> bool:
+        """Whether the next append has to go to a new segment.
+
+        Args:
+            size: bytes of the append; `max_timestamp` and `last_offset` are those of its records.
+            jitter_ms: by how much earlier than `segment.ms` this segment is closed.
+        """
+        config = self._config
+        if last_offset - self.base_offset > _MAX_RELATIVE_OFFSET:
+            return True
+        if self.size == 0:
+            return False
+        if self.size > config.segment_bytes - size:
+            return True
+        if self._waited_ms(now_ms, max_timestamp) > config.segment_ms - jitter_ms:
+            return True
+        return self.offset_index.is_full or self.time_index.is_full
+
+    def _waited_ms(self, now_ms: float, timestamp: int) -> float:
+        """How long ago the segment began: by the timestamps of records, by the clock where they have none."""
+        if self.first_timestamp is None and self.size > 0:
+            first = next(self.batches(), None)
+            self.first_timestamp = NO_TIMESTAMP if first is None else first[1].header.max_timestamp
+        if self.first_timestamp is not None and self.first_timestamp >= 0:
+            return timestamp - self.first_timestamp if timestamp >= 0 else 0
+        return now_ms - self.created_ms
+
+    def append(self, data: Buffer, *, last_offset: int, max_timestamp: int, offset_of_max_timestamp: int) -> None:
+        """Add batches at the end.
+
+        Raises:
+            OSError: the disk fails or is full; the file may have a part of `data`, which recovery cuts off.
+        """
+        position = self.size
+        self._disk.append(self.path, data)
+        self.size += len(data)
+        if position == 0:
+            self.first_timestamp = max_timestamp
+        self._note(position, len(data), last_offset, max_timestamp, offset_of_max_timestamp)
+
+    def _note(self, position: int, size: int, last_offset: int, max_timestamp: int, offset_of_max: int) -> None:
+        """Bring the indexes up to date with batches at `position`."""
+        largest = self.max_timestamp
+        if max_timestamp > largest.timestamp:
+            largest = self._max_timestamp = TimestampOffset(max_timestamp, offset_of_max)
+        if self._bytes_since_index_entry > self._config.index_interval_bytes:
+            if not self.offset_index.is_full:
+                self.offset_index.append(last_offset, position)
+            if not self.time_index.is_full:
+                self.time_index.maybe_append(largest.timestamp, largest.offset)
+            self._bytes_since_index_entry = 0
+        self._bytes_since_index_entry += size
+
+    # ------------------------------------------------------------------ indexes
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        if self._offsets is None:
+            self._load_indexes()
+            assert self._offsets is not None, "just loaded"
+        return self._offsets
+
+    @property
+    def time_index(self) -> TimeIndex:
+        if self._times is None:
+            self._load_indexes()
+            assert self._times is not None, "just loaded"
+        return self._times
+
+    def _begin_indexes(self) -> None:
+        max_bytes = self._config.segment_index_bytes
+        self._offsets = OffsetIndex(self.base_offset, max_bytes)
+        self._times = TimeIndex(self.base_offset, max_bytes)
+        self._max_timestamp = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        self._bytes_since_index_entry = 0
+
+    def _load_indexes(self) -> None:
+        """Read both index files; make the indexes from the batches where one is missing or damaged."""
+        files = {suffix: self._disk.read(self._file(suffix)) for suffix in (OFFSET_INDEX, TIME_INDEX)}
+        offsets, times = files[OFFSET_INDEX], files[TIME_INDEX]
+        max_bytes = self._config.segment_index_bytes
+        try:
+            if offsets is None or times is None:
+                raise CorruptIndex("an index file is missing")
+            self._offsets = OffsetIndex.decode(offsets, self.base_offset, max_bytes)
+            self._times = TimeIndex.decode(times, self.base_offset, max_bytes)
+            last = self._offsets.lookup(self._offsets.last_offset)
+            if last.position >= self.size > 0:
+                raise CorruptIndex(f"an offset index leads to {last.position} in a file of {self.size} bytes")
+        except CorruptIndex:
+            self._index_batches()
+            return
+        self._note_tail(self._times, last.position)
+
+    def _note_tail(self, times: TimeIndex, position: int) -> None:
+        """Note the largest timestamp, which may be that of a batch after the last entry, at `position`."""
+        largest = times.last
+        for _, batch in self.batches(position):
+            header = batch.header
+            if header.max_timestamp > largest.timestamp:
+                largest = TimestampOffset(header.max_timestamp, header.last_offset)
+        self._max_timestamp = largest
+        self._bytes_since_index_entry = self.size - position
+
+    def _index_batches(self) -> None:
+        self._begin_indexes()
+        for position, batch in self.batches():
+            header = batch.header
+            self._note(position, header.size, header.last_offset, header.max_timestamp, header.last_offset)
+
+    def close(self) -> None:
+        """Write the index files, unless they have not been read since they were written. Nothing is flushed."""
+        if self._offsets is None or self._times is None:
+            return
+        self._times.maybe_append(*self.max_timestamp, is_closing=True)
+        self._disk.write(self._file(OFFSET_INDEX), self._offsets.encode(), flush=False)
+        self._disk.write(self._file(TIME_INDEX), self._times.encode(), flush=False)
+
+    def files(self) -> tuple[str, ...]:
+        """The paths of all files that it may have."""
+        return tuple(self._file(suffix) for suffix in SEGMENT_FILES)
+
+    def _file(self, suffix: str) -> str:
+        return f"{self._folder}/{file_name(self.base_offset, suffix)}"
+
+    # ------------------------------------------------------------------ reading
+
+    def find(self, offset: int) -> BatchPosition | None:
+        """Return the first batch that ends at or after an offset; None where all end before it."""
+        position = self.offset_index.lookup(offset).position
+        interval = self._config.index_interval_bytes
+        while position < self.size:
+            data = self._disk.read_at(self.path, position, min(interval + (64 << 10), self.size - position))
+            at = 0
+            while len(data) - at >= _SPAN.size:
+                base_offset, length, delta = _SPAN.unpack_from(data, at)
+                if length < 0:
+                    raise CorruptRecord(f"{self.path} has a batch of {length} bytes at {position + at}")
+                if base_offset + delta >= offset:
+                    return BatchPosition(base_offset, position + at, length + LOG_OVERHEAD)
+                at += length + LOG_OVERHEAD
+            if at == 0:
+                return None  # the file ends in a header
+            position += at
+        return None
+
+    def read(self, offset: int, max_bytes: int, *, end_offset: int, min_one: bool) -> Buffer | None:
+        """Return batches from the one that has `offset` on; None where the segment ends before it.
+
+        Args:
+            max_bytes: the last batch may be cut off at this size.
+            end_offset: batches that begin at or after it are left out.
+            min_one: whether the first batch is returned as a whole, however large it is.
+        """
+        first = self.find(offset)
+        if first is None:
+            return None
+        if first.base_offset >= end_offset:
+            return b""
+        size = max(max_bytes, first.size) if min_one else max_bytes
+        data = self._disk.read_at(self.path, first.position, min(size, self.size - first.position))
+        return _before(data, end_offset)
+
+    def batches(self, position: int = 0) -> Iterator[tuple[int, RecordBatch]]:
+        """Yield the whole batches from `position` on with their positions; end at the first that is cut off.
+
+        Raises:
+            CorruptRecord: a size or a magic is impossible.
+            UnsupportedMagic: a batch is of message format 0 or 1.
+        """
+        want = SCAN_BYTES
+        while position < self.size:
+            data = memoryview(self._disk.read_at(self.path, position, min(want, self.size - position)))
+            at = 0
+            while (size := size_of_first(data, at)) is not None and at + size <= len(data):
+                yield position + at, RecordBatch(read_header(data, at), data[at : at + size])
+                at += size
+            if at == 0:
+                if size is None or position + size > self.size:
+                    return
+                want = size
+            else:
+                position += at
+                want = SCAN_BYTES
+
+    def next_offset(self) -> int:
+        """Return the offset after its last record; its base offset where it is empty."""
+        position = self.offset_index.lookup(_MAX_RELATIVE_OFFSET + self.base_offset).position
+        last = None
+        for _, batch in self.batches(position):
+            last = batch
+        return self.base_offset if last is None else last.header.next_offset
+
+    # ------------------------------------------------------------------ changing
+
+    def recover(self) -> Iterator[RecordBatch]:
+        """Check every batch, yield those that are intact, and cut the file off at the first that is not.
+
+        The indexes are made again. To be exhausted; `size` is the intact size then.
+        """
+        self._begin_indexes()
+        valid, next_offset = 0, self.base_offset
+        try:
+            for position, batch in self.batches():
+                check_crc(batch)
+                header = batch.header
+                if header.base_offset < next_offset or header.last_offset < header.base_offset:
+                    raise CorruptRecord(f"{self.path} has offset {header.base_offset} behind {next_offset - 1}")
+                if position == 0:
+                    self.first_timestamp = header.max_timestamp
+                self._note(position, header.size, header.last_offset, header.max_timestamp, header.last_offset)
+                valid, next_offset = position + header.size, header.next_offset
+                yield batch
+        except CorruptRecord:
+            pass  # what follows an intact batch is what an unclean end has left
+        if valid < self.size:
+            self._disk.truncate(self.path, valid)
+            self.size = valid
+
+    def truncate_to(self, offset: int) -> int:
+        """Remove the batches that end at or after an offset; return the offset at which the segment ends then.
+
+        It is below `offset` where a batch has records on both sides of it: such a batch is removed as a whole.
+        """
+        found = self.find(offset)
+        end_offset = offset if found is None else min(offset, found.base_offset)
+        position = self.size if found is None else found.position
+        if position < self.size:
+            self._disk.truncate(self.path, position)
+            self.size = position
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        # The files on disk would lead behind the end, and the index of transactions may: they are made again.
+        for suffix in (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX):
+            self._disk.delete(self._file(suffix))
+        if position == 0:
+            self._begin_indexes()
+            self.first_timestamp = None
+            return end_offset
+        last = self.offset_index.lookup(offset)
+        self._note_tail(self.time_index, last.position)
+        return end_offset
+
+
+def _before(data: bytes, end_offset: int) -> Buffer:
+    """Return the batches of `data` that begin before `end_offset`; the last may be cut off."""
+    at = 0
+    while len(data) - at >= _SPAN.size:
+        base_offset, length, _ = _SPAN.unpack_from(data, at)
+        if base_offset >= end_offset:
+            return memoryview(data)[:at]
+        at += length + LOG_OVERHEAD
+    return data
