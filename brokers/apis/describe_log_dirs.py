@@ -1,7 +1,7 @@
 """DescribeLogDirs (key 35, versions 0 to 4): this broker's one log directory, the replicas in it, the free space.
 
-Logs are empty: every size and every lag is 0. Version 3 adds an error for the whole request, version 4 the size of the
-volume.
+A replica has the size of its segments, and lags by what its high watermark is ahead of its end. Version 3 adds an error
+for the whole request, version 4 the size of the volume.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ async def handle(
         )
     result = DescribeLogDirsResult(
         log_dir=directory,
-        topics=tuple(_topics(requested_partitions(services.replicas.partitions, request))),
+        topics=tuple(_topics(services, requested_partitions(services.replicas.partitions, request))),
         total_bytes=volume.total_bytes,
         usable_bytes=volume.usable_bytes,
     )
@@ -53,10 +53,17 @@ def requested_partitions(hosted: Iterable[TopicPartition], request: DescribeLogD
     return sorted(partition for partition in hosted if partition in requested)
 
 
-def _topics(partitions: Iterable[TopicPartition]) -> Iterable[DescribeLogDirsTopic]:
+def _topics(services: BrokerServices, partitions: Iterable[TopicPartition]) -> Iterable[DescribeLogDirsTopic]:
     by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
-    for topic, partition in partitions:
-        by_topic.setdefault(topic, []).append(DescribeLogDirsPartition(partition_index=partition))
+    for topic_partition in partitions:
+        replica = services.replicas.partitions[topic_partition].local_log
+        if replica is not None:
+            described = DescribeLogDirsPartition(
+                partition_index=topic_partition.partition,
+                partition_size=replica.size,
+                offset_lag=max(replica.high_watermark - replica.log_end_offset, 0),
+            )
+            by_topic.setdefault(topic_partition.topic, []).append(described)
     return (DescribeLogDirsTopic(name=topic, partitions=tuple(found)) for topic, found in by_topic.items())
 
 

@@ -18,15 +18,15 @@ import msgspec
 import structlog
 
 from brokers.apis.leader_hints import current_leader, leader_addresses
+from brokers.apis.partition_access import NO_EPOCH, epoch_error
 from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
 from brokers.log.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
 from brokers.log.partition_log import PartitionLog
-from brokers.replication.partition import LocalPartitionState, Role
+from brokers.replication.partition import Role
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.cluster.leadership import NO_LEADER
-from foundation.eventlog.fences import Fence
 from foundation.records.errors import CorruptRecord
 from foundation.records.varint import Buffer
 from foundation.wire.messages.fetch import (
@@ -43,7 +43,6 @@ from foundation.wire.messages.fetch import (
 logger: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ReplicaManager")
 
 _WRONG_LEADER = (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH)
-NO_EPOCH = -1
 NO_OFFSET = -1
 READ_COMMITTED = 1
 FIRST_VERSION_WITH_WHOLE_BATCH = 3
@@ -148,10 +147,9 @@ def partition_error(services: BrokerServices, requested: RequestedPartition, rea
     if requested.topic_id != state.topic_id and NO_TOPIC_ID not in (requested.topic_id, state.topic_id):
         return Errors.INCONSISTENT_TOPIC_ID
     fetch = requested.fetch
-    if fetch.current_leader_epoch not in (state.leader_epoch, NO_EPOCH):
-        error = _epoch_error(services, state, fetch.current_leader_epoch)
-        if error is not Errors.NONE:
-            return error
+    error = epoch_error(services, "Fetch", topic_partition, fetch.current_leader_epoch, state.leader_epoch)
+    if error is not Errors.NONE:
+        return error
     if state.role is not Role.LEADER:
         # Consumers of newer versions may read from followers (KIP-392).
         is_readable = state.role is Role.FOLLOWER and not reader.is_follower and reader.version >= WITH_RACK
@@ -159,17 +157,6 @@ def partition_error(services: BrokerServices, requested: RequestedPartition, rea
     if reader.is_follower and reader.follower not in state.replicas:
         with_epoch = fetch.current_leader_epoch != NO_EPOCH
         return Errors.UNKNOWN_LEADER_EPOCH if with_epoch else Errors.NOT_LEADER_OR_FOLLOWER
-    return Errors.NONE
-
-
-def _epoch_error(services: BrokerServices, state: LocalPartitionState, offered: int) -> Errors:
-    """The error of a Fetch that names another leader epoch than this broker's."""
-    known = state.leader_epoch
-    if offered > known:
-        return Errors.UNKNOWN_LEADER_EPOCH
-    what = f"Fetch {state.topic_partition}"
-    if services.fences.record_hit(Fence.FETCH_LEADER_EPOCH, what=what, offered=offered, known=known):
-        return Errors.FENCED_LEADER_EPOCH
     return Errors.NONE
 
 

@@ -87,6 +87,7 @@ class IsrManager:
         state, log_of_leader = partition.state, partition.log
         known = partition.followers.get(follower)
         end_before = UNKNOWN_OFFSET if known is None else known.log_end_offset
+        start_before = UNKNOWN_OFFSET if known is None else known.log_start_offset
         if known is None:
             known = FollowerState(last_caught_up_ms=state.leader_since_ms if follower in state.isr else 0.0)
         known = isr.after_fetch(
@@ -102,6 +103,8 @@ class IsrManager:
             self._maybe_expand(partition, follower, known)
         if known.log_end_offset != end_before:  # in nearly no Fetch, and one brings up to 33,000 partitions
             self._replicas.maybe_increment_high_watermark(partition)
+        if known.log_start_offset != start_before:
+            self._replicas.delayed_deletes.check_and_complete((partition.topic_partition,))
 
     def _maybe_expand(self, partition: Partition, follower: int, known: FollowerState) -> None:
         proposal = isr.expansion(

@@ -17,6 +17,7 @@ from brokers.log.partition_log import LogAppendInfo, PartitionLog
 from brokers.replication import isr
 from brokers.replication.delayed_operations import DelayedOperationPurgatory
 from brokers.replication.partition import (
+    UNKNOWN_OFFSET,
     LocalPartitionState,
     Partition,
     Role,
@@ -280,6 +281,7 @@ class ReplicaManager:
         controller_epoch: the highest epoch of a controller that this broker has accepted a request from.
         delayed_fetches: the Fetch requests that wait for their partitions.
         delayed_produces: the Produce requests that wait until their records are replicated.
+        delayed_deletes: the DeleteRecords requests that wait until all replicas have deleted the records.
         state_change_lock: held by a control request from its first effect to its last (`replicaStateChangeLock`).
     """
 
@@ -299,6 +301,7 @@ class ReplicaManager:
         self.controller_epoch = 0
         self.delayed_fetches = DelayedOperationPurgatory()
         self.delayed_produces = DelayedOperationPurgatory()
+        self.delayed_deletes = DelayedOperationPurgatory()
         self.state_change_lock = asyncio.Lock()
         self._partitions: dict[TopicPartition, Partition] = {}
         self._fences = fences
@@ -396,6 +399,7 @@ class ReplicaManager:
         changed = tuple(partitions)
         self.delayed_fetches.check_and_complete(changed)
         self.delayed_produces.check_and_complete(changed)
+        self.delayed_deletes.check_and_complete(changed)
 
     # ------------------------------------------------------------------ records
 
@@ -475,6 +479,21 @@ class ReplicaManager:
         leader_log.update_high_watermark(allowed)
         self._complete_delayed((partition.topic_partition,))
         return True
+
+    def low_watermark(self, topic_partition: TopicPartition) -> int | None:
+        """Return the smallest log start offset of the live replicas; None where this broker does not lead.
+
+        That of a follower that has not fetched from this leader yet is not known, and counts as -1.
+        """
+        partition = self._partitions.get(topic_partition)
+        if partition is None or not partition.is_leader:
+            return None
+        lowest = partition.log.log_start_offset
+        for replica in partition.state.replicas:
+            if replica != self.broker_id and self._is_alive(replica):
+                known = partition.followers.get(replica)
+                lowest = min(lowest, UNKNOWN_OFFSET if known is None else known.log_start_offset)
+        return lowest
 
     def replication_error(self, topic_partition: TopicPartition, required_offset: int) -> Errors | None:
         """Return how a Produce with acks=all ends for a partition; None while its records are not replicated yet.

@@ -193,7 +193,7 @@ def test_follower_under_constant_load_was_caught_up_at_its_last_fetch() -> None:
 def test_high_watermark_waits_for_the_isr_and_for_caught_up_replicas_outside(
     follower_ends: dict[int, int], is_caught_up: bool, expected: int
 ) -> None:
-    """Broker 3 is outside the ISR of 1 and 2. A member that has not fetched yet keeps the high watermark where it is."""
+    """Broker 3 is outside the ISR of 1 and 2. A member that has not fetched yet keeps the high watermark in place."""
     followers = {
         follower: FollowerState(end, last_caught_up_ms=100.0 if is_caught_up or follower == OTHER else 0.0)
         for follower, end in follower_ends.items()

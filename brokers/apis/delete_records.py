@@ -1,0 +1,120 @@
+"""DeleteRecords (key 21, versions 0 to 2): logs begin later from now on (KIP-107).
+
+The leader's log start offset moves at once, and followers take it over with their Fetch. The answer waits until all
+live replicas have, at most `timeout_ms`. Mirrors `deleteRecordsOnLeader` and `DelayedDeleteRecords`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from msgspec.structs import replace
+
+from brokers.apis.partition_access import NO_EPOCH, readable_partition
+from brokers.apis.services import BrokerServices, RequestContext
+from brokers.apis.serving import Serves
+from brokers.metadata.topic_names import is_internal
+from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.identifiers import TopicPartition
+from foundation.wire.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+
+HIGH_WATERMARK = -1
+NO_WATERMARK = -1
+MAX_WAIT_MS = 15 * 60_000
+"""The longest that a request waits, whatever `timeout_ms` the client sends."""
+
+
+async def handle(
+    services: BrokerServices, request: DeleteRecordsRequest, context: RequestContext
+) -> DeleteRecordsResponse:
+    results: dict[TopicPartition, DeleteRecordsPartitionResult] = {}
+    pending: dict[TopicPartition, int] = {}
+    for topic in request.topics:
+        for asked in topic.partitions:
+            topic_partition = TopicPartition(topic.name, asked.partition_index)
+            try:
+                pending[topic_partition] = _delete(services, topic_partition, asked.offset)
+                results[topic_partition] = _result(topic_partition, Errors.REQUEST_TIMED_OUT)
+            except ApiError as refused:
+                results[topic_partition] = _result(topic_partition, refused.error)
+    await _wait(services, results, pending, request.timeout_ms)
+    topics: dict[str, list[DeleteRecordsPartitionResult]] = {topic.name: [] for topic in request.topics}
+    for topic_partition, result in results.items():
+        topics[topic_partition.topic].append(result)
+    return DeleteRecordsResponse(
+        topics=tuple(DeleteRecordsTopicResult(name=name, partitions=tuple(answers)) for name, answers in topics.items())
+    )
+
+
+def _delete(services: BrokerServices, topic_partition: TopicPartition, offset: int) -> int:
+    """Let the leader's log begin at an offset; return it.
+
+    Raises:
+        ApiError: this broker does not lead the partition, the topic may not be deleted from, or the offset is beyond
+            the high watermark.
+    """
+    if is_internal(topic_partition.topic):
+        reason = f"Cannot delete records of internal topic {topic_partition.topic}"
+        raise ApiError(Errors.INVALID_TOPIC_EXCEPTION, reason)
+    partition = readable_partition(services, "DeleteRecords", topic_partition, NO_EPOCH, only_leader=True)
+    replica = partition.log
+    if not replica.config.is_deleted:
+        reason = f"Records of partition {topic_partition} can not be deleted due to the configured policy"
+        raise ApiError(Errors.POLICY_VIOLATION, reason)
+    wanted = replica.high_watermark if offset == HIGH_WATERMARK else offset
+    if wanted < 0:
+        reason = f"The offset {wanted} for partition {topic_partition} is not valid"
+        raise ApiError(Errors.OFFSET_OUT_OF_RANGE, reason)
+    try:
+        replica.maybe_increment_log_start_offset(wanted)
+    except OSError as error:
+        raise services.replicas.storage_error(partition, error) from error
+    return wanted
+
+
+async def _wait(
+    services: BrokerServices,
+    results: dict[TopicPartition, DeleteRecordsPartitionResult],
+    pending: dict[TopicPartition, int],
+    timeout_ms: int,
+) -> None:
+    """Wait until all live replicas of every partition begin at its offset; enter how each ended into `results`."""
+    replicas = services.replicas
+
+    def settle() -> bool:
+        for topic_partition, offset in tuple(pending.items()):
+            low_watermark = replicas.low_watermark(topic_partition)
+            if low_watermark is None:
+                del pending[topic_partition]
+                results[topic_partition] = _result(topic_partition, Errors.NOT_LEADER_OR_FOLLOWER)
+                continue
+            known = results[topic_partition]
+            results[topic_partition] = replace(known, low_watermark=low_watermark)
+            if low_watermark >= offset:
+                del pending[topic_partition]
+                results[topic_partition] = replace(known, low_watermark=low_watermark, error_code=Errors.NONE)
+        return not pending
+
+    if settle() or not replicas.delayed_deletes.has_room_for(len(pending)):
+        return
+    with replicas.delayed_deletes.watch(tuple(pending)) as delayed:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(max(timeout_ms, 0), MAX_WAIT_MS) / 1000):
+                while not settle():
+                    await delayed.wait()
+        settle()
+
+
+def _result(topic_partition: TopicPartition, error: Errors) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(
+        partition_index=topic_partition.partition, low_watermark=NO_WATERMARK, error_code=error
+    )
+
+
+SERVES = Serves(request=DeleteRecordsRequest, versions=(0, 2), handle=handle)
