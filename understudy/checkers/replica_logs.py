@@ -55,7 +55,7 @@ class ReplicaLog:
         self.batches: list[LoggedBatch] = []
         """The batches from `known_from` on."""
         self.epochs: list[tuple[int, int]] | None = None
-        """The leader epoch cache, (leader epoch, first offset); None where it is unknown."""
+        """The leader epoch cache in the latest record that has it, (leader epoch, first offset); None without one."""
         self.high_watermark_epoch = -1
         """The leader epoch in which the high watermark was set last."""
         self.lost_up_to = 0
@@ -101,8 +101,6 @@ class ReplicaLog:
             self.is_known, self.known_from = True, batch.base_offset
         self.batches.append(batch)
         self.end_offset = batch.next_offset
-        if self.epochs is not None and (not self.epochs or self.epochs[-1][0] < batch.leader_epoch):
-            self.epochs.append((batch.leader_epoch, batch.base_offset))
 
     def truncate(self, data: LogTruncated) -> list[LoggedBatch]:
         """Remove what a truncation has removed, and return these batches."""

@@ -370,6 +370,63 @@ def a_loss_of_power_is_made_up_for_before_another_loss() -> History:
     return history
 
 
+@rejects("R2", "t-0: broker 2 committed different batches at 4")
+@rejects("R4", "t-0: broker 1 leads at leader epoch 3 without the record at 4, which was acknowledged in epoch 2")
+def records_are_lost_after_an_unclean_election() -> History:
+    history = unclean_failover()
+    history.state(2, 1, [2, 1])
+    history.state(3, 2, [3], recovery=1)
+    broker_3_leads_and_broker_2_follows(history)
+    history.log(3, acknowledged(4, leader_epoch=2))
+    history.log(1, truncated(4, (0, 0), (1, 3), leader_epoch=2, before=5), incarnation=2)
+    history.log(1, started(3, 4, (0, 0), (1, 3), (3, 4)), incarnation=2)
+    history.log(2, truncated(4, (0, 0), (1, 3), leader_epoch=3, before=5, high_watermark=4))
+    history.log(2, appended(batch(4, 3), leader_epoch=3), watermark(5, 5, leader_epoch=3))
+    return history
+
+
+@accepts("R4")
+@accepts("R11")
+def records_are_missing_in_the_event_log() -> History:
+    history = three_replicas()
+    history.log(1, appended(sent(3, 0), sent(4, 1), role="leader"), acknowledged(4))
+    history.log(2, appended(sent(3, 0)), opened(5, (0, 0)), started(1, 5, (0, 0), (1, 5)))
+    history.log(2, appended(sent(5, 2), role="leader", leader_epoch=1))
+    return history
+
+
+@accepts("R4")
+def a_lagging_follower_begins_where_its_leaders_log_begins() -> History:
+    history = three_replicas()
+    history.log(3, truncated(1, (0, 0), leader_epoch=0, before=3), truncated(40, leader_epoch=1, before=1, full=True))
+    history.log(3, appended(batch(40, 1), leader_epoch=1), started(2, 41, (1, 40), (2, 41)))
+    return history
+
+
+@rejects("R4", "broker 2 leads at leader epoch 1 without the record at 46, which was acknowledged in epoch 0")
+def a_log_that_was_there_before_is_truncated() -> History:
+    history = cluster()
+    history.log(1, acknowledged(46))
+    history.log(2, opened(50, (0, 0)), truncated(40, (0, 0), leader_epoch=0, before=50))
+    history.log(2, appended(batch(40, size=5)), started(1, 45, (0, 0), (1, 45)))
+    return history
+
+
+@rejects("R4", "broker 3 leads at leader epoch 1 without the record at 3")
+def a_replica_that_fetched_its_lost_records_again_leads_without_a_later_one() -> History:
+    history = three_replicas()
+    history.log(1, appended(batch(3), role="leader"), acknowledged(3))
+    history.log(3, opened(1, (0, 0)), appended(batch(1), batch(2)), started(1, 3, (0, 0), (1, 3)), incarnation=2)
+    return history
+
+
+@rejects("R4", "broker 3 leads at leader epoch 1 without the record at 2")
+def a_replica_that_was_created_again_leads_too_early() -> History:
+    history = three_replicas()
+    history.log(3, stop_replica(1, delete=True), opened(), appended(batch(0)), started(1, 1, (0, 0), (1, 1)))
+    return history
+
+
 # ------------------------------------------------------------------ R5
 
 
