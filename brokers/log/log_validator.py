@@ -43,6 +43,10 @@ NO_OFFSET: Final = -1
 
 _SHOWN_ERRORS: Final = 3
 
+_RATIO: Final = 8
+_ALWAYS_DECOMPRESSED_BYTES: Final = 32 * 1024 * 1024
+"""The default bound of decompression, which keeps a request from taking a broker's memory and time."""
+
 
 class RecordError(NamedTuple):
     """One record because of which its batch is refused (KIP-467). Mirrors `ProduceResponse.RecordError`.
@@ -142,7 +146,7 @@ def validate(
     config: LogConfig,
     now_ms: int,
     from_client: bool = True,
-    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+    max_decompressed_bytes: int | None = None,
 ) -> ValidatedBatches:
     """Check a producer's batches, and return a copy of them with offsets and the leader epoch.
 
@@ -155,7 +159,8 @@ def validate(
         config: that of the topic's logs.
         now_ms: the leader's time.
         from_client: whether a client produced the batches, and no coordinator of this broker.
-        max_decompressed_bytes: the most that the records of one batch may become when they are decompressed.
+        max_decompressed_bytes: the most that the records of one batch may become when they are decompressed; by default
+            8 times `max.message.bytes`, and from 32 to 128 MiB.
 
     Raises:
         RecordValidationError: INVALID_RECORD or INVALID_TIMESTAMP, with the records concerned.
@@ -163,6 +168,9 @@ def validate(
             batch is larger than `max.message.bytes`, or its records larger than `max_decompressed_bytes`;
             INVALID_RECORD; INVALID_TXN_STATE, transactions are not served.
     """
+    if max_decompressed_bytes is None:
+        limit = max(_RATIO * config.max_message_bytes, _ALWAYS_DECOMPRESSED_BYTES)
+        max_decompressed_bytes = min(limit, MAX_DECOMPRESSED_BYTES)
     rules = _Rules(config, now_ms, from_client, max_decompressed_bytes)
     with _api_errors():
         magic = first_magic(data)

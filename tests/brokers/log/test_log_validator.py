@@ -371,6 +371,19 @@ def test_a_decompression_bomb_is_refused(codec: Compression) -> None:
     assert f"records in {codec.name.lower()} would have more than 1000000 bytes without it" in error.message
 
 
+@pytest.mark.parametrize(
+    ("max_message_bytes", "mebibytes"), [(1_000_000, 32), (6 * 1024 * 1024, 48), (100 * 1024 * 1024, 128)]
+)
+def test_the_bound_of_decompression_grows_with_max_message_bytes(max_message_bytes: int, mebibytes: int) -> None:
+    config = topic(max_message_bytes=str(max_message_bytes))
+    value = bytes(mebibytes * 1024 * 1024 - 100)
+    assert (
+        len(validated(encode_records([Record(0, 1, None, value)], compression=Compression.ZSTD), config).headers) == 1
+    )
+    bomb = encode_records([Record(0, 1, None, value + bytes(200))], compression=Compression.ZSTD)
+    assert refusal(bomb, config).error is Errors.MESSAGE_TOO_LARGE
+
+
 OUTSIDE_THE_CHECKSUM = range(16)
 """Base offset, size and leader epoch; the magic byte decides what the checksum is."""
 
