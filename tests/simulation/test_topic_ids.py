@@ -180,8 +180,8 @@ def test_replicas_refuse_another_id_in_the_topics_znode_also_after_a_restart() -
         assert cluster.znodes.states() == states
         assert not cluster.exits
         for number in cluster.broker_ids:
-            restart_late(cluster, number)
-        cluster.run_for(10_000)
+            cluster.broker(number).bounce(10_000)
+            cluster.run_for(20_000)
         refused = refusals_of_ids(cluster)
         assert all(refused[f"orders-{number}"] > 3 for number in ORDERS), refused
         write_id(cluster, "orders", own)
