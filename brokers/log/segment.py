@@ -18,8 +18,8 @@ from brokers.world import Disk
 from foundation.cluster.identifiers import TopicPartition
 from foundation.records.batch import (
     LOG_OVERHEAD,
+    MAGIC,
     NO_TIMESTAMP,
-    SIZE_UP_TO_MAGIC,
     RecordBatch,
     check_crc,
     read_header,
@@ -39,8 +39,9 @@ _MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 _LOOK_AHEAD: Final = 4096
 """Bytes read beyond the distance of two index entries where one batch is looked for."""
 
-_OLD_CRC: Final = Struct(">I")
-_OLD_CRC_AT: Final = 12
+_OLD_HEAD: Final = Struct(">8xiIb")
+"""Size, checksum and magic of a batch of message format 0 or 1."""
+_OLD_CHECKED_FROM: Final = 16
 
 
 class BatchPosition(NamedTuple):
@@ -368,24 +369,24 @@ class LogSegment:
                 self._note(position, header.size, header.last_offset, header.max_timestamp, header.last_offset)
                 valid, next_offset = position + header.size, header.next_offset
                 yield batch
-        except CorruptRecord:
-            pass  # what follows an intact batch is what an unclean end has left
-        except UnsupportedMagic:
+        except (CorruptRecord, UnsupportedMagic) as error:
+            # What follows an intact batch is what an unclean end has left.
             if self._is_intact_in_old_format(valid):
-                raise
+                raise UnsupportedMagic(f"{self.path} has message format 0 or 1 at {valid}, not 2") from error
         if valid < self.size:
             self._disk.truncate(self.path, valid)
             self.size = valid
 
     def _is_intact_in_old_format(self, position: int) -> bool:
         """Return whether the batch at `position` is one of message format 0 or 1, and not a damaged one of format 2."""
-        head = self._disk.read_at(self.path, position, SIZE_UP_TO_MAGIC)
-        size = size_of_first(head)
-        if size is None or position + size > self.size:
+        head = self._disk.read_at(self.path, position, _OLD_HEAD.size)
+        if len(head) < _OLD_HEAD.size:
             return False
-        checked_from = _OLD_CRC_AT + _OLD_CRC.size
-        data = self._disk.read_at(self.path, position + checked_from, size - checked_from)
-        return bool(_OLD_CRC.unpack_from(head, _OLD_CRC_AT)[0] == crc32(data))
+        length, crc, magic = _OLD_HEAD.unpack(head)
+        if magic >= MAGIC or not 0 < length <= self.size - position - LOG_OVERHEAD:
+            return False
+        checked = self._disk.read_at(self.path, position + _OLD_CHECKED_FROM, length + LOG_OVERHEAD - _OLD_CHECKED_FROM)
+        return bool(crc == crc32(checked))
 
     def truncate_to(self, offset: int) -> int:
         """Remove the batches that end at or after an offset; return the offset at which the segment ends then.
