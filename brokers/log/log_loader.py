@@ -104,6 +104,7 @@ class LogLoader:
         self._segments = [LogSegment.open(disk, folder, base, self._config, now_ms=self._now_ms) for base in bases]
         self._delete_orphaned_indexes(names, frozenset(bases))
         has_epochs = self._read_epochs(names)
+        epochs_on_disk = self._epochs.entries
         if not self._had_clean_shutdown:
             # Without the checkpoint every batch is read for its epoch, and so every batch is checked.
             self._recover(self._recovery_point if has_epochs else 0)
@@ -112,7 +113,6 @@ class LogLoader:
         end_offset = self._end_offset()
         start_offset = max(self._log_start_offset, self._segments[0].base_offset)
         recovery_point = end_offset if self._had_clean_shutdown else min(self._recovery_point, end_offset)
-        before = self._epochs.entries
         self._epochs.truncate_from_end(end_offset)
         self._epochs.truncate_from_start(start_offset)
         return LoadedLog(
@@ -122,7 +122,7 @@ class LogLoader:
             log_end_offset=end_offset,
             recovery_point=recovery_point,
             topic_id=self._read_topic_id(names),
-            are_epochs_on_disk=has_epochs and self._epochs.entries == before,
+            are_epochs_on_disk=has_epochs and self._epochs.entries == epochs_on_disk,
             names=names,
         )
 
@@ -251,7 +251,7 @@ class LogLoader:
                 self._note_epoch(batch.header)
                 next_offset = batch.header.next_offset
             rest = self._segments[place + 1 :]
-            if segment.size == size and not (rest and self._is_behind_lost_batches(rest[0], next_offset)):
+            if segment.size == size and (not rest or self._follows(rest[0], next_offset)):
                 continue
             log.warning(
                 "corruption found in segment, truncating",
@@ -261,12 +261,15 @@ class LogLoader:
                 segments_deleted=len(rest),
             )
             delete_last_first(self._disk, rest)
+            if rest:
+                # A second loss of power must not bring them back behind batches that are appended now.
+                self._disk.flush_directory(self._folder)
             del self._segments[place + 1 :]
             return
 
-    def _is_behind_lost_batches(self, segment: LogSegment, end_offset: int) -> bool:
-        """Return whether batches are missing between `end_offset` and a segment, as after a loss of power.
+    def _follows(self, segment: LogSegment, end_offset: int) -> bool:
+        """Return whether a segment can follow batches that end at `end_offset`.
 
-        In a log that is compacted offsets may be missing in any place.
+        A loss of power may have removed batches before it; in a log that is compacted offsets may be missing anywhere.
         """
-        return segment.base_offset > end_offset and not self._config.is_compacted
+        return segment.base_offset == end_offset or (segment.base_offset > end_offset and self._config.is_compacted)

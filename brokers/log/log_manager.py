@@ -291,7 +291,7 @@ class LogManager:
             if deleted:
                 self._with_deleted_files.add(topic_partition)
                 log.info("old segments deleted", partition=str(topic_partition), segments=deleted)
-            if place % 100 == 99:
+            if deleted or place % 100 == 99:
                 await asyncio.sleep(0)
 
     async def checkpoint(self) -> None:

@@ -170,10 +170,14 @@ class PartitionLog:
         )
         if not loaded.are_epochs_on_disk:
             opened._write_epochs()
+        snapshots = opened._snapshots.offsets
         opened._snapshots.delete_strays([segment.base_offset for segment in loaded.segments])
         # A log that was closed without snapshots had no producers: they are not looked for in all of its batches.
         if not had_clean_shutdown or opened._snapshots.offsets:
             opened._rebuild_producers(now_ms)
+        if opened._snapshots.offsets != snapshots:
+            # A loss of power must not bring back those of batches that are lost.
+            disk.flush_directory(folder)
         return opened
 
     def _rebuild_producers(self, now_ms: float) -> None:
@@ -289,8 +293,7 @@ class PartitionLog:
             self._disk.write(f"{self.folder}/{PARTITION_METADATA}", encode_topic_id(self.topic_id))
             self._is_topic_id_flushed = True
         last_offset = headers[-1].last_offset
-        changes = [self._assign_epoch(header) for header in headers]
-        if any(changes):
+        if self.epochs.note(headers):
             self._write_epochs()
         segment = self._segments[-1]
         jitter_ms = roll_jitter_ms(self.topic_partition, segment.base_offset, self.config.segment_jitter_ms)
@@ -303,10 +306,6 @@ class PartitionLog:
         note_producers(self._producers, data, headers)
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             self.flush_now()
-
-    def _assign_epoch(self, header: BatchHeader) -> bool:
-        epoch = header.partition_leader_epoch
-        return epoch >= 0 and epoch != self.epochs.latest_epoch and self.epochs.assign(epoch, header.base_offset)
 
     def _roll(self, base_offset: int, now_ms: float) -> LogSegment:
         """Close the active segment, and begin one at `base_offset`."""
@@ -495,6 +494,8 @@ class PartitionLog:
         self._due_deletions += [(due_ms, path) for path in rename_to_deleted(self._disk, segments)]
         for segment in segments:
             self._snapshots.delete(segment.base_offset)
+        # Nor may it bring some of them back, and not those between them.
+        self._disk.flush_directory(self.folder)
 
     def delete_due_files(self, now_ms: float) -> bool:
         """Delete the files of segments that were removed `file.delete.delay.ms` ago; return whether others wait."""

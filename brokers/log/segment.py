@@ -306,10 +306,12 @@ class LogSegment:
         if end_offset is not None and first.base_offset >= end_offset:
             return b""
         size = min(max(max_bytes, first.size) if min_one else max_bytes, self.size - first.position)
-        if size > len(data):
-            more = self._disk.read_at(self.path, first.position + len(data), size - len(data))
+        # With an `end_offset` also the beginning of the batch in which `max_bytes` end is looked at.
+        needed = min(size if end_offset is None else size + _SPAN.size, self.size - first.position)
+        if needed > len(data):
+            more = self._disk.read_at(self.path, first.position + len(data), needed - len(data))
             data = memoryview(b"".join((data, more))) if data else memoryview(more)
-        return data[:size] if end_offset is None else _before(data[:size], end_offset)
+        return data[:size] if end_offset is None else data[: _bytes_before(data, end_offset, size)]
 
     def batches(self, position: int = 0) -> Iterator[tuple[int, RecordBatch]]:
         """Yield the whole batches from `position` on with their positions; end at the first that is cut off.
@@ -415,15 +417,15 @@ class LogSegment:
         return end_offset
 
 
-def _before(data: memoryview, end_offset: int) -> memoryview:
-    """Return the batches of `data` that begin before `end_offset`; the last may be cut off."""
+def _bytes_before(data: memoryview, end_offset: int, size: int) -> int:
+    """Return how many bytes, at most `size`, are those of batches that begin before `end_offset`."""
     at = 0
-    while len(data) - at >= _SPAN.size:
+    while at < size and len(data) - at >= _SPAN.size:
         base_offset, length, _ = _SPAN.unpack_from(data, at)
         if base_offset >= end_offset:
-            return data[:at]
+            return at
         at += length + LOG_OVERHEAD
-    return data
+    return size
 
 
 def roll_jitter_ms(topic_partition: TopicPartition, base_offset: int, most: int) -> int:
