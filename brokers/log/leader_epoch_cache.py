@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from brokers.log.checkpoint_file import EpochEntry
+from foundation.records.batch import BatchHeader
 
 UNDEFINED_EPOCH = -1
 UNDEFINED_EPOCH_OFFSET = -1
@@ -65,6 +66,15 @@ class LeaderEpochCache:
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"Received invalid partition leader epoch entry ({epoch}, {start_offset})")
         return self._assign(EpochEntry(epoch, start_offset))
+
+    def note(self, headers: Iterable[BatchHeader]) -> bool:
+        """Note the epochs of batches that are appended; return whether the entries changed."""
+        changed = False
+        for header in headers:
+            epoch = header.partition_leader_epoch
+            if epoch >= 0 and epoch != self.latest_epoch:
+                changed = self.assign(epoch, header.base_offset) or changed
+        return changed
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd:
         """Return where an epoch ended, as the answer to OffsetForLeaderEpoch.

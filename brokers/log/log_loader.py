@@ -5,9 +5,7 @@ Mirrors `LogLoader`.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import structlog
 
@@ -24,8 +22,10 @@ from brokers.log.log_files import (
     SEGMENT_FILES,
     SWAP,
     TIME_INDEX,
+    TRANSACTION_INDEX,
     offset_of,
 )
+from brokers.log.log_segments import delete_last_first, place_of
 from brokers.log.partition_metadata import MalformedPartitionMetadata, decode_topic_id
 from brokers.log.segment import LogSegment
 from brokers.world import Disk
@@ -33,8 +33,6 @@ from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.records.batch import BatchHeader
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.log.LogLoader")
-
-_BASE_OFFSET: Final = attrgetter("base_offset")
 
 
 class LoadedLog(NamedTuple):
@@ -95,7 +93,7 @@ class LogLoader:
 
         Raises:
             OSError: the disk fails.
-            CorruptRecord: a segment is damaged that was flushed.
+            CorruptRecord: the log was closed in order, but is damaged.
             UnsupportedMagic: it has batches of message format 0 or 1.
             MalformedPartitionMetadata: `partition.metadata` cannot be read.
         """
@@ -106,6 +104,7 @@ class LogLoader:
         self._segments = [LogSegment.open(disk, folder, base, self._config, now_ms=self._now_ms) for base in bases]
         self._delete_orphaned_indexes(names, frozenset(bases))
         has_epochs = self._read_epochs(names)
+        epochs_on_disk = self._epochs.entries
         if not self._had_clean_shutdown:
             # Without the checkpoint every batch is read for its epoch, and so every batch is checked.
             self._recover(self._recovery_point if has_epochs else 0)
@@ -114,7 +113,6 @@ class LogLoader:
         end_offset = self._end_offset()
         start_offset = max(self._log_start_offset, self._segments[0].base_offset)
         recovery_point = end_offset if self._had_clean_shutdown else min(self._recovery_point, end_offset)
-        before = self._epochs.entries
         self._epochs.truncate_from_end(end_offset)
         self._epochs.truncate_from_start(start_offset)
         return LoadedLog(
@@ -124,7 +122,7 @@ class LogLoader:
             log_end_offset=end_offset,
             recovery_point=recovery_point,
             topic_id=self._read_topic_id(names),
-            are_epochs_on_disk=has_epochs and self._epochs.entries == before,
+            are_epochs_on_disk=has_epochs and self._epochs.entries == epochs_on_disk,
             names=names,
         )
 
@@ -132,7 +130,12 @@ class LogLoader:
         """Return where the log ends; begin it anew where it ends before its start, or has no segment."""
         end_offset = self._log_start_offset
         if self._segments:
-            end_offset = self._segments[-1].next_offset()
+            last = self._segments[-1]
+            end_offset, position = last.end()
+            if position < last.size:
+                # After an append that failed, the log was closed in order, but its file ends in a part of a batch.
+                self._recover(last.base_offset)
+                end_offset, _ = last.end()
             if end_offset >= self._log_start_offset:
                 return end_offset
             log.warning(
@@ -141,7 +144,7 @@ class LogLoader:
                 end_offset=end_offset,
                 log_start_offset=self._log_start_offset,
             )
-            self._delete(self._segments)
+            delete_last_first(self._disk, self._segments)
             self._epochs = LeaderEpochCache()
         first = LogSegment.create(self._disk, self._folder, self._log_start_offset, self._config, now_ms=self._now_ms)
         self._segments = [first]
@@ -191,14 +194,9 @@ class LogLoader:
 
     def _delete_orphaned_indexes(self, names: tuple[str, ...], bases: frozenset[int]) -> None:
         for name in names:
-            if name.endswith((OFFSET_INDEX, TIME_INDEX)) and offset_of(name) not in bases:
+            if name.endswith((OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)) and offset_of(name) not in bases:
                 log.warning("found an orphaned index file, with no corresponding log file", file=name)
                 self._disk.delete(f"{self._folder}/{name}")
-
-    def _delete(self, segments: list[LogSegment]) -> None:
-        for segment in reversed(segments):
-            for path in segment.files():
-                self._disk.delete(path)
 
     def _read_topic_id(self, names: tuple[str, ...]) -> TopicId:
         if PARTITION_METADATA not in names:
@@ -220,8 +218,11 @@ class LogLoader:
         if LEADER_EPOCH_CHECKPOINT not in names:
             return not any(segment.size for segment in self._segments)
         path = f"{self._folder}/{LEADER_EPOCH_CHECKPOINT}"
+        text = self._disk.read(path) or b""
         try:
-            self._epochs = LeaderEpochCache(decode_epochs(path, self._disk.read(path) or b""))
+            if not self._had_clean_shutdown and not text.endswith(b"\n"):
+                raise MalformedCheckpoint(f"{path} has no line end, as after a loss of power within a number")
+            self._epochs = LeaderEpochCache(decode_epochs(path, text))
         except MalformedCheckpoint as malformed:
             log.warning("the checkpoint of leader epochs is made again from the log", why=str(malformed))
             return False
@@ -233,26 +234,42 @@ class LogLoader:
                 self._note_epoch(batch.header)
 
     def _note_epoch(self, header: BatchHeader) -> None:
-        if header.partition_leader_epoch > self._epochs.latest_epoch:
-            self._epochs.assign(header.partition_leader_epoch, header.base_offset)
+        """Let the epochs agree with a batch. An old checkpoint may have those of records that were truncated since."""
+        epoch, offset = header.partition_leader_epoch, header.base_offset
+        if epoch < 0 or epoch == self._epochs.epoch_of(offset):
+            return
+        self._epochs.truncate_from_end(offset)
+        if epoch > self._epochs.latest_epoch:
+            self._epochs.assign(epoch, offset)
 
     def _recover(self, recovery_point: int) -> None:
-        """Check the segments that may not have been flushed; nothing stays behind a damaged batch."""
-        first = max(bisect_right(self._segments, recovery_point, key=_BASE_OFFSET) - 1, 0)
-        for place in range(first, len(self._segments)):
+        """Check the segments that may not have been flushed; nothing stays behind a damaged batch or a lost one."""
+        for place in range(place_of(self._segments, recovery_point), len(self._segments)):
             segment = self._segments[place]
-            size = segment.size
+            size, next_offset = segment.size, segment.base_offset
             for batch in segment.recover():
                 self._note_epoch(batch.header)
-            if segment.size < size:
-                rest = self._segments[place + 1 :]
-                log.warning(
-                    "corruption found in segment, truncating",
-                    partition=str(self._topic_partition),
-                    base_offset=segment.base_offset,
-                    truncated=size - segment.size,
-                    segments_deleted=len(rest),
-                )
-                self._delete(rest)
-                del self._segments[place + 1 :]
-                return
+                next_offset = batch.header.next_offset
+            rest = self._segments[place + 1 :]
+            if segment.size == size and (not rest or self._follows(rest[0], next_offset)):
+                continue
+            log.warning(
+                "corruption found in segment, truncating",
+                partition=str(self._topic_partition),
+                base_offset=segment.base_offset,
+                truncated=size - segment.size,
+                segments_deleted=len(rest),
+            )
+            delete_last_first(self._disk, rest)
+            if rest:
+                # A second loss of power must not bring them back behind batches that are appended now.
+                self._disk.flush_directory(self._folder)
+            del self._segments[place + 1 :]
+            return
+
+    def _follows(self, segment: LogSegment, end_offset: int) -> bool:
+        """Return whether a segment can follow batches that end at `end_offset`.
+
+        A loss of power may have removed batches before it; in a log that is compacted offsets may be missing anywhere.
+        """
+        return segment.base_offset == end_offset or (segment.base_offset > end_offset and self._config.is_compacted)

@@ -77,6 +77,8 @@ class LogManager:
         self._written: dict[str, bytes] = {}
         """The content of each checkpoint as it was written last."""
         self._high_watermarks: dict[TopicPartition, int] = {}
+        self._with_deleted_files: set[TopicPartition] = set()
+        """The logs that have removed segments whose files are to be deleted."""
 
     @property
     def logs(self) -> Mapping[TopicPartition, PartitionLog]:
@@ -167,6 +169,7 @@ class LogManager:
                 had_clean_shutdown=had_clean_shutdown,
                 recovery_point=recovery_point,
                 log_start_offset=log_start_offset,
+                on_offsets_lowered=self._write_offsets,
             )
         except (CorruptRecord, UnsupportedMagic, MalformedPartitionMetadata) as error:
             where = f"{self._disk.directory}/{folder}"
@@ -195,8 +198,7 @@ class LogManager:
         plans = [(opened, plan) for opened in self._logs.values() if (plan := opened.close()) is not None]
         await self._flush(plans)
         await self.checkpoint_high_watermarks()
-        await self._write_checkpoint(RECOVERY_POINTS, self._recovery_points())
-        await self._write_checkpoint(LOG_START_OFFSETS, self._log_start_offsets())
+        self._write_offsets()
         content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()
         self._disk.write(CLEAN_SHUTDOWN, content)
         self._disk.flush_directory("")
@@ -304,27 +306,28 @@ class LogManager:
             deleted = opened.delete_old_segments(self._clock.wall_ms())
             opened.producers.remove_expired(int(self._clock.wall_ms()))
             if deleted:
+                self._with_deleted_files.add(topic_partition)
                 log.info("old segments deleted", partition=str(topic_partition), segments=deleted)
-            if place % 100 == 99:
+            if deleted or place % 100 == 99:
                 await asyncio.sleep(0)
 
     async def checkpoint(self) -> None:
         """Flush closed segments; then write the recovery points and log start offsets."""
         plans = [(opened, plan) for opened in self._logs.values() if (plan := opened.flush_plan()) is not None]
         await self._flush(plans)
-        await self._write_checkpoint(RECOVERY_POINTS, self._recovery_points())
-        await self._write_checkpoint(LOG_START_OFFSETS, self._log_start_offsets())
+        self._write_offsets()
 
     async def checkpoint_high_watermarks(self) -> None:
         """Write the high watermark of every log."""
-        await self._write_checkpoint(
-            HIGH_WATERMARKS, {each: opened.high_watermark for each, opened in self._logs.items()}
-        )
+        text = encode_offsets({each: opened.high_watermark for each, opened in self._logs.items()})
+        await self._offload(lambda: self._write(HIGH_WATERMARKS, text))
 
     async def delete_due(self) -> None:
         now_ms = self._clock.wall_ms()
-        for _, opened in self._snapshot_of_logs():
-            opened.delete_due_files(now_ms)
+        for topic_partition in sorted(self._with_deleted_files):
+            opened = self._logs.get(topic_partition)
+            if opened is None or not opened.delete_due_files(now_ms):
+                self._with_deleted_files.discard(topic_partition)
         due = [folder for due_ms, folder in self._deleted_folders if due_ms <= now_ms]
         if due:
             self._deleted_folders = [each for each in self._deleted_folders if each[1] not in due]
@@ -363,9 +366,16 @@ class LogManager:
             if opened.log_start_offset > opened.segments[0].base_offset
         }
 
-    async def _write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        text = encode_offsets(offsets)
-        if self._written.get(name) == text:
-            return
-        await self._offload(lambda: self._disk.write(name, text))
-        self._written[name] = text
+    def _write_offsets(self) -> None:
+        """Write the recovery points and log start offsets, and wait for the disk.
+
+        Not on another thread: after a truncation they must be on disk before anything is appended, and an older
+        content must not replace them. They change once a minute at most, but for truncations.
+        """
+        self._write(RECOVERY_POINTS, encode_offsets(self._recovery_points()))
+        self._write(LOG_START_OFFSETS, encode_offsets(self._log_start_offsets()))
+
+    def _write(self, name: str, text: bytes) -> None:
+        if self._written.get(name) != text:
+            self._disk.write(name, text)
+            self._written[name] = text

@@ -7,56 +7,44 @@ power. Calls do not wait, so that each sees and leaves the log in order.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 import structlog
 
 from brokers.config.log_config import LogConfig
+from brokers.log.append_info import LogAppendInfo
 from brokers.log.checkpoint_file import encode_epochs
 from brokers.log.flush_plan import FlushPlan
 from brokers.log.leader_epoch_cache import LeaderEpochCache
-from brokers.log.log_files import DELETED, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
+from brokers.log.log_files import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from brokers.log.log_loader import LoadedLog, LogLoader
+from brokers.log.log_segments import delete_last_first, parts_of, place_of, read_from, rename_to_deleted
 from brokers.log.log_validator import validate, validate_replicated
 from brokers.log.partition_metadata import encode_topic_id
 from brokers.log.producer_snapshot import ProducerEntry
-from brokers.log.producer_snapshots import ProducerSnapshots
+from brokers.log.producer_snapshots import ProducerSnapshots, note_producers
 from brokers.log.producer_state import ProducerState
 from brokers.log.retention import deletable_segments
-from brokers.log.segment import LogSegment
+from brokers.log.segment import LogSegment, roll_jitter_ms
 from brokers.world import Disk
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
-from foundation.records.batch import NO_TIMESTAMP, BatchHeader, RecordBatch
+from foundation.records.batch import NO_TIMESTAMP, BatchHeader
 from foundation.records.varint import Buffer
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.log.UnifiedLog")
 
-_BASE_OFFSET: Final = attrgetter("base_offset")
-
-
-class LogAppendInfo(NamedTuple):
-    """What an append has added, or where a batch that is sent again was added before.
-
-    Attributes:
-        log_append_time: milliseconds since 1970 where the log gives its records the broker's time, -1 otherwise.
-        size: bytes.
-    """
-
-    first_offset: int
-    last_offset: int
-    max_timestamp: int
-    log_append_time: int
-    log_start_offset: int
-    size: int
-    is_duplicate: bool = False
+_MAX_TIMESTAMP: Final = attrgetter("max_timestamp")
 
 
 class PartitionLog:
     """The log of one partition on this broker. `load` opens or creates it.
+
+    Args:
+        on_offsets_lowered: called when a truncation has lowered the recovery point or the log start offset, before
+            anything is appended: the checkpoints on disk must not be above them.
 
     Attributes:
         log_start_offset: the offset of the first record that may be read.
@@ -69,8 +57,10 @@ class PartitionLog:
     __slots__ = (
         "_disk",
         "_due_deletions",
+        "_failure",
         "_generation",
         "_is_topic_id_flushed",
+        "_on_offsets_lowered",
         "_producer_expiration_ms",
         "_producers",
         "_segments",
@@ -95,6 +85,7 @@ class PartitionLog:
         config: LogConfig,
         producer_expiration_ms: int,
         loaded: LoadedLog,
+        on_offsets_lowered: Callable[[], None] | None = None,
     ) -> None:
         self.topic_partition = topic_partition
         self.folder = folder
@@ -111,7 +102,10 @@ class PartitionLog:
         self._producer_expiration_ms = producer_expiration_ms
         self._producers = self._new_producers((), self.log_end_offset)
         self._is_topic_id_flushed = True
+        self._on_offsets_lowered = on_offsets_lowered
         self._due_deletions: list[tuple[float, str]] = []
+        self._failure: OSError | None = None
+        """Why the disk could not append, perhaps after a part of the bytes: what came after it would be lost."""
         self._generation = 0
         """Counts truncations: a flush that began before one does not show that what is appended after it is flushed."""
 
@@ -149,6 +143,7 @@ class PartitionLog:
         had_clean_shutdown: bool = False,
         recovery_point: int = 0,
         log_start_offset: int = 0,
+        on_offsets_lowered: Callable[[], None] | None = None,
     ) -> PartitionLog:
         """Open the log in `folder`, which is created where it is missing.
 
@@ -171,26 +166,29 @@ class PartitionLog:
             config=config,
             producer_expiration_ms=producer_expiration_ms,
             loaded=loaded,
+            on_offsets_lowered=on_offsets_lowered,
         )
         if not loaded.are_epochs_on_disk:
             opened._write_epochs()
+        snapshots = opened._snapshots.offsets
         opened._snapshots.delete_strays([segment.base_offset for segment in loaded.segments])
         # A log that was closed without snapshots had no producers: they are not looked for in all of its batches.
         if not had_clean_shutdown or opened._snapshots.offsets:
             opened._rebuild_producers(now_ms)
+        if opened._snapshots.offsets != snapshots:
+            # A loss of power must not bring back those of batches that are lost.
+            disk.flush_directory(folder)
         return opened
 
     def _rebuild_producers(self, now_ms: float) -> None:
-        """Set the producers as of the log's end: those of the newest usable snapshot, then the batches after it."""
-        self._snapshots.delete_after(self.log_end_offset)
-        newest = self._snapshots.newest(log_start_offset=self.log_start_offset)
-        offset, entries = (self.log_start_offset, []) if newest is None else newest
-        producers = self._new_producers(entries, offset)
-        producers.remove_expired(int(now_ms))
-        for batch in self._batches_from(offset):
-            producers.append(batch)
-        producers.end_offset = self.log_end_offset
-        self._producers = producers
+        """Set the producers as of the log's end."""
+        self._producers = self._snapshots.rebuild(
+            self._segments,
+            self._new_producers,
+            log_start_offset=self.log_start_offset,
+            log_end_offset=self.log_end_offset,
+            now_ms=now_ms,
+        )
 
     def _new_producers(self, entries: Iterable[ProducerEntry], end_offset: int) -> ProducerState:
         return ProducerState(
@@ -199,16 +197,6 @@ class PartitionLog:
             end_offset=end_offset,
             expiration_ms=self._producer_expiration_ms,
         )
-
-    def _batches_from(self, offset: int) -> Iterator[RecordBatch]:
-        """Yield the batches that begin at or after an offset."""
-        place = max(bisect_right(self._segments, offset, key=_BASE_OFFSET) - 1, 0)
-        for segment in self._segments[place:]:
-            found = segment.find(max(offset, segment.base_offset))
-            if found is not None:
-                for _, batch in segment.batches(found.position):
-                    if batch.header.base_offset >= offset:
-                        yield batch
 
     # ------------------------------------------------------------------ appending
 
@@ -249,14 +237,18 @@ class PartitionLog:
                     )
                 if from_client:
                     self._producers.check(header)
+        if len(checked.data) > self.config.segment_bytes:
+            raise ApiError(
+                Errors.RECORD_LIST_TOO_LARGE,
+                f"Message batch size is {len(checked.data)} bytes in append to partition {self.topic_partition}, which "
+                f"exceeds the maximum configured segment size of {self.config.segment_bytes}.",
+            )
         self._append(checked.data, headers, checked.max_timestamp, checked.offset_of_max_timestamp, now_ms)
-        return LogAppendInfo(
-            first_offset=headers[0].base_offset,
-            last_offset=headers[-1].last_offset,
+        return LogAppendInfo.of(
+            headers,
             max_timestamp=checked.max_timestamp,
             log_append_time=checked.log_append_time,
             log_start_offset=self.log_start_offset,
-            size=len(checked.data),
         )
 
     def append_as_follower(self, data: Buffer, *, now_ms: float) -> LogAppendInfo | None:
@@ -266,70 +258,54 @@ class PartitionLog:
             ApiError: a checksum differs, or offsets are not in order; nothing was added.
             OSError: the disk fails or is full; the broker has to stop.
         """
-        checked = validate_replicated(data, next_offset=self.log_end_offset)
-        headers, data = checked.headers, memoryview(data)[: checked.valid_bytes]
+        headers = validate_replicated(data, next_offset=self.log_end_offset).headers
         if not headers:
             return None
-        largest = max(headers, key=lambda header: header.max_timestamp)
-        self._append(data, headers, largest.max_timestamp, largest.last_offset, now_ms)
-        return LogAppendInfo(
-            first_offset=headers[0].base_offset,
-            last_offset=headers[-1].last_offset,
-            max_timestamp=largest.max_timestamp,
+        view, begin = memoryview(data), 0
+        for part in parts_of(headers, self.config.segment_bytes):
+            end = begin + sum(header.size for header in part)
+            largest = max(part, key=_MAX_TIMESTAMP)
+            self._append(view[begin:end], part, largest.max_timestamp, largest.last_offset, now_ms)
+            begin = end
+        return LogAppendInfo.of(
+            headers,
+            max_timestamp=max(header.max_timestamp for header in headers),
             log_append_time=NO_TIMESTAMP,
             log_start_offset=self.log_start_offset,
-            size=len(data),
         )
 
     def _append(
         self, data: Buffer, headers: tuple[BatchHeader, ...], max_timestamp: int, offset_of_max: int, now_ms: float
     ) -> None:
-        if len(data) > self.config.segment_bytes:
-            raise ApiError(
-                Errors.RECORD_LIST_TOO_LARGE,
-                f"Message batch size is {len(data)} bytes in append to partition {self.topic_partition}, which exceeds "
-                f"the maximum configured segment size of {self.config.segment_bytes}.",
-            )
+        if self._failure is not None:
+            raise OSError(self._failure.errno, f"{self.topic_partition} takes no records after {self._failure}")
+        try:
+            self._write(data, headers, max_timestamp, offset_of_max, now_ms)
+        except OSError as failure:
+            self._failure = failure
+            raise
+
+    def _write(
+        self, data: Buffer, headers: tuple[BatchHeader, ...], max_timestamp: int, offset_of_max: int, now_ms: float
+    ) -> None:
         if not self._is_topic_id_flushed:
             # Records without the id of their topic could be taken for those of a later topic of the same name.
             self._disk.write(f"{self.folder}/{PARTITION_METADATA}", encode_topic_id(self.topic_id))
             self._is_topic_id_flushed = True
         last_offset = headers[-1].last_offset
-        changes = [self._assign_epoch(header) for header in headers]
-        if any(changes):
+        if self.epochs.note(headers):
             self._write_epochs()
         segment = self._segments[-1]
-        if segment.should_roll(
-            len(data), max_timestamp, last_offset, now_ms=now_ms, jitter_ms=self._jitter_ms(segment.base_offset)
-        ):
+        jitter_ms = roll_jitter_ms(self.topic_partition, segment.base_offset, self.config.segment_jitter_ms)
+        if segment.should_roll(len(data), max_timestamp, last_offset, now_ms=now_ms, jitter_ms=jitter_ms):
             segment = self._roll(headers[0].base_offset, now_ms)
         segment.append(
             data, last_offset=last_offset, max_timestamp=max_timestamp, offset_of_max_timestamp=offset_of_max
         )
         self.log_end_offset = last_offset + 1
-        self._note_producers(data, headers)
+        note_producers(self._producers, data, headers)
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             self.flush_now()
-
-    def _assign_epoch(self, header: BatchHeader) -> bool:
-        epoch = header.partition_leader_epoch
-        return epoch >= 0 and epoch != self.epochs.latest_epoch and self.epochs.assign(epoch, header.base_offset)
-
-    def _note_producers(self, data: Buffer, headers: tuple[BatchHeader, ...]) -> None:
-        if any(header.has_producer_id for header in headers):
-            view, position = memoryview(data), 0
-            for header in headers:
-                self._producers.append(RecordBatch(header, view[position : position + header.size]))
-                position += header.size
-        self._producers.end_offset = self.log_end_offset
-
-    def _jitter_ms(self, base_offset: int) -> int:
-        """By how much earlier than `segment.ms` a segment is closed: spread over partitions, the same in every run."""
-        most = self.config.segment_jitter_ms
-        if most <= 0:
-            return 0
-        seed = sum(self.topic_partition.topic.encode()) * 31 + self.topic_partition.partition * 7919 + base_offset
-        return (seed * 2654435761) % (2**32) * most >> 32
 
     def _roll(self, base_offset: int, now_ms: float) -> LogSegment:
         """Close the active segment, and begin one at `base_offset`."""
@@ -337,7 +313,11 @@ class PartitionLog:
         base_offset = max(base_offset, self.log_end_offset)
         if active.base_offset == base_offset:
             return active
-        active.close()
+        # What is below the recovery point is not recovered, and so the indexes are not made again.
+        active.close(flush=self.recovery_point > active.base_offset)
+        if len(self._segments) == 1:
+            # Otherwise a loss of power could keep the new segment alone, and the log would begin with it.
+            self._disk.flush_directory(self.folder)
         self._producers.end_offset = max(self._producers.end_offset, base_offset)
         self._take_snapshot()
         segment = LogSegment.create(self._disk, self.folder, base_offset, self.config, now_ms=now_ms)
@@ -415,12 +395,8 @@ class PartitionLog:
             )
         if offset >= min(end_offset, self.log_end_offset):
             return b""
-        place = max(bisect_right(self._segments, offset, key=_BASE_OFFSET) - 1, 0)
-        for segment in self._segments[place:]:
-            data = segment.read(offset, max_bytes, end_offset=end_offset, min_one=min_one)
-            if data is not None:
-                return data
-        return b""
+        limit = end_offset if end_offset < self.log_end_offset else None
+        return read_from(self._segments, offset, max_bytes, end_offset=limit, min_one=min_one)
 
     # ------------------------------------------------------------------ truncating
 
@@ -443,26 +419,25 @@ class PartitionLog:
             self.truncate_fully_and_start_at(offset, now_ms=now_ms)
             return True
         self._generation += 1
-        kept = bisect_right(self._segments, offset, key=_BASE_OFFSET)
-        for segment in reversed(self._segments[kept:]):
-            for path in segment.files():
-                self._disk.delete(path)
+        before = (self.recovery_point, self.log_start_offset)
+        kept = place_of(self._segments, offset) + 1
+        self._delete_at_once(self._segments[kept:], snapshots_after=offset)
         del self._segments[kept:]
         self._set_end(self._segments[-1].truncate_to(offset))
         self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
         if self.epochs.truncate_from_end(self.log_end_offset):
             self._write_epochs()
-        self._rebuild_producers(now_ms)
+        if not self._producers.is_empty:
+            self._rebuild_producers(now_ms)
+        self._producers.end_offset = self.log_end_offset
+        self._report_lowered(before)
         return True
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: float, log_start_offset: int | None = None) -> None:
         """Remove all records; the next one gets `offset`. As a follower does whose leader has deleted what it lacks."""
         self._generation += 1
-        for segment in reversed(self._segments):
-            for path in segment.files():
-                self._disk.delete(path)
-        for snapshot in self._snapshots.offsets:
-            self._snapshots.delete(snapshot)
+        before = (self.recovery_point, self.log_start_offset)
+        self._delete_at_once(self._segments, snapshots_after=-1)
         self._segments = [LogSegment.create(self._disk, self.folder, offset, self.config, now_ms=now_ms)]
         self.log_start_offset = offset if log_start_offset is None else log_start_offset
         self._set_end(offset)
@@ -470,6 +445,20 @@ class PartitionLog:
         self.epochs = LeaderEpochCache()
         self._write_epochs()
         self._producers = self._new_producers((), offset)
+        self._report_lowered(before)
+
+    def _delete_at_once(self, segments: list[LogSegment], *, snapshots_after: int) -> None:
+        """Delete segments at the log's end, the last first, and snapshots of producers that reflect them."""
+        has_deleted_snapshots = self._snapshots.delete_after(snapshots_after)
+        delete_last_first(self._disk, segments)
+        if segments or has_deleted_snapshots:
+            # A loss of power must not bring them back between batches that are appended now.
+            self._disk.flush_directory(self.folder)
+
+    def _report_lowered(self, before: tuple[int, int]) -> None:
+        lowered = self.recovery_point < before[0] or self.log_start_offset < before[1]
+        if lowered and self._on_offsets_lowered is not None:
+            self._on_offsets_lowered()
 
     def _set_end(self, offset: int) -> None:
         self.log_end_offset = offset
@@ -498,20 +487,21 @@ class PartitionLog:
 
     def _delete_segments(self, segments: list[LogSegment], now_ms: float) -> None:
         """Remove segments from the log; their files are renamed, and deleted after `file.delete.delay.ms`."""
-        removed = list(segments)
-        self._segments = [segment for segment in self._segments if segment not in removed]
+        # Otherwise a loss of power could undo the creation of a segment that stays, with a later one kept.
+        self._disk.flush_directory(self.folder)
+        self._segments = [segment for segment in self._segments if segment not in segments]
         due_ms = now_ms + self.config.file_delete_delay_ms
-        for segment in removed:
-            for path in segment.files():
-                if self._disk.size(path) is not None:
-                    self._disk.rename(path, path + DELETED)
-                    self._due_deletions.append((due_ms, path + DELETED))
+        self._due_deletions += [(due_ms, path) for path in rename_to_deleted(self._disk, segments)]
+        for segment in segments:
             self._snapshots.delete(segment.base_offset)
+        # Nor may it bring some of them back, and not those between them.
+        self._disk.flush_directory(self.folder)
 
-    def delete_due_files(self, now_ms: float) -> None:
-        """Delete the files of segments that were removed `file.delete.delay.ms` ago."""
+    def delete_due_files(self, now_ms: float) -> bool:
+        """Delete the files of segments that were removed `file.delete.delay.ms` ago; return whether others wait."""
         while self._due_deletions and self._due_deletions[0][0] <= now_ms:
             self._disk.delete(self._due_deletions.pop(0)[1])
+        return bool(self._due_deletions)
 
     # ------------------------------------------------------------------ flushing and closing
 
@@ -521,12 +511,12 @@ class PartitionLog:
         `mark_flushed` is to be called when it has run.
         """
         end_offset = self.log_end_offset if whole else self._segments[-1].base_offset
-        if end_offset <= self.recovery_point:
-            return None
-        first = max(bisect_right(self._segments, self.recovery_point, key=_BASE_OFFSET) - 1, 0)
-        paths = [
-            path for segment in self._segments[first:] if segment.base_offset < end_offset for path in segment.files()
-        ]
+        return None if end_offset <= self.recovery_point else self._plan_to(end_offset)
+
+    def _plan_to(self, end_offset: int, written: Iterable[LogSegment] = ()) -> FlushPlan:
+        unflushed = self._segments[place_of(self._segments, self.recovery_point) :]
+        segments = dict.fromkeys((*written, *(segment for segment in unflushed if segment.base_offset < end_offset)))
+        paths = [path for segment in segments for path in segment.files()]
         paths += map(self._snapshots.path, self._snapshots.offsets[-1:])
         paths += (f"{self.folder}/{LEADER_EPOCH_CHECKPOINT}", f"{self.folder}/{PARTITION_METADATA}")
         return FlushPlan(self.folder, tuple(paths), end_offset, self._generation)
@@ -541,17 +531,18 @@ class PartitionLog:
         plan = self.flush_plan(whole=True)
         if plan is not None:
             plan.run(self._disk)
+            self._disk.flush_directory("")
             self.mark_flushed(plan)
 
     def close(self) -> FlushPlan | None:
         """Write the indexes and a snapshot of the producers; return what is to be flushed for an orderly end."""
-        for segment in self._segments:
-            segment.close()
-        self._take_snapshot()
+        written = [segment for segment in self._segments if segment.close()]
+        if self._take_snapshot() or written:
+            return self._plan_to(self.log_end_offset, written)
         return self.flush_plan(whole=True)
 
-    def _take_snapshot(self) -> None:
-        self._snapshots.take(self._producers, log_start_offset=self.log_start_offset)
+    def _take_snapshot(self) -> bool:
+        return self._snapshots.take(self._producers, log_start_offset=self.log_start_offset)
 
     def _write_epochs(self) -> None:
         path = f"{self.folder}/{LEADER_EPOCH_CHECKPOINT}"

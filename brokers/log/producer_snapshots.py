@@ -5,15 +5,19 @@ A snapshot is named by the offset up to which it reflects the log. Mirrors the f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import structlog
 
 from brokers.log import producer_snapshot
 from brokers.log.log_files import SNAPSHOT, file_name, offset_of
+from brokers.log.log_segments import batches_from
 from brokers.log.producer_snapshot import CorruptSnapshot, ProducerEntry
 from brokers.log.producer_state import ProducerState
+from brokers.log.segment import LogSegment
 from brokers.world import Disk
+from foundation.records.batch import NO_PRODUCER_ID, BatchHeader, RecordBatch
+from foundation.records.varint import Buffer
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.log.ProducerStateManager")
 
@@ -40,12 +44,18 @@ class ProducerSnapshots:
     def path(self, offset: int) -> str:
         return f"{self._folder}/{file_name(offset, SNAPSHOT)}"
 
-    def take(self, producers: ProducerState, *, log_start_offset: int) -> None:
-        """Write a snapshot as of the end of `producers`, unless there is one or the log begins there. Not flushed."""
+    def take(self, producers: ProducerState, *, log_start_offset: int) -> bool:
+        """Write a snapshot as of the end of `producers`, unless there is one or the log begins there. Not flushed.
+
+        Returns:
+            Whether one was written.
+        """
         offset = producers.end_offset
-        if offset > (self.offsets[-1] if self.offsets else log_start_offset):
+        is_new = offset > (self.offsets[-1] if self.offsets else log_start_offset)
+        if is_new:
             self._disk.write(self.path(offset), producer_snapshot.encode(producers.entries()), flush=False)
             self.offsets = (*self.offsets, offset)
+        return is_new
 
     def newest(self, *, log_start_offset: int) -> tuple[int, list[ProducerEntry]] | None:
         """Return the newest snapshot that can be read, with its offset; None without one inside the log.
@@ -63,20 +73,55 @@ class ProducerSnapshots:
                 self.delete(offset)
         return None
 
+    def rebuild(
+        self,
+        segments: Sequence[LogSegment],
+        new_producers: Callable[[Iterable[ProducerEntry], int], ProducerState],
+        *,
+        log_start_offset: int,
+        log_end_offset: int,
+        now_ms: float,
+    ) -> ProducerState:
+        """Return the producers as of the log's end: those of the newest usable snapshot, then the batches after it.
+
+        Args:
+            new_producers: makes the producers of a snapshot's entries and its offset.
+        """
+        self.delete_after(log_end_offset)
+        newest = self.newest(log_start_offset=log_start_offset)
+        offset, entries = (log_start_offset, []) if newest is None else newest
+        producers = new_producers(entries, offset)
+        producers.remove_expired(int(now_ms))
+        for batch in batches_from(segments, offset):
+            producers.append(batch)
+        producers.end_offset = log_end_offset
+        return producers
+
     def delete(self, offset: int) -> None:
         """Delete a snapshot; harmless where there is none."""
         if offset in self.offsets:
             self._disk.delete(self.path(offset))
             self.offsets = tuple(each for each in self.offsets if each != offset)
 
-    def delete_after(self, offset: int) -> None:
-        """Delete the snapshots of offsets that the log no longer reaches."""
-        for each in self.offsets:
-            if each > offset:
-                self.delete(each)
+    def delete_after(self, offset: int) -> bool:
+        """Delete the snapshots of offsets that the log no longer reaches; return whether there were any."""
+        beyond = [each for each in self.offsets if each > offset]
+        for each in beyond:
+            self.delete(each)
+        return bool(beyond)
 
     def delete_strays(self, bases: Collection[int]) -> None:
         """Delete the snapshots at whose offset no segment begins, except the newest."""
         for each in self.offsets[:-1]:
             if each not in bases:
                 self.delete(each)
+
+
+def note_producers(producers: ProducerState, data: Buffer, headers: Sequence[BatchHeader]) -> None:
+    """Note batches that were added to the log; `data` has them one after the other."""
+    if any(header.producer_id > NO_PRODUCER_ID for header in headers):
+        view, position = memoryview(data), 0
+        for header in headers:
+            producers.append(RecordBatch(header, view[position : position + header.size]))
+            position += header.size
+    producers.end_offset = headers[-1].next_offset

@@ -27,7 +27,8 @@ def deletable_segments(
         most += 1
     if most == len(segments) and segments[-1].size == 0:
         most -= 1
-    deletable = _leading(ends[:most], lambda place: ends[place] <= log_start_offset)
+    # The active segment stays for its log start offset alone, as in Kafka.
+    deletable = _leading(ends[: min(most, len(segments) - 1)], lambda place: ends[place] <= log_start_offset)
     if config.is_deleted and config.retention_ms >= 0:
         aged = _leading(ends[:most], lambda place: now_ms - segments[place].largest_timestamp_ms > config.retention_ms)
         deletable = max(deletable, aged)

@@ -9,13 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from struct import Struct
 from typing import Final, NamedTuple
+from zlib import crc32
 
 from brokers.config.log_config import LogConfig
 from brokers.log.indexes import CorruptIndex, OffsetIndex, TimeIndex, TimestampOffset
 from brokers.log.log_files import LOG, OFFSET_INDEX, SEGMENT_FILES, TIME_INDEX, TRANSACTION_INDEX, file_name
 from brokers.world import Disk
-from foundation.records.batch import LOG_OVERHEAD, NO_TIMESTAMP, RecordBatch, check_crc, read_header, size_of_first
-from foundation.records.errors import CorruptRecord
+from foundation.cluster.identifiers import TopicPartition
+from foundation.records.batch import (
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_TIMESTAMP,
+    RecordBatch,
+    check_crc,
+    read_header,
+    size_of_first,
+)
+from foundation.records.errors import CorruptRecord, UnsupportedMagic
 from foundation.records.varint import Buffer
 
 SCAN_BYTES: Final = 1 << 20
@@ -25,6 +35,13 @@ _SPAN: Final = Struct(">qi11xi")
 """Base offset, size and last offset delta: what a search looks at in each batch."""
 
 _MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+
+_LOOK_AHEAD: Final = 4096
+"""Bytes read beyond the distance of two index entries where one batch is looked for."""
+
+_OLD_HEAD: Final = Struct(">8xiIb")
+"""Size, checksum and magic of a batch of message format 0 or 1."""
+_OLD_CHECKED_FROM: Final = 16
 
 
 class BatchPosition(NamedTuple):
@@ -37,6 +54,8 @@ class BatchPosition(NamedTuple):
 
 class LogSegment:
     """A segment of a log.
+
+    Until it is used, a segment has no index in memory: most of many thousand logs are idle.
 
     Args:
         created_ms: wall time at which this process created or opened it.
@@ -51,6 +70,7 @@ class LogSegment:
         "_config",
         "_disk",
         "_folder",
+        "_has_index_files",
         "_max_timestamp",
         "_offsets",
         "_times",
@@ -75,13 +95,14 @@ class LogSegment:
         self._times: TimeIndex | None = None
         self._max_timestamp: TimestampOffset | None = None
         self._bytes_since_index_entry = 0
+        self._has_index_files = False
+        """Whether the index files on disk are known to have what the indexes in memory have."""
 
     @classmethod
     def create(cls, disk: Disk, folder: str, base_offset: int, config: LogConfig, *, now_ms: float) -> LogSegment:
         """Create an empty segment with its file."""
         segment = cls(disk, folder, base_offset, config, created_ms=now_ms)
         disk.append(segment.path, b"")
-        segment._begin_indexes()
         return segment
 
     @classmethod
@@ -89,8 +110,6 @@ class LogSegment:
         """Open a segment whose file exists. Its indexes are read when they are first used."""
         segment = cls(disk, folder, base_offset, config, created_ms=now_ms)
         segment.size = disk.size(segment.path) or 0
-        if segment.size == 0:
-            segment._begin_indexes()
         return segment
 
     @property
@@ -144,6 +163,8 @@ class LogSegment:
         Raises:
             OSError: the disk fails or is full; the file may have a part of `data`, which recovery cuts off.
         """
+        if self._offsets is None:
+            self._load_indexes()  # from the batches before these
         position = self.size
         self._disk.append(self.path, data)
         self.size += len(data)
@@ -153,6 +174,7 @@ class LogSegment:
 
     def _note(self, position: int, size: int, last_offset: int, max_timestamp: int, offset_of_max: int) -> None:
         """Bring the indexes up to date with batches at `position`."""
+        self._has_index_files = False
         largest = self.max_timestamp
         if max_timestamp > largest.timestamp:
             largest = self._max_timestamp = TimestampOffset(max_timestamp, offset_of_max)
@@ -189,6 +211,9 @@ class LogSegment:
 
     def _load_indexes(self) -> None:
         """Read both index files; make the indexes from the batches where one is missing or damaged."""
+        if self.size == 0:
+            self._begin_indexes()
+            return
         files = {suffix: self._disk.read(self._file(suffix)) for suffix in (OFFSET_INDEX, TIME_INDEX)}
         offsets, times = files[OFFSET_INDEX], files[TIME_INDEX]
         max_bytes = self._config.segment_index_bytes
@@ -198,11 +223,12 @@ class LogSegment:
             self._offsets = OffsetIndex.decode(offsets, self.base_offset, max_bytes)
             self._times = TimeIndex.decode(times, self.base_offset, max_bytes)
             last = self._offsets.lookup(self._offsets.last_offset)
-            if last.position >= self.size > 0:
+            if last.position >= self.size:
                 raise CorruptIndex(f"an offset index leads to {last.position} in a file of {self.size} bytes")
         except CorruptIndex:
             self._index_batches()
             return
+        self._has_index_files = True
         self._note_tail(self._times, last.position)
 
     def _note_tail(self, times: TimeIndex, position: int) -> None:
@@ -221,13 +247,18 @@ class LogSegment:
             header = batch.header
             self._note(position, header.size, header.last_offset, header.max_timestamp, header.last_offset)
 
-    def close(self) -> None:
-        """Write the index files, unless they have not been read since they were written. Nothing is flushed."""
-        if self._offsets is None or self._times is None:
-            return
-        self._times.maybe_append(*self.max_timestamp, is_closing=True)
-        self._disk.write(self._file(OFFSET_INDEX), self._offsets.encode(), flush=False)
-        self._disk.write(self._file(TIME_INDEX), self._times.encode(), flush=False)
+    def close(self, *, flush: bool = False) -> bool:
+        """Write the index files, unless those on disk are the same; return whether they were written.
+
+        The index of timestamps comes first: without its last entry the largest timestamp would not be found.
+        """
+        if self._has_index_files or (self._offsets is None and self.size > 0):
+            return False
+        self.time_index.maybe_append(*self.max_timestamp, is_closing=True)
+        self._disk.write(self._file(TIME_INDEX), self.time_index.encode(), flush=flush)
+        self._disk.write(self._file(OFFSET_INDEX), self.offset_index.encode(), flush=flush)
+        self._has_index_files = True
+        return True
 
     def files(self) -> tuple[str, ...]:
         """The paths of all files that it may have."""
@@ -240,39 +271,47 @@ class LogSegment:
 
     def find(self, offset: int) -> BatchPosition | None:
         """Return the first batch that ends at or after an offset; None where all end before it."""
+        return self._find(offset, 0)[0]
+
+    def _find(self, offset: int, size: int) -> tuple[BatchPosition | None, memoryview]:
+        """Return the batch as `find` does, and what was read of the file from it on, perhaps `size` bytes."""
         position = self.offset_index.lookup(offset).position
-        interval = self._config.index_interval_bytes
+        want = self._config.index_interval_bytes + _LOOK_AHEAD + size
         while position < self.size:
-            data = self._disk.read_at(self.path, position, min(interval + (64 << 10), self.size - position))
-            at = 0
-            while len(data) - at >= _SPAN.size:
+            data = memoryview(self._disk.read_at(self.path, position, min(want, self.size - position)))
+            at, end = 0, len(data) - _SPAN.size
+            while at <= end:
                 base_offset, length, delta = _SPAN.unpack_from(data, at)
                 if length < 0:
                     raise CorruptRecord(f"{self.path} has a batch of {length} bytes at {position + at}")
                 if base_offset + delta >= offset:
-                    return BatchPosition(base_offset, position + at, length + LOG_OVERHEAD)
+                    return BatchPosition(base_offset, position + at, length + LOG_OVERHEAD), data[at:]
                 at += length + LOG_OVERHEAD
             if at == 0:
-                return None  # the file ends in a header
+                break  # the file ends in a header
             position += at
-        return None
+        return None, memoryview(b"")
 
-    def read(self, offset: int, max_bytes: int, *, end_offset: int, min_one: bool) -> Buffer | None:
+    def read(self, offset: int, max_bytes: int, *, end_offset: int | None, min_one: bool) -> Buffer | None:
         """Return batches from the one that has `offset` on; None where the segment ends before it.
 
         Args:
             max_bytes: the last batch may be cut off at this size.
-            end_offset: batches that begin at or after it are left out.
+            end_offset: batches that begin at or after it are left out; None for no such limit.
             min_one: whether the first batch is returned as a whole, however large it is.
         """
-        first = self.find(offset)
+        first, data = self._find(offset, max_bytes)
         if first is None:
             return None
-        if first.base_offset >= end_offset:
+        if end_offset is not None and first.base_offset >= end_offset:
             return b""
-        size = max(max_bytes, first.size) if min_one else max_bytes
-        data = self._disk.read_at(self.path, first.position, min(size, self.size - first.position))
-        return _before(data, end_offset)
+        size = min(max(max_bytes, first.size) if min_one else max_bytes, self.size - first.position)
+        # With an `end_offset` also the beginning of the batch in which `max_bytes` end is looked at.
+        needed = min(size if end_offset is None else size + _SPAN.size, self.size - first.position)
+        if needed > len(data):
+            more = self._disk.read_at(self.path, first.position + len(data), needed - len(data))
+            data = memoryview(b"".join((data, more))) if data else memoryview(more)
+        return data[:size] if end_offset is None else data[: _bytes_before(data, end_offset, size)]
 
     def batches(self, position: int = 0) -> Iterator[tuple[int, RecordBatch]]:
         """Yield the whole batches from `position` on with their positions; end at the first that is cut off.
@@ -296,13 +335,13 @@ class LogSegment:
                 position += at
                 want = SCAN_BYTES
 
-    def next_offset(self) -> int:
-        """Return the offset after its last record; its base offset where it is empty."""
+    def end(self) -> tuple[int, int]:
+        """Return the offset after its last whole batch, its base offset without any, and where that batch ends."""
         position = self.offset_index.lookup(_MAX_RELATIVE_OFFSET + self.base_offset).position
-        last = None
-        for _, batch in self.batches(position):
-            last = batch
-        return self.base_offset if last is None else last.header.next_offset
+        next_offset = self.base_offset
+        for at, batch in self.batches(position):
+            next_offset, position = batch.header.next_offset, at + batch.header.size
+        return next_offset, position
 
     # ------------------------------------------------------------------ changing
 
@@ -312,23 +351,44 @@ class LogSegment:
         The indexes are made again. To be exhausted; `size` is the intact size then.
         """
         self._begin_indexes()
+        self._has_index_files = False
         valid, next_offset = 0, self.base_offset
         try:
             for position, batch in self.batches():
-                check_crc(batch)
                 header = batch.header
-                if header.base_offset < next_offset or header.last_offset < header.base_offset:
-                    raise CorruptRecord(f"{self.path} has offset {header.base_offset} behind {next_offset - 1}")
+                check_crc(batch)
+                if (
+                    not next_offset
+                    <= header.base_offset
+                    <= header.last_offset
+                    <= self.base_offset + _MAX_RELATIVE_OFFSET
+                ):
+                    raise CorruptRecord(
+                        f"{self.path} has offsets {header.base_offset} to {header.last_offset} behind {next_offset - 1}"
+                    )
                 if position == 0:
                     self.first_timestamp = header.max_timestamp
                 self._note(position, header.size, header.last_offset, header.max_timestamp, header.last_offset)
                 valid, next_offset = position + header.size, header.next_offset
                 yield batch
-        except CorruptRecord:
-            pass  # what follows an intact batch is what an unclean end has left
+        except (CorruptRecord, UnsupportedMagic) as error:
+            # What follows an intact batch is what an unclean end has left.
+            if self._is_intact_in_old_format(valid):
+                raise UnsupportedMagic(f"{self.path} has message format 0 or 1 at {valid}, not 2") from error
         if valid < self.size:
             self._disk.truncate(self.path, valid)
             self.size = valid
+
+    def _is_intact_in_old_format(self, position: int) -> bool:
+        """Return whether the batch at `position` is one of message format 0 or 1, and not a damaged one of format 2."""
+        head = self._disk.read_at(self.path, position, _OLD_HEAD.size)
+        if len(head) < _OLD_HEAD.size:
+            return False
+        length, crc, magic = _OLD_HEAD.unpack(head)
+        if magic >= MAGIC or not 0 < length <= self.size - position - LOG_OVERHEAD:
+            return False
+        checked = self._disk.read_at(self.path, position + _OLD_CHECKED_FROM, length + LOG_OVERHEAD - _OLD_CHECKED_FROM)
+        return bool(crc == crc32(checked))
 
     def truncate_to(self, offset: int) -> int:
         """Remove the batches that end at or after an offset; return the offset at which the segment ends then.
@@ -336,31 +396,41 @@ class LogSegment:
         It is below `offset` where a batch has records on both sides of it: such a batch is removed as a whole.
         """
         found = self.find(offset)
-        end_offset = offset if found is None else min(offset, found.base_offset)
-        position = self.size if found is None else found.position
-        if position < self.size:
-            self._disk.truncate(self.path, position)
-            self.size = position
-        self.offset_index.truncate_to(offset)
-        self.time_index.truncate_to(offset)
-        # The files on disk would lead behind the end, and the index of transactions may: they are made again.
+        if found is None:
+            return offset
+        end_offset = min(offset, found.base_offset)
+        # Deleted first: files on disk that lead behind the end would be taken for those of later batches. The index of
+        # transactions may lead there, too.
         for suffix in (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX):
             self._disk.delete(self._file(suffix))
-        if position == 0:
+        self._has_index_files = False
+        self._disk.truncate(self.path, found.position)
+        self.size = found.position
+        if self.size == 0:
             self._begin_indexes()
             self.first_timestamp = None
             return end_offset
-        last = self.offset_index.lookup(offset)
-        self._note_tail(self.time_index, last.position)
+        # Not by `offset`: the batch that is removed as a whole may have records before it.
+        self.offset_index.truncate_to(end_offset)
+        self.time_index.truncate_to(end_offset)
+        self._note_tail(self.time_index, self.offset_index.lookup(end_offset).position)
         return end_offset
 
 
-def _before(data: bytes, end_offset: int) -> Buffer:
-    """Return the batches of `data` that begin before `end_offset`; the last may be cut off."""
+def _bytes_before(data: memoryview, end_offset: int, size: int) -> int:
+    """Return how many bytes, at most `size`, are those of batches that begin before `end_offset`."""
     at = 0
-    while len(data) - at >= _SPAN.size:
+    while at < size and len(data) - at >= _SPAN.size:
         base_offset, length, _ = _SPAN.unpack_from(data, at)
         if base_offset >= end_offset:
-            return memoryview(data)[:at]
+            return at
         at += length + LOG_OVERHEAD
-    return data
+    return size
+
+
+def roll_jitter_ms(topic_partition: TopicPartition, base_offset: int, most: int) -> int:
+    """Return by how much earlier than `segment.ms` a segment is closed: spread over logs, the same in every run."""
+    if most <= 0:
+        return 0
+    seed = sum(topic_partition.topic.encode()) * 31 + topic_partition.partition * 7919 + base_offset
+    return (seed * 2654435761) % (2**32) * most >> 32

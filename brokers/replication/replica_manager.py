@@ -13,7 +13,8 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from brokers.log.partition_log import LogAppendInfo, PartitionLog
+from brokers.log.append_info import LogAppendInfo
+from brokers.log.partition_log import PartitionLog
 from brokers.replication import isr
 from brokers.replication.delayed_operations import DelayedOperationPurgatory
 from brokers.replication.partition import (

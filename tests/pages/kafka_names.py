@@ -409,6 +409,10 @@ brokers/log/
   kafka.log
 brokers/log/partition_log.py
   kafka.log.UnifiedLog PartitionLog
+brokers/log/append_info.py
+  org.apache.kafka.storage.internals.log.LogAppendInfo LogAppendInfo
+brokers/log/log_segments.py
+  org.apache.kafka.storage.internals.log.LogSegments
 brokers/log/checkpoint_file.py
   org.apache.kafka.server.common.CheckpointFile
   org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile

@@ -1,0 +1,75 @@
+"""Finds, reads, deletes and renames the segments of a log, which are in a list by base offset.
+
+Mirrors `org.apache.kafka.storage.internals.log.LogSegments`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import Final
+
+from brokers.log.log_files import DELETED
+from brokers.log.segment import LogSegment
+from brokers.world import Disk
+from foundation.records.batch import BatchHeader, RecordBatch
+from foundation.records.varint import Buffer
+
+_BASE_OFFSET: Final = attrgetter("base_offset")
+
+
+def place_of(segments: Sequence[LogSegment], offset: int) -> int:
+    """Return the place of the segment that has an offset; 0 for one before them all."""
+    return max(bisect_right(segments, offset, key=_BASE_OFFSET) - 1, 0)
+
+
+def batches_from(segments: Sequence[LogSegment], offset: int) -> Iterator[RecordBatch]:
+    """Yield the batches that begin at or after an offset."""
+    for segment in segments[place_of(segments, offset) :]:
+        found = segment.find(max(offset, segment.base_offset))
+        if found is not None:
+            for _, batch in segment.batches(found.position):
+                if batch.header.base_offset >= offset:
+                    yield batch
+
+
+def read_from(
+    segments: Sequence[LogSegment], offset: int, max_bytes: int, *, end_offset: int | None, min_one: bool
+) -> Buffer:
+    """Return batches from the one that has `offset` on, of one segment; takes what `LogSegment.read` does."""
+    for place in range(place_of(segments, offset), len(segments)):
+        data = segments[place].read(offset, max_bytes, end_offset=end_offset, min_one=min_one)
+        if data is not None:
+            return data
+    return b""
+
+
+def parts_of(headers: Sequence[BatchHeader], max_bytes: int) -> Iterator[tuple[BatchHeader, ...]]:
+    """Yield batches in groups of at most `max_bytes`: a fetch may be larger than a segment. A larger batch is alone."""
+    begin, size = 0, 0
+    for place, header in enumerate(headers):
+        if place > begin and size + header.size > max_bytes:
+            yield tuple(headers[begin:place])
+            begin, size = place, 0
+        size += header.size
+    if headers:
+        yield tuple(headers[begin:])
+
+
+def delete_last_first(disk: Disk, segments: Sequence[LogSegment]) -> None:
+    """Delete the files of segments. Those that are left when it is interrupted have no segment missing in between."""
+    for segment in reversed(segments):
+        for path in segment.files():
+            disk.delete(path)
+
+
+def rename_to_deleted(disk: Disk, segments: Iterable[LogSegment]) -> list[str]:
+    """Let the files of segments end in `.deleted`; return their new paths."""
+    renamed = []
+    for segment in segments:
+        for path in segment.files():
+            if disk.size(path) is not None:
+                disk.rename(path, path + DELETED)
+                renamed.append(path + DELETED)
+    return renamed
