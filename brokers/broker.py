@@ -28,6 +28,7 @@ from brokers.config.kafka_config import KafkaConfig
 from brokers.coordinator.coordinators import read_partition_counts
 from brokers.coordinator.producer_id_manager import ProducerIdManager, RPCProducerIdManager, ZkProducerIdManager
 from brokers.log.log_manager import LogManager
+from brokers.log.topic_configs import TopicConfigs
 from brokers.membership.controlled_shutdown import controlled_shutdown
 from brokers.membership.controller_channel import ControllerChannel
 from brokers.membership.finalized_features import FinalizedFeatureChangeListener
@@ -177,6 +178,7 @@ class KafkaBroker:
         supervisor.spawn(services.isr.alter_partitions.run(), "alter-partition")
         supervisor.spawn(services.isr.run_checks(), "isr-expiration")
         supervisor.spawn(services.producer_ids.run(), "producer-ids")
+        supervisor.spawn(services.topic_configs.run(), "topic-configs")
         supervisor.spawn(services.logs.run_retention(), "kafka-log-retention")
         supervisor.spawn(services.logs.run_checkpoints(), "kafka-recovery-point-checkpoint")
         supervisor.spawn(services.logs.run_deletions(), "kafka-delete-logs")
@@ -366,6 +368,7 @@ class KafkaBroker:
             metadata=self.metadata,
             features=self.features,
             logs=self._logs,
+            topic_configs=TopicConfigs(self._logs, lambda: session.zk),
             replicas=replicas,
             isr=isr,
             producer_ids=self._producer_id_manager(broker_id, registration, session),

@@ -6,9 +6,7 @@ The answer names every partition: by topic name up to version 4, by topic id fro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-import structlog
+from collections.abc import Mapping
 
 from brokers.apis.control_request_log import ControlRequestLog
 from brokers.apis.fencing import accept_controller_epoch, epoch_error
@@ -24,9 +22,6 @@ from foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
 )
-from foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
-
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ReplicaManager")
 
 FIRST_VERSION_BY_TOPIC_ID = 5
 
@@ -47,7 +42,7 @@ async def _apply(
         created = services.replicas.partitions_without_log(request)
         if created:
             epochs = (services.replicas.controller_epoch, services.broker_epoch())
-            await _read_topic_configs(services, sorted({topic for topic, _ in created}))
+            await services.topic_configs.read(sorted({topic for topic, _ in created}))
             await services.replicas.create_logs(created)
             if epochs != (services.replicas.controller_epoch, services.broker_epoch()):
                 error = epoch_error(services, request)
@@ -77,20 +72,6 @@ async def _apply(
     )
     lines.leader_and_isr_applied(request, before, step)
     return response(request, Errors.NONE, step.errors, context.api_version)
-
-
-async def _read_topic_configs(services: BrokerServices, topics: Sequence[str]) -> None:
-    """Read the configs of topics whose logs are to be created; no notification announces those of new topics.
-
-    Where ZooKeeper cannot be read the logs have the broker's defaults, until the config changes or this broker starts.
-    """
-    try:
-        configs = await services.zk().configs.of_topics(topics)
-    except (SessionLost, ZooKeeperFailure) as failure:
-        log.warning("topic configs were not read, logs have the broker's defaults", topics=topics, why=str(failure))
-        return
-    for topic, config in configs.items():
-        services.logs.update_topic_config(topic, config)
 
 
 def response(

@@ -102,6 +102,7 @@ def _answer(
                 asked.timestamp,
                 most=asked.max_num_offsets,
                 is_consumer=request.replica_id == CONSUMER,
+                now_ms=services.clock.wall_ms(),
             )
             return ListOffsetsPartitionResponse(partition_index=index, old_style_offsets=offsets)
         found = offset_for_timestamp(
@@ -167,26 +168,26 @@ def _not_available(partition: Partition) -> ApiError:
     )
 
 
-def segment_offsets(replica: PartitionLog, timestamp: int, *, most: int, is_consumer: bool) -> tuple[int, ...]:
-    """Return the base offsets of segments that have records before `timestamp`, the largest first (version 0).
+def segment_offsets(
+    replica: PartitionLog, timestamp: int, *, most: int, is_consumer: bool, now_ms: float
+) -> tuple[int, ...]:
+    """Return the base offsets of segments that were written before `timestamp`, the largest first (version 0).
 
-    Mirrors `legacyFetchOffsetsBefore`.
+    Mirrors `legacyFetchOffsetsBefore`; a consumer gets the high watermark for all above it.
     """
     segments = replica.segments
-    offsets = [segment.base_offset for segment in segments]
+    found = [(max(each.base_offset, replica.log_start_offset), float(each.largest_timestamp_ms)) for each in segments]
     if segments[-1].size:
-        offsets.append(replica.log_end_offset)
-    match timestamp:
-        case _ if timestamp == LATEST_TIMESTAMP:
-            count = len(offsets)
-        case _ if timestamp == EARLIEST_TIMESTAMP:
-            count = 1
-        case _:
-            count = sum(segment.largest_timestamp_ms <= timestamp for segment in segments)
-    found = offsets[:count][::-1]
-    if is_consumer and found and found[0] > replica.high_watermark:
-        found = [replica.high_watermark, *(offset for offset in found if offset <= replica.high_watermark)]
-    return tuple(found[: max(most, 0)])
+        found.append((replica.log_end_offset, now_ms))
+    if timestamp == EARLIEST_TIMESTAMP:
+        del found[1:]
+    elif timestamp != LATEST_TIMESTAMP:
+        while found and found[-1][1] > timestamp:
+            found.pop()
+    offsets = [offset for offset, _ in reversed(found)][: max(most, 0)]
+    if is_consumer and offsets and offsets[0] > replica.high_watermark:
+        offsets = [replica.high_watermark, *(offset for offset in offsets if offset <= replica.high_watermark)]
+    return tuple(offsets)
 
 
 SERVES = Serves(request=ListOffsetsRequest, versions=(0, 9), handle=handle)

@@ -11,6 +11,7 @@ from brokers.config.kafka_config import KafkaConfig
 from brokers.config.logger_levels import LoggerLevels
 from brokers.coordinator.producer_id_manager import ProducerIdManager
 from brokers.log.log_manager import LogManager
+from brokers.log.topic_configs import TopicConfigs
 from brokers.metadata.metadata_cache import MetadataCache
 from brokers.replication.isr_manager import IsrManager
 from brokers.replication.replica_manager import ReplicaManager
@@ -48,6 +49,7 @@ class BrokerServices:
     metadata: MetadataCache
     features: FinalizedFeatureCache
     logs: LogManager
+    topic_configs: TopicConfigs
     replicas: ReplicaManager
     isr: IsrManager
     producer_ids: ProducerIdManager

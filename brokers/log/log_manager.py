@@ -14,6 +14,7 @@ from random import Random
 from typing import Final
 
 import structlog
+from msgspec.structs import replace
 
 from brokers.config.kafka_config import KafkaConfig
 from brokers.config.log_config import LogConfig, log_config
@@ -42,7 +43,9 @@ LOG_START_OFFSETS: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 
-FIRST_DELETION_CHECK_MS: Final = 1_000
+EVERY_REPLICA: Final = 2**31 - 1
+
+DELETION_CHECK_MS: Final = 1_000
 """The longest time between looks for files and folders whose deletion is due."""
 
 
@@ -67,6 +70,8 @@ class LogManager:
         self._offload = offload
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._overrides: dict[str, Mapping[str, str]] = {}
+        self._unknown: set[str] = set()
+        """The topics whose own configuration could not be read."""
         self._configs: dict[str, LogConfig] = {}
         self._deleted_folders: list[tuple[float, str]] = []
         self._written: dict[str, bytes] = {}
@@ -236,7 +241,16 @@ class LogManager:
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
         """Apply the configuration of a topic; empty where it has none of its own."""
+        self._unknown.discard(topic)
         self._overrides[topic] = dict(overrides)
+        self._reconfigure(topic)
+
+    def topic_config_is_unknown(self, topic: str) -> None:
+        """Apply the broker's defaults to a topic's logs, but delete nothing, and let all replicas acknowledge records.
+
+        `update_topic_config` ends that.
+        """
+        self._unknown.add(topic)
         self._reconfigure(topic)
 
     def reconfigure(self) -> None:
@@ -256,7 +270,10 @@ class LogManager:
         """Return the configuration of a topic's logs: its own, and the broker's where it has none."""
         config = self._configs.get(topic)
         if config is None:
-            config = self._configs[topic] = log_config(topic, self._overrides.get(topic, {}), self._config())
+            config = log_config(topic, self._overrides.get(topic, {}), self._config())
+            if topic in self._unknown:
+                config = replace(config, min_insync_replicas=EVERY_REPLICA, retention_ms=-1, retention_bytes=-1)
+            self._configs[topic] = config
         return config
 
     # ------------------------------------------------------------------ tasks
@@ -283,7 +300,7 @@ class LogManager:
     async def run_deletions(self) -> None:
         """Delete the files and folders of what was removed when they are due, without end."""
         while True:
-            await asyncio.sleep(FIRST_DELETION_CHECK_MS / 1000)
+            await asyncio.sleep(DELETION_CHECK_MS / 1000)
             await self.delete_due()
 
     async def delete_old_segments(self) -> None:

@@ -6,13 +6,15 @@ leader's are taken as they are once their checksums are right.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from brokers.config.kafka_config import MAX_LONG
 from brokers.config.log_config import LogConfig
 from foundation.cluster.errors import ApiError, Errors
 from foundation.records.batch import (
+    MAGIC,
     NO_TIMESTAMP,
     BatchHeader,
     RecordBatch,
@@ -26,12 +28,24 @@ from foundation.records.batch import (
 )
 from foundation.records.compression import Compression, TooLarge, compress, decompress
 from foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
-from foundation.records.record import MAX_DECOMPRESSED_BYTES, RecordsScan, records, scan_records
+from foundation.records.message_set import first_magic, messages, messages_in
+from foundation.records.record import (
+    MAX_DECOMPRESSED_BYTES,
+    Record,
+    RecordsScan,
+    encode_records,
+    records,
+    scan_records,
+)
 from foundation.records.varint import Buffer
 
 NO_OFFSET: Final = -1
 
 _SHOWN_ERRORS: Final = 3
+
+_RATIO: Final = 8
+_ALWAYS_DECOMPRESSED_BYTES: Final = 32 * 1024 * 1024
+"""The default bound of decompression, which keeps a request from taking a broker's memory and time."""
 
 
 class RecordError(NamedTuple):
@@ -108,8 +122,17 @@ class ReplicatedBatches(NamedTuple):
     valid_bytes: int
 
 
+class _Rules(NamedTuple):
+    """What a producer's batches are checked by: arguments of `validate`."""
+
+    config: LogConfig
+    now_ms: int
+    from_client: bool
+    max_decompressed_bytes: int
+
+
 class _Checked(NamedTuple):
-    """A producer's batch that may be appended: its bytes, recompressed where that is configured."""
+    """A producer's batch that may be appended: its bytes, recompressed or converted where that is needed."""
 
     data: Buffer
     max_timestamp: int
@@ -123,12 +146,12 @@ def validate(
     config: LogConfig,
     now_ms: int,
     from_client: bool = True,
-    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+    max_decompressed_bytes: int | None = None,
 ) -> ValidatedBatches:
     """Check a producer's batches, and return a copy of them with offsets and the leader epoch.
 
-    A batch that is cut off at the end is left out, as by Kafka. With `compression.type` other than the batch's codec,
-    the records are compressed anew, by the codec's default level.
+    The message set of an old producer becomes one batch. A batch that is cut off at the end is left out, as by Kafka.
+    With `compression.type` other than the batch's codec, the records are compressed anew, by the codec's default level.
 
     Args:
         next_offset: the offset of the first record.
@@ -136,19 +159,25 @@ def validate(
         config: that of the topic's logs.
         now_ms: the leader's time.
         from_client: whether a client produced the batches, and no coordinator of this broker.
-        max_decompressed_bytes: the most that the records of one batch may become when they are decompressed.
+        max_decompressed_bytes: the most that the records of one batch may become when they are decompressed; by default
+            8 times `max.message.bytes`, and from 32 to 128 MiB.
 
     Raises:
         RecordValidationError: INVALID_RECORD or INVALID_TIMESTAMP, with the records concerned.
         ApiError: CORRUPT_MESSAGE, a checksum or size is wrong, or records cannot be decompressed; MESSAGE_TOO_LARGE, a
             batch is larger than `max.message.bytes`, or its records larger than `max_decompressed_bytes`;
-            INVALID_RECORD; INVALID_TXN_STATE, transactions are not served; UNSUPPORTED_FOR_MESSAGE_FORMAT.
+            INVALID_RECORD; INVALID_TXN_STATE, transactions are not served.
     """
-    found = _read(data)
-    for batch in found:
-        # Every batch is checked before the records of any, as in `analyzeAndValidateRecords`.
-        _check_batch(batch, config, from_client=from_client)
-    checked = [_check_records(batch, config, now_ms, from_client, max_decompressed_bytes) for batch in found]
+    if max_decompressed_bytes is None:
+        limit = max(_RATIO * config.max_message_bytes, _ALWAYS_DECOMPRESSED_BYTES)
+        max_decompressed_bytes = min(limit, MAX_DECOMPRESSED_BYTES)
+    rules = _Rules(config, now_ms, from_client, max_decompressed_bytes)
+    with _api_errors():
+        magic = first_magic(data)
+        if magic is None or magic == MAGIC:
+            checked = _check_batches(data, rules)
+        else:
+            checked = _converted(data, rules)
     placed = bytearray().join([each.data for each in checked])
     headers = []
     largest, offset_of_largest, position = NO_TIMESTAMP, NO_OFFSET, 0
@@ -176,11 +205,12 @@ def validate_replicated(data: Buffer, *, next_offset: int) -> ReplicatedBatches:
         ApiError: CORRUPT_MESSAGE, a checksum, size or offset is impossible; UNSUPPORTED_FOR_MESSAGE_FORMAT, a batch is
             of message format 0 or 1.
     """
-    found = _read(data)
+    with _api_errors():
+        found = list(batches(data))
+        for batch in found:
+            check_crc(batch)
     after = None
-    for batch in found:
-        _check_crc(batch)
-        header = batch.header
+    for header, _ in found:
         if header.last_offset_delta < 0 or header.base_offset < 0 or header.last_offset >= MAX_LONG:
             raise ApiError(
                 Errors.CORRUPT_MESSAGE, f"A batch has the offsets {header.base_offset} to {header.last_offset}"
@@ -200,40 +230,66 @@ def validate_replicated(data: Buffer, *, next_offset: int) -> ReplicatedBatches:
     return ReplicatedBatches(headers, sum(header.size for header in headers))
 
 
-def _read(data: Buffer) -> list[RecordBatch]:
+@contextmanager
+def _api_errors() -> Iterator[None]:
+    """Raise an ApiError for each error of reading records."""
     try:
-        return list(batches(data))
+        yield
     except UnsupportedMagic as error:
         raise ApiError(Errors.UNSUPPORTED_FOR_MESSAGE_FORMAT, str(error)) from error
+    except TooLarge as error:
+        # A producer splits the batch and sends it again.
+        raise ApiError(Errors.MESSAGE_TOO_LARGE, str(error)) from error
     except CorruptRecord as error:
         raise ApiError(Errors.CORRUPT_MESSAGE, str(error)) from error
-
-
-def _check_crc(batch: RecordBatch) -> None:
-    try:
-        check_crc(batch)
-    except CorruptRecord as error:
-        raise ApiError(Errors.CORRUPT_MESSAGE, str(error)) from error
+    except InvalidRecord as error:
+        raise ApiError(Errors.INVALID_RECORD, str(error)) from error
 
 
 # ------------------------------------------------------------------ the header of a producer's batch
 
 
-def _check_batch(batch: RecordBatch, config: LogConfig, *, from_client: bool) -> None:
+def _check_batches(data: Buffer, rules: _Rules) -> list[_Checked]:
+    found = []
+    try:
+        for batch in batches(data):
+            _check_batch(batch, rules)
+            found.append(batch)
+    except UnsupportedMagic as error:
+        raise InvalidRecord(f"Batch magic is not the same as the first batch's magic byte 2: {error}") from error
+    # Every batch is checked before the records of any, as in `analyzeAndValidateRecords`.
+    return [_check_records(batch, rules) for batch in found]
+
+
+def _check_batch(batch: RecordBatch, rules: _Rules) -> None:
     """Check a batch by its offset, size and checksum."""
     header = batch.header
-    if from_client and header.base_offset != 0:
-        raise ApiError(
-            Errors.INVALID_RECORD,
-            f"The baseOffset of the record batch in the append should be 0, but it is {header.base_offset}",
+    if rules.from_client and header.base_offset != 0:
+        raise InvalidRecord(
+            f"The baseOffset of the record batch in the append should be 0, but it is {header.base_offset}"
         )
-    if header.size > config.max_message_bytes:
+    _check_size(header.size, rules)
+    check_crc(batch)
+
+
+def _check_size(size: int, rules: _Rules) -> None:
+    limit = rules.config.max_message_bytes
+    if size > limit:
         raise ApiError(
             Errors.MESSAGE_TOO_LARGE,
-            f"The record batch size in the append is {header.size} bytes which exceeds the maximum configured value of "
-            f"{config.max_message_bytes}.",
+            f"The record batch size in the append is {size} bytes which exceeds the maximum configured value of "
+            f"{limit}.",
         )
-    _check_crc(batch)
+
+
+def _check_new_size(size: int, rules: _Rules) -> None:
+    """Check the size of a batch that was recompressed or converted."""
+    limit = rules.config.max_message_bytes
+    if size > limit:
+        raise ApiError(
+            Errors.MESSAGE_TOO_LARGE,
+            f"Message batch size is {size} bytes in append which exceeds the maximum configured size of {limit}.",
+        )
 
 
 def _check_header(header: BatchHeader) -> None:
@@ -253,7 +309,7 @@ def _check_header(header: BatchHeader) -> None:
     elif header.has_producer_id and header.base_sequence < 0:
         refusal = f"Invalid sequence number {header.base_sequence} in record batch with producerId {header.producer_id}"
     if refusal is not None:
-        raise ApiError(Errors.INVALID_RECORD, refusal)
+        raise InvalidRecord(refusal)
     if header.is_transactional:
         # What Kafka answers where the coordinator has not added the partition to a transaction.
         raise ApiError(Errors.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
@@ -262,54 +318,50 @@ def _check_header(header: BatchHeader) -> None:
 # ------------------------------------------------------------------ the records of a producer's batch
 
 
-def _check_records(
-    batch: RecordBatch, config: LogConfig, now_ms: int, from_client: bool, max_decompressed_bytes: int
-) -> _Checked:
+def _check_records(batch: RecordBatch, rules: _Rules) -> _Checked:
     header = batch.header
-    if from_client:
+    if rules.from_client:
         _check_header(header)
-    try:
-        source = header.compression
-        plain = decompress(batch.records, source, max_decompressed_bytes)
-        scan = scan_records(header, plain)
-        if header.has_log_append_time:
-            scan = RecordsScan(header.max_timestamp, header.max_timestamp, scan.has_record_without_key)
-        if _may_be_refused(header, scan, config, now_ms):
-            _refuse_records(batch, config, now_ms, max_decompressed_bytes)
-    except TooLarge as error:
-        raise ApiError(Errors.MESSAGE_TOO_LARGE, str(error)) from error
-    except CorruptRecord as error:
-        raise ApiError(Errors.CORRUPT_MESSAGE, str(error)) from error
-    except InvalidRecord as error:
-        raise ApiError(Errors.INVALID_RECORD, str(error)) from error
-    target = config.compression_of(source)
+    source = header.compression
+    plain = decompress(batch.records, source, rules.max_decompressed_bytes)
+    scan = scan_records(header, plain)
+    if header.has_log_append_time:
+        scan = RecordsScan(header.max_timestamp, header.max_timestamp, scan.has_record_without_key)
+    if _may_be_refused(header, scan, rules):
+        found = records(batch, max_bytes=rules.max_decompressed_bytes)
+        _refuse_records(found, rules, has_log_append_time=header.has_log_append_time)
+    target = rules.config.compression_of(source)
     # Control records are compressed by their writer only.
     if target is source or (header.is_control and source is Compression.NONE):
         return _Checked(batch.data, scan.largest_timestamp)
-    return _Checked(_recompressed(header, plain, target, config), scan.largest_timestamp)
+    return _Checked(_recompressed(header, plain, target, rules), scan.largest_timestamp)
 
 
-def _may_be_refused(header: BatchHeader, scan: RecordsScan, config: LogConfig, now_ms: int) -> bool:
+def _may_be_refused(header: BatchHeader, scan: RecordsScan, rules: _Rules) -> bool:
     """Whether some record may be refused by its key or timestamp, so that each is to be looked at again."""
-    if (config.is_compacted and scan.has_record_without_key) or header.has_log_append_time:
+    if (rules.config.is_compacted and scan.has_record_without_key) or header.has_log_append_time:
         return True
-    return not config.log_append_time and (
-        _is_out_of_range(scan.smallest_timestamp, config, now_ms)
-        or _is_out_of_range(scan.largest_timestamp, config, now_ms)
+    return not rules.config.log_append_time and (
+        _is_out_of_range(scan.smallest_timestamp, rules) or _is_out_of_range(scan.largest_timestamp, rules)
     )
 
 
-def _is_out_of_range(timestamp: int, config: LogConfig, now_ms: int) -> bool:
+def _is_out_of_range(timestamp: int, rules: _Rules) -> bool:
     """Whether a producer's timestamp is too far from the leader's time."""
     if timestamp == NO_TIMESTAMP:
         return False
-    before, after = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
-    return (before != MAX_LONG and now_ms - timestamp > before) or (after != MAX_LONG and timestamp - now_ms > after)
+    before, after = rules.config.message_timestamp_before_max_ms, rules.config.message_timestamp_after_max_ms
+    age = rules.now_ms - timestamp
+    return (before != MAX_LONG and age > before) or (after != MAX_LONG and -age > after)
 
 
-def _refuse_records(batch: RecordBatch, config: LogConfig, now_ms: int, max_decompressed_bytes: int) -> None:
-    """Raise RecordValidationError where records are refused by key or timestamp."""
-    refused = list(_record_errors(batch, config, now_ms, max_decompressed_bytes))
+def _refuse_records(found: Iterable[Record], rules: _Rules, *, has_log_append_time: bool) -> None:
+    """Raise RecordValidationError where records are refused by key or timestamp.
+
+    Args:
+        has_log_append_time: whether the producer stated that a leader has set the timestamps.
+    """
+    refused = list(_record_errors(found, rules, has_log_append_time))
     if not refused:
         return
     errors = tuple(error for _, error in refused)
@@ -326,39 +378,31 @@ def _refuse_records(batch: RecordBatch, config: LogConfig, now_ms: int, max_deco
 
 
 def _record_errors(
-    batch: RecordBatch, config: LogConfig, now_ms: int, max_decompressed_bytes: int
+    found: Iterable[Record], rules: _Rules, has_log_append_time: bool
 ) -> Iterator[tuple[Errors, RecordError]]:
     """Yield the error of each refused record."""
-    for index, record in enumerate(records(batch, max_bytes=max_decompressed_bytes)):
+    config = rules.config
+    for index, record in enumerate(found):
         if config.is_compacted and record.key is None:
-            yield (
-                Errors.INVALID_RECORD,
-                RecordError(index, "Compacted topic cannot accept message without key"),
-            )
+            yield Errors.INVALID_RECORD, RecordError(index, "Compacted topic cannot accept message without key")
         elif not config.log_append_time and record.timestamp != NO_TIMESTAMP:
-            if _is_out_of_range(record.timestamp, config, now_ms):
-                earliest = now_ms - config.message_timestamp_before_max_ms
-                latest = now_ms + config.message_timestamp_after_max_ms
-                yield (
-                    Errors.INVALID_TIMESTAMP,
-                    RecordError(
-                        index,
-                        f"Timestamp {record.timestamp} of message with offset {record.offset} is out of range. The "
-                        f"timestamp should be within [{earliest}, {latest}]",
-                    ),
+            if _is_out_of_range(record.timestamp, rules):
+                earliest = rules.now_ms - config.message_timestamp_before_max_ms
+                latest = rules.now_ms + config.message_timestamp_after_max_ms
+                message = (
+                    f"Timestamp {record.timestamp} of message with offset {record.offset} is out of range. The "
+                    f"timestamp should be within [{earliest}, {latest}]"
                 )
-        elif batch.header.has_log_append_time:
-            yield (
-                Errors.INVALID_TIMESTAMP,
-                RecordError(
-                    index,
-                    f"Invalid timestamp type in message with offset {record.offset}. Producer should not set timestamp "
-                    "type to LogAppendTime.",
-                ),
+                yield Errors.INVALID_TIMESTAMP, RecordError(index, message)
+        elif has_log_append_time:
+            message = (
+                f"Invalid timestamp type in message with offset {record.offset}. Producer should not set timestamp "
+                "type to LogAppendTime."
             )
+            yield Errors.INVALID_TIMESTAMP, RecordError(index, message)
 
 
-def _recompressed(header: BatchHeader, plain: Buffer, codec: Compression, config: LogConfig) -> bytes:
+def _recompressed(header: BatchHeader, plain: Buffer, codec: Compression, rules: _Rules) -> bytes:
     """Return a batch with its records compressed by another codec."""
     batch = encode_batch(
         compress(plain, codec),
@@ -374,12 +418,7 @@ def _recompressed(header: BatchHeader, plain: Buffer, codec: Compression, config
         is_transactional=header.is_transactional,
         is_control=header.is_control,
     )
-    if len(batch) > config.max_message_bytes:
-        raise ApiError(
-            Errors.MESSAGE_TOO_LARGE,
-            f"Message batch size is {len(batch)} bytes in append which exceeds the maximum configured size of "
-            f"{config.max_message_bytes}.",
-        )
+    _check_new_size(len(batch), rules)
     return batch
 
 
@@ -400,3 +439,39 @@ def _place(
     else:
         return header
     return read_header(data, position)
+
+
+# ------------------------------------------------------------------ message sets of old producers
+
+
+def _converted(data: Buffer, rules: _Rules) -> list[_Checked]:
+    """Return the messages of formats 0 and 1 as one batch.
+
+    As `convertAndAssignOffsetsNonCompressed` and `buildRecordsAndAssignOffsets` in Kafka do.
+    """
+    outer = list(messages(data))
+    for message in outer:
+        _check_size(message.size, rules)
+        if message.magic != outer[0].magic:
+            raise InvalidRecord(
+                f"Batch magic {message.magic} is not the same as the first batch's magic byte {outer[0].magic}"
+            )
+    source = max((message.compression for message in outer), default=Compression.NONE)
+    if source is not Compression.NONE and len(outer) > 1:
+        raise InvalidRecord("Compressed outer record has more than one batch")
+    found: list[Record] = []
+    for message in outer:
+        inner = [message] if source is Compression.NONE else messages_in(message, rules.max_decompressed_bytes)
+        converted = [
+            Record(len(found) + number, each.timestamp, each.key, each.value) for number, each in enumerate(inner)
+        ]
+        _refuse_records(converted, rules, has_log_append_time=message.has_log_append_time)
+        found += converted
+    if not found:
+        return []
+    timestamps = [record.timestamp for record in found]
+    if min(timestamps) < NO_TIMESTAMP or max(timestamps) == MAX_LONG:
+        raise InvalidRecord(f"Invalid timestamps from {min(timestamps)} to {max(timestamps)}")
+    batch = encode_records(found, compression=rules.config.compression_of(source))
+    _check_new_size(len(batch), rules)
+    return [_Checked(batch, max(timestamps))]

@@ -108,13 +108,15 @@ def leader_and_isr_step(
             topic_partition = TopicPartition(topic, state.partition_index)
             known = hosted.get(topic_partition)
             if known is None:
-                # After a restart the log on disk has the topic's id, and may be that of an earlier topic.
-                before = changed[topic_partition] = LocalPartitionState(
-                    topic_partition=topic_partition, topic_id=stored_topic_id(topic_partition)
-                )
+                before = changed[topic_partition] = LocalPartitionState(topic_partition=topic_partition)
             else:
                 before = known.state
-            verdict = _judge(before, state, topic_id, broker_id, refuses)
+            # After a restart only the log on disk has the topic's id; it may be that of an earlier topic.
+            own_id = stored_topic_id(topic_partition) if before.topic_id == NO_TOPIC_ID else before.topic_id
+            if own_id != topic_id and NO_TOPIC_ID not in (own_id, topic_id):
+                verdict = _OTHER_TOPIC_ID
+            else:
+                verdict = _judge(before, state, topic_id, broker_id, refuses)
             errors[topic_partition] = verdict.error
             if verdict.is_newer:
                 (to_lead if state.leader == broker_id else to_follow).append((before, state, topic_id))
@@ -136,10 +138,8 @@ def _judge(
     broker_id: int,
     refuses: RefusesStaleEpoch,
 ) -> _Verdict:
-    """Compare topic id and leader epoch of one partition with what is known (BK-5, BK-6)."""
+    """Compare the leader epoch of one partition with what is known (BK-6)."""
     id_known, id_given = before.topic_id != NO_TOPIC_ID, topic_id != NO_TOPIC_ID
-    if id_known and id_given and topic_id != before.topic_id:
-        return _OTHER_TOPIC_ID
     if state.leader_epoch == before.leader_epoch:
         gains_id = id_given and not id_known
         loses_id = id_known and not id_given and state.leader != broker_id

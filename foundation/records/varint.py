@@ -25,6 +25,10 @@ def read_varint(data: Buffer, position: int) -> tuple[int, int]:
     byte = data[position]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), position + 1
+    second = data[position + 1]
+    if second < 0x80:
+        value = byte & 0x7F | second << 7
+        return (value >> 1) ^ -(value & 1), position + 2
     return _read_rest(data, position + 1, byte & 0x7F, _MAX_INT_SHIFT, _INT_MASK)
 
 

@@ -17,6 +17,7 @@ from brokers.coordinator.coordinators import partition_counts
 from brokers.coordinator.producer_id_manager import ProducerIdManager, RPCProducerIdManager
 from brokers.log.log_manager import LogManager
 from brokers.log.partition_log import PartitionLog
+from brokers.log.topic_configs import TopicConfigs
 from brokers.membership.controller_channel import ControllerChannel
 from brokers.metadata.metadata_cache import MetadataCache
 from brokers.replication.isr_manager import IsrManager
@@ -200,6 +201,7 @@ class BrokerHarness:
             metadata=self.metadata,
             features=self.features,
             logs=cast(LogManager, self.logs),
+            topic_configs=TopicConfigs(cast(LogManager, self.logs), _no_zookeeper),
             replicas=self.replicas,
             isr=isr,
             producer_ids=self._producer_ids or _unconnected_producer_id_manager(channel, self.clock),

@@ -70,6 +70,9 @@ foundation/records/errors.py
   org.apache.kafka.common.errors.CorruptRecordException CorruptRecord
   org.apache.kafka.common.InvalidRecordException InvalidRecord
   org.apache.kafka.common.errors.UnsupportedVersionException UnsupportedMagic
+foundation/records/message_set.py
+  org.apache.kafka.common.record.AbstractLegacyRecordBatch Message
+  org.apache.kafka.common.record.LegacyRecord Message
 foundation/records/record.py
   org.apache.kafka.common.record.DefaultRecord Record
 foundation/records/varint.py
@@ -426,6 +429,8 @@ brokers/log/log_validator.py
   kafka.common.UnexpectedAppendOffsetException UnexpectedAppendOffset
   org.apache.kafka.common.requests.ProduceResponse.RecordError RecordError
   org.apache.kafka.storage.internals.log.LogValidator validate
+  org.apache.kafka.storage.internals.log.LogValidator.buildRecordsAndAssignOffsets validate
+  org.apache.kafka.storage.internals.log.LogValidator.convertAndAssignOffsetsNonCompressed validate
   org.apache.kafka.storage.internals.log.LogValidator.ValidationResult ValidatedBatches
   org.apache.kafka.storage.internals.log.RecordValidationException RecordValidationError
 brokers/log/producer_snapshot.py

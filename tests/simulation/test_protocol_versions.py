@@ -231,7 +231,7 @@ def test_the_control_plane_listener_receives_control_requests_and_alter_partitio
     received_apis: set[tuple[str, str]] = set()
     handle = KafkaApis.handle
 
-    async def handle_and_record(apis: KafkaApis, frame: bytes, *, listener: str, peer: str) -> bytes:
+    async def handle_and_record(apis: KafkaApis, frame: bytes, *, listener: str, peer: str) -> bytes | None:
         api = api_by_key(decode_request_header(frame)[0].api_key)
         assert api is not None
         received_apis.add((api.name, listener))

@@ -149,18 +149,22 @@ def test_leaders_at_3_9_expand_their_isr_under_a_controller_at_2_8_iv0() -> None
 
 def write_other_id(cluster: SimulatedCluster, topic: str) -> TopicId:
     """Write the topic's znode with another id, as a restore from a backup might; return the id it had."""
-    written = znode(cluster, topic)
-    own = TopicId(written["topic_id"])
-    data = json.dumps({**written, "topic_id": OTHER_ID}).encode()
-    assert cluster.zookeeper.operate([SetData(f"/brokers/topics/{topic}", data)])
-    cluster.run_for(1_000)
+    own = TopicId(znode(cluster, topic)["topic_id"])
+    write_id(cluster, topic, OTHER_ID)
     return own
 
 
+def write_id(cluster: SimulatedCluster, topic: str, topic_id: TopicId) -> None:
+    data = json.dumps({**znode(cluster, topic), "topic_id": topic_id}).encode()
+    assert cluster.zookeeper.operate([SetData(f"/brokers/topics/{topic}", data)])
+    cluster.run_for(1_000)
+
+
 @pytest.mark.spec("BK-6", "FO-9")
-def test_replicas_refuse_another_id_in_the_topics_znode_until_their_brokers_restart() -> None:
-    """As in Kafka, the next controller reads the id, and every replica answers INCONSISTENT_TOPIC_ID. After a restart
-    Understudy's replicas accept it; Kafka's read the old one from `partition.metadata`."""
+def test_replicas_refuse_another_id_in_the_topics_znode_also_after_a_restart() -> None:
+    """The next controller reads the id, and every replica answers INCONSISTENT_TOPIC_ID: its records may be those of
+    another topic. After a restart it has the id from `partition.metadata`. As in Kafka, the operator writes the old id
+    back."""
     with cluster_of("3.9", "3.9", "3.9") as cluster:
         cluster.create_topic("orders", assignment=ORDERS)
         cluster.create_topic("payments", assignment=ORDERS)
@@ -176,10 +180,15 @@ def test_replicas_refuse_another_id_in_the_topics_znode_until_their_brokers_rest
         assert cluster.znodes.states() == states
         assert not cluster.exits
         for number in cluster.broker_ids:
-            restart_late(cluster, number)
-        cluster.run_for(10_000)
+            cluster.broker(number).bounce(10_000)
+            cluster.run_for(20_000)
+        refused = refusals_of_ids(cluster)
+        assert all(refused[f"orders-{number}"] > 3 for number in ORDERS), refused
+        write_id(cluster, "orders", own)
+        cluster.depose()
+        cluster.run_for(2_000)
         cluster.settle()
-        assert ids_on_brokers(cluster, "orders") == {OTHER_ID}
+        assert ids_on_brokers(cluster, "orders") == {own}
         for topic in ("orders", "payments"):
             assert [sorted(cluster.isr(topic, number)) for number in ORDERS] == [[1, 2, 3]] * 3
         cluster.ask(cluster.admin.delete_topics("orders"))

@@ -7,13 +7,13 @@ topic orders 0:1,2,3 1:2,3,1 2:3,1,2
 settle
 call controller first
 ----
-   0.346  = controller 3 epoch 1; leaders (ISR): orders-0 1 (1 2 3), orders-1 2 (2 3 1), orders-2 3 (3 1 2)
+   0.348  = controller 3 epoch 1; leaders (ISR): orders-0 1 (1 2 3), orders-1 2 (2 3 1), orders-2 3 (3 1 2)
 
 kill first
 advance 4s
 ----
-   0.346  simulator  kill broker-3 (controller)
-   4.346  = controller 3 epoch 1; leaders (ISR): orders-0 1 (1 2 3), orders-1 2 (2 3 1), orders-2 3 (3 1 2)
+   0.348  simulator  kill broker-3 (controller)
+   4.348  = controller 3 epoch 1; leaders (ISR): orders-0 1 (1 2 3), orders-1 2 (2 3 1), orders-2 3 (3 1 2)
 
 advance 6s
 ----
@@ -21,14 +21,14 @@ advance 6s
    6.082  broker-2   proposes ISR 2 1 for orders-1
    6.502  broker-1   receives a watch notification: /controller deleted
    6.502  broker-2   receives a watch notification: /controller deleted
-   6.510  broker-1   receives a watch notification: /controller created
+   6.509  broker-1   receives a watch notification: /controller created
    6.510  broker-1   wins the election: controller epoch 2
    6.510  broker-2   receives a watch notification: /controller created
    6.520  broker-2   finds that broker 1 is the controller
    6.530  broker-1   loads the controller context: live brokers 1 2, 3 partitions
    6.531  broker-1   applies UpdateMetadata from controller 1: live brokers 1 2
    6.531  broker-1   sends LeaderAndIsr to broker 1 with 3 partitions
-   6.531  broker-1   applies UpdateMetadata from controller 1: live brokers 1 2, 3 partitions
+   6.532  broker-1   applies UpdateMetadata from controller 1: live brokers 1 2, 3 partitions
    6.534  broker-1   writes (isr-removal) orders-0: leader 1 epoch 1 ISR 1 2, orders-1: leader 2 epoch 1 ISR 2 1, orders-2: leader none epoch 1 ISR 1 2
    6.534  broker-1   sends LeaderAndIsr to broker 1 with 3 partitions
    6.534  broker-1   applies LeaderAndIsr from controller 1: leads orders-0 at epoch 1 and follows orders-1 at epoch 1
@@ -42,51 +42,51 @@ advance 6s
    6.536  broker-1   applies LeaderAndIsr from controller 1: leads orders-2 at epoch 2
    6.536  broker-1   applies UpdateMetadata from controller 1: live brokers 1 2, 1 partition
    6.538  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2, 3 partitions
-   6.538  broker-1   sends LeaderAndIsr to broker 2 with 3 partitions
-   6.539  broker-2   applies LeaderAndIsr from controller 1: leads orders-1 at epoch 1 and follows orders-0 at epoch 1
-   6.539  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 0, known 1)
-   6.541  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2, 3 partitions
+   6.539  broker-1   sends LeaderAndIsr to broker 2 with 3 partitions
+   6.540  broker-2   applies LeaderAndIsr from controller 1: leads orders-1 at epoch 1 and follows orders-0 at epoch 1
+   6.540  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 0, known 1)
+   6.542  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2, 3 partitions
    6.542  broker-1   sends LeaderAndIsr to broker 2 with 1 partition
    6.543  broker-2   applies LeaderAndIsr from controller 1: follows orders-2 at epoch 2
    6.545  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2, 1 partition
    6.547  broker-1   fence controller.partition-epochs refuses orders-0 (offered 0, known 1)
-   6.547  broker-1   applies UpdateMetadata from controller 1: live brokers 1 2, 1 partition
    6.547  broker-1   receives FENCED_LEADER_EPOCH for its ISR change of orders-0: ISR none
-   6.548  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2, 1 partition
+   6.547  broker-1   applies UpdateMetadata from controller 1: live brokers 1 2, 1 partition
+   6.549  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2, 1 partition
    6.559  broker-1   fence controller.partition-epochs refuses orders-1 (offered 0, known 1)
    6.559  broker-1   applies UpdateMetadata from controller 1: live brokers 1 2, 1 partition
    6.560  broker-2   receives FENCED_LEADER_EPOCH for its ISR change of orders-1: ISR none
    6.560  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2, 1 partition
-  10.346  = controller 1 epoch 2; leaders (ISR): orders-0 1 (1 2), orders-1 2 (2 1), orders-2 1 (1 2)
+  10.348  = controller 1 epoch 2; leaders (ISR): orders-0 1 (1 2), orders-1 2 (2 1), orders-2 1 (1 2)
 
 start first
 settle
 ----
-  10.346  simulator  start broker-3
-  10.348  broker-3   opens a ZooKeeper session
-  10.372  broker-1   receives a watch notification: /brokers/ids children
-  10.372  broker-3   registers with broker epoch 83
-  10.375  broker-1   finds new brokers 3
-  10.375  broker-1   applies UpdateMetadata from controller 1: live brokers 1 2 3
-  10.375  broker-1   applies UpdateMetadata from controller 1: live brokers 1 2 3, 3 partitions
-  10.377  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2 3
-  10.378  broker-3   applies UpdateMetadata from controller 1: live brokers 1 2 3, 3 partitions
-  10.378  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2 3, 3 partitions
-  10.379  broker-1   sends LeaderAndIsr to broker 3 with 3 partitions
-  10.380  broker-3   applies LeaderAndIsr from controller 1: follows orders-0 at epoch 1, orders-1 at epoch 1, orders-2 at epoch 2
+  10.348  simulator  start broker-3
+  10.350  broker-3   opens a ZooKeeper session
+  10.376  broker-1   receives a watch notification: /brokers/ids children
+  10.377  broker-3   registers with broker epoch 83
+  10.380  broker-1   finds new brokers 3
+  10.380  broker-1   applies UpdateMetadata from controller 1: live brokers 1 2 3
+  10.380  broker-1   applies UpdateMetadata from controller 1: live brokers 1 2 3, 3 partitions
+  10.381  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2 3
   10.382  broker-3   applies UpdateMetadata from controller 1: live brokers 1 2 3, 3 partitions
-  10.383  broker-1   proposes ISR 1 2 3 for orders-0
-  10.383  broker-1   proposes ISR 1 2 3 for orders-2
-  10.384  broker-2   proposes ISR 2 1 3 for orders-1
-  10.385  broker-1   writes (alter-partition) orders-0: leader 1 epoch 1 ISR 1 2 3, orders-2: leader 1 epoch 2 ISR 1 2 3
-  10.385  broker-1   receives NONE for its ISR change of orders-0: ISR 1 2 3
-  10.385  broker-1   receives NONE for its ISR change of orders-2: ISR 1 2 3
-  10.385  broker-1   applies UpdateMetadata from controller 1: live brokers 1 2 3, 2 partitions
-  10.386  broker-3   applies UpdateMetadata from controller 1: live brokers 1 2 3, 2 partitions
-  10.387  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2 3, 2 partitions
-  10.388  broker-1   writes (alter-partition) orders-1: leader 2 epoch 1 ISR 2 1 3
-  10.388  broker-1   applies UpdateMetadata from controller 1: live brokers 1 2 3, 1 partition
-  10.389  broker-3   applies UpdateMetadata from controller 1: live brokers 1 2 3, 1 partition
-  10.390  broker-2   receives NONE for its ISR change of orders-1: ISR 2 1 3
-  10.390  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2 3, 1 partition
-  10.446  = controller 1 epoch 2; leaders (ISR): orders-0 1 (1 2 3), orders-1 2 (2 1 3), orders-2 1 (1 2 3)
+  10.383  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2 3, 3 partitions
+  10.384  broker-1   sends LeaderAndIsr to broker 3 with 3 partitions
+  10.384  broker-3   applies LeaderAndIsr from controller 1: follows orders-0 at epoch 1, orders-1 at epoch 1, orders-2 at epoch 2
+  10.386  broker-3   applies UpdateMetadata from controller 1: live brokers 1 2 3, 3 partitions
+  10.387  broker-1   proposes ISR 1 2 3 for orders-0
+  10.387  broker-1   proposes ISR 1 2 3 for orders-2
+  10.388  broker-2   proposes ISR 2 1 3 for orders-1
+  10.390  broker-1   writes (alter-partition) orders-0: leader 1 epoch 1 ISR 1 2 3, orders-2: leader 1 epoch 2 ISR 1 2 3
+  10.390  broker-1   receives NONE for its ISR change of orders-0: ISR 1 2 3
+  10.390  broker-1   receives NONE for its ISR change of orders-2: ISR 1 2 3
+  10.390  broker-1   applies UpdateMetadata from controller 1: live brokers 1 2 3, 2 partitions
+  10.391  broker-3   applies UpdateMetadata from controller 1: live brokers 1 2 3, 2 partitions
+  10.392  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2 3, 2 partitions
+  10.393  broker-1   writes (alter-partition) orders-1: leader 2 epoch 1 ISR 2 1 3
+  10.393  broker-1   applies UpdateMetadata from controller 1: live brokers 1 2 3, 1 partition
+  10.394  broker-3   applies UpdateMetadata from controller 1: live brokers 1 2 3, 1 partition
+  10.395  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2 3, 1 partition
+  10.395  broker-2   receives NONE for its ISR change of orders-1: ISR 2 1 3
+  10.448  = controller 1 epoch 2; leaders (ISR): orders-0 1 (1 2 3), orders-1 2 (2 1 3), orders-2 1 (1 2 3)

@@ -14,63 +14,73 @@ start 3
 settle
 ----
    0.220  simulator  kill broker-3 (controller)
+   6.053  broker-2   proposes ISR 2 1 for orders-1
+   6.081  broker-1   proposes ISR 1 2 for orders-0
    6.501  broker-2   receives a watch notification: /controller deleted
    6.502  broker-1   receives a watch notification: /controller deleted
-   6.508  broker-2   receives a watch notification: /controller created
+   6.507  broker-2   receives a watch notification: /controller created
    6.508  broker-2   wins the election: controller epoch 2
-   6.508  broker-1   receives a watch notification: /controller created
-   6.525  broker-1   finds that broker 2 is the controller
-   6.527  broker-2   loads the controller context: live brokers 1 2, 3 partitions
-   6.528  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2
-   6.528  broker-2   sends LeaderAndIsr to broker 2 with 3 partitions
-   6.528  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2, 3 partitions
+   6.509  broker-1   receives a watch notification: /controller created
+   6.526  broker-1   finds that broker 2 is the controller
+   6.526  broker-2   loads the controller context: live brokers 1 2, 3 partitions
+   6.529  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2
+   6.529  broker-2   sends LeaderAndIsr to broker 2 with 3 partitions
+   6.529  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2, 3 partitions
    6.531  broker-2   writes (isr-removal) orders-0: leader 1 epoch 1 ISR 1 2, orders-1: leader 2 epoch 1 ISR 2 1, orders-2: leader none epoch 1 ISR 1 2
    6.531  broker-2   sends LeaderAndIsr to broker 2 with 3 partitions
    6.531  broker-2   applies LeaderAndIsr from controller 2: leads orders-1 at epoch 1 and follows orders-0 at epoch 1
    6.531  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 0, known 1)
    6.531  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2, 3 partitions
-   6.532  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2
-   6.534  broker-2   writes (offline) orders-2: leader 1 epoch 2 ISR 1 2
-   6.534  broker-2   is ready to serve as controller, epoch 2
-   6.534  broker-2   sends LeaderAndIsr to broker 2 with 1 partition
-   6.534  broker-2   applies LeaderAndIsr from controller 2: follows orders-2 at epoch 2
-   6.534  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2, 1 partition
-   6.535  broker-2   sends LeaderAndIsr to broker 1 with 3 partitions
-   6.539  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2, 3 partitions
-   6.542  broker-2   sends LeaderAndIsr to broker 1 with 3 partitions
+   6.533  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2
+   6.533  broker-2   writes (offline) orders-2: leader 1 epoch 2 ISR 1 2
+   6.533  broker-2   is ready to serve as controller, epoch 2
+   6.533  broker-2   sends LeaderAndIsr to broker 2 with 1 partition
+   6.533  broker-2   applies LeaderAndIsr from controller 2: follows orders-2 at epoch 2
+   6.533  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2, 1 partition
+   6.536  broker-2   sends LeaderAndIsr to broker 1 with 3 partitions
+   6.540  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2, 3 partitions
+   6.543  broker-2   sends LeaderAndIsr to broker 1 with 3 partitions
    6.543  broker-1   applies LeaderAndIsr from controller 2: leads orders-0 at epoch 1 and follows orders-1 at epoch 1
    6.543  broker-1   fence broker.fetch-leader-epoch refuses Fetch orders-0 (offered 0, known 1)
-   6.546  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2, 3 partitions
+   6.545  broker-2   fence controller.partition-epochs refuses orders-1 (offered 0, known 1)
+   6.545  broker-2   receives FENCED_LEADER_EPOCH for its ISR change of orders-1: ISR none
+   6.545  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2, 1 partition
+   6.547  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2, 3 partitions
    6.549  broker-2   sends LeaderAndIsr to broker 1 with 1 partition
-   6.549  broker-1   applies LeaderAndIsr from controller 2: leads orders-2 at epoch 2
+   6.550  broker-1   applies LeaderAndIsr from controller 2: leads orders-2 at epoch 2
    6.553  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2, 1 partition
+   6.557  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2, 1 partition
+   6.564  broker-2   fence controller.partition-epochs refuses orders-0 (offered 0, known 1)
+   6.564  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2, 1 partition
+   6.564  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2, 1 partition
+   6.564  broker-1   receives FENCED_LEADER_EPOCH for its ISR change of orders-0: ISR none
    8.220  simulator  start broker-3
-   8.220  broker-3   opens a ZooKeeper session
-   8.226  broker-3   registers with broker epoch 73
-   8.226  broker-2   receives a watch notification: /brokers/ids children
-   8.229  broker-2   finds new brokers 3
-   8.229  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3
-   8.229  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3, 3 partitions
-   8.230  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3
-   8.233  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3, 3 partitions
+   8.221  broker-3   opens a ZooKeeper session
+   8.227  broker-2   receives a watch notification: /brokers/ids children
+   8.227  broker-3   registers with broker epoch 73
+   8.230  broker-2   finds new brokers 3
+   8.230  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3
+   8.230  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3, 3 partitions
+   8.231  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3
+   8.234  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3, 3 partitions
    8.234  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3, 3 partitions
-   8.235  broker-2   sends LeaderAndIsr to broker 3 with 3 partitions
-   8.235  broker-3   applies LeaderAndIsr from controller 2: follows orders-0 at epoch 1, orders-1 at epoch 1, orders-2 at epoch 2
-   8.238  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3, 3 partitions
-   8.239  broker-1   proposes ISR 1 2 3 for orders-0
-   8.239  broker-1   proposes ISR 1 2 3 for orders-2
-   8.241  broker-2   proposes ISR 2 1 3 for orders-1
-   8.243  broker-2   writes (alter-partition) orders-1: leader 2 epoch 1 ISR 2 1 3
-   8.243  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
-   8.243  broker-2   receives NONE for its ISR change of orders-1: ISR 2 1 3
-   8.243  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
-   8.243  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
-   8.250  broker-2   writes (alter-partition) orders-0: leader 1 epoch 1 ISR 1 2 3, orders-2: leader 1 epoch 2 ISR 1 2 3
-   8.250  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3, 2 partitions
-   8.250  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3, 2 partitions
-   8.251  broker-1   receives NONE for its ISR change of orders-0: ISR 1 2 3
-   8.251  broker-1   receives NONE for its ISR change of orders-2: ISR 1 2 3
-   8.251  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3, 2 partitions
+   8.236  broker-2   sends LeaderAndIsr to broker 3 with 3 partitions
+   8.237  broker-3   applies LeaderAndIsr from controller 2: follows orders-0 at epoch 1, orders-1 at epoch 1, orders-2 at epoch 2
+   8.240  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3, 3 partitions
+   8.240  broker-1   proposes ISR 1 2 3 for orders-0
+   8.240  broker-1   proposes ISR 1 2 3 for orders-2
+   8.242  broker-2   proposes ISR 2 1 3 for orders-1
+   8.244  broker-2   writes (alter-partition) orders-1: leader 2 epoch 1 ISR 2 1 3
+   8.244  broker-2   receives NONE for its ISR change of orders-1: ISR 2 1 3
+   8.244  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
+   8.244  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
+   8.245  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
+   8.246  broker-2   writes (alter-partition) orders-0: leader 1 epoch 1 ISR 1 2 3, orders-2: leader 1 epoch 2 ISR 1 2 3
+   8.246  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3, 2 partitions
+   8.246  broker-1   receives NONE for its ISR change of orders-0: ISR 1 2 3
+   8.246  broker-1   receives NONE for its ISR change of orders-2: ISR 1 2 3
+   8.247  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3, 2 partitions
+   8.248  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3, 2 partitions
    8.320  = controller 2 epoch 2; leaders (ISR): orders-0 1 (1 2 3), orders-1 2 (2 1 3), orders-2 1 (1 2 3)
 
 advance 4s
@@ -98,11 +108,11 @@ settle
   18.501  broker-2   receives a watch notification: /brokers/ids/1 deleted
   18.501  broker-2   receives a watch notification: /brokers/ids children
   18.504  broker-2   finds dead brokers 1
-  18.506  broker-2   writes (offline) orders-0: leader 2 epoch 2 ISR 2 3
-  18.506  broker-2   sends LeaderAndIsr to broker 2 with 1 partition
-  18.506  broker-2   sends LeaderAndIsr to broker 3 with 1 partition
-  18.506  broker-2   applies LeaderAndIsr from controller 2: leads orders-0 at epoch 2
-  18.506  broker-2   applies UpdateMetadata from controller 2: live brokers 2 3, 1 partition
+  18.507  broker-2   writes (offline) orders-0: leader 2 epoch 2 ISR 2 3
+  18.507  broker-2   sends LeaderAndIsr to broker 2 with 1 partition
+  18.507  broker-2   sends LeaderAndIsr to broker 3 with 1 partition
+  18.507  broker-2   applies LeaderAndIsr from controller 2: leads orders-0 at epoch 2
+  18.507  broker-2   applies UpdateMetadata from controller 2: live brokers 2 3, 1 partition
   18.507  broker-3   applies LeaderAndIsr from controller 2: follows orders-0 at epoch 2
   18.509  broker-2   writes (isr-removal) orders-1: leader 2 epoch 2 ISR 2 3, orders-2: leader 3 epoch 4 ISR 2 3
   18.509  broker-2   sends LeaderAndIsr to broker 2 with 3 partitions
@@ -110,37 +120,37 @@ settle
   18.509  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 1, known 2)
   18.509  broker-2   applies UpdateMetadata from controller 2: live brokers 2 3, 3 partitions
   18.510  broker-3   applies UpdateMetadata from controller 2: live brokers 2 3, 1 partition
-  18.512  broker-2   sends LeaderAndIsr to broker 3 with 3 partitions
+  18.513  broker-2   sends LeaderAndIsr to broker 3 with 3 partitions
   18.513  broker-3   applies LeaderAndIsr from controller 2: leads orders-2 at epoch 4 and follows orders-1 at epoch 2
   18.513  broker-3   fence broker.fetch-leader-epoch refuses Fetch orders-2 (offered 3, known 4)
-  18.516  broker-3   applies UpdateMetadata from controller 2: live brokers 2 3, 3 partitions
+  18.517  broker-3   applies UpdateMetadata from controller 2: live brokers 2 3, 3 partitions
   20.320  simulator  start broker-1
   20.323  broker-1   opens a ZooKeeper session
-  20.352  broker-2   receives a watch notification: /brokers/ids children
-  20.353  broker-1   registers with broker epoch 81
-  20.355  broker-2   finds new brokers 1
-  20.355  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3
-  20.355  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3, 3 partitions
-  20.355  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3
-  20.358  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3, 3 partitions
-  20.359  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3, 3 partitions
-  20.362  broker-2   sends LeaderAndIsr to broker 1 with 3 partitions
-  20.363  broker-1   applies LeaderAndIsr from controller 2: follows orders-0 at epoch 2, orders-1 at epoch 2, orders-2 at epoch 4
-  20.366  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3, 3 partitions
-  20.367  broker-3   proposes ISR 2 3 1 for orders-2
-  20.369  broker-2   proposes ISR 2 3 1 for orders-0
-  20.369  broker-2   proposes ISR 2 3 1 for orders-1
-  20.371  broker-2   writes (alter-partition) orders-0: leader 2 epoch 2 ISR 2 3 1, orders-1: leader 2 epoch 2 ISR 2 3 1
-  20.371  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3, 2 partitions
-  20.371  broker-2   receives NONE for its ISR change of orders-0: ISR 2 3 1
-  20.371  broker-2   receives NONE for its ISR change of orders-1: ISR 2 3 1
-  20.372  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3, 2 partitions
-  20.372  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3, 2 partitions
-  20.378  broker-2   writes (alter-partition) orders-2: leader 3 epoch 4 ISR 2 3 1
-  20.378  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
-  20.378  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
-  20.378  broker-3   receives NONE for its ISR change of orders-2: ISR 2 3 1
-  20.379  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
+  20.355  broker-2   receives a watch notification: /brokers/ids children
+  20.357  broker-1   registers with broker epoch 81
+  20.359  broker-2   finds new brokers 1
+  20.359  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3
+  20.359  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3, 3 partitions
+  20.359  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3
+  20.362  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3, 3 partitions
+  20.363  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3, 3 partitions
+  20.366  broker-2   sends LeaderAndIsr to broker 1 with 3 partitions
+  20.366  broker-1   applies LeaderAndIsr from controller 2: follows orders-0 at epoch 2, orders-1 at epoch 2, orders-2 at epoch 4
+  20.370  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3, 3 partitions
+  20.370  broker-3   proposes ISR 2 3 1 for orders-2
+  20.372  broker-2   proposes ISR 2 3 1 for orders-0
+  20.372  broker-2   proposes ISR 2 3 1 for orders-1
+  20.374  broker-2   writes (alter-partition) orders-0: leader 2 epoch 2 ISR 2 3 1, orders-1: leader 2 epoch 2 ISR 2 3 1
+  20.374  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3, 2 partitions
+  20.374  broker-2   receives NONE for its ISR change of orders-0: ISR 2 3 1
+  20.374  broker-2   receives NONE for its ISR change of orders-1: ISR 2 3 1
+  20.375  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3, 2 partitions
+  20.375  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3, 2 partitions
+  20.382  broker-2   writes (alter-partition) orders-2: leader 3 epoch 4 ISR 2 3 1
+  20.382  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
+  20.382  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
+  20.382  broker-3   receives NONE for its ISR change of orders-2: ISR 2 3 1
+  20.382  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
   20.420  = controller 2 epoch 2; leaders (ISR): orders-0 2 (2 3 1), orders-1 2 (2 3 1), orders-2 3 (2 3 1)
 
 advance 12s
@@ -156,5 +166,5 @@ advance 12s
   31.547  broker-3   applies LeaderAndIsr from controller 2: follows orders-0 at epoch 3
   31.547  broker-1   applies LeaderAndIsr from controller 2: leads orders-0 at epoch 3
   31.549  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
-  31.550  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
+  31.551  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
   32.420  = controller 2 epoch 2; leaders (ISR): orders-0 1 (2 3 1), orders-1 2 (2 3 1), orders-2 3 (2 3 1)

@@ -38,6 +38,7 @@ from foundation.records.record import Header, Record, encode_records, records
 from foundation.records.varint import Buffer
 from tests.foundation.records.test_kafka_batches import BATCHES, COMMIT
 from tests.foundation.records.test_kafka_batches import RECORDS as KAFKAS_RECORDS
+from tests.foundation.records.test_message_set import message, wrapper
 
 NOW_MS = 1_700_000_000_000
 
@@ -287,6 +288,78 @@ def test_a_producer_must_not_set_log_append_time() -> None:
     contents(found)
 
 
+# ------------------------------------------------------------------ message sets of old producers
+
+
+OLD = b"".join(message(offset=number, timestamp=NOW_MS - number, value=b"%d" % number) for number in range(3))
+OLD_RECORDS = [Record(number, NOW_MS - number, b"k", b"%d" % number) for number in range(3)]
+
+
+def test_a_message_set_becomes_one_batch() -> None:
+    found = validated(OLD + OLD[:20])
+    assert contents(found) == at(100, OLD_RECORDS)
+    (header,) = found.headers
+    assert (header.partition_leader_epoch, header.producer_id, header.base_sequence) == (7, -1, -1)
+    assert (found.max_timestamp, found.offset_of_max_timestamp, found.log_append_time) == (NOW_MS, 102, -1)
+
+
+def test_messages_of_format_0_have_no_timestamps_but_the_leaders() -> None:
+    data = message(magic=0) + message(magic=0, key=None)
+    found = validated(data, topic(message_timestamp_before_max_ms="1"))
+    assert contents(found) == [Record(100, -1, b"k", b"v"), Record(101, -1, None, b"v")]
+    assert (found.max_timestamp, found.offset_of_max_timestamp) == (-1, -1)
+    found = validated(data, topic(message_timestamp_type="LogAppendTime"))
+    assert [record.timestamp for record in contents(found)] == [NOW_MS, NOW_MS]
+    assert found.log_append_time == NOW_MS
+
+
+@pytest.mark.parametrize("codec", [Compression.GZIP, Compression.SNAPPY, Compression.LZ4])
+def test_compressed_messages_become_a_batch_with_the_topics_compression(codec: Compression) -> None:
+    for name, stored in (("producer", codec), ("zstd", Compression.ZSTD), ("uncompressed", Compression.NONE)):
+        found = validated(wrapper(OLD, codec, offset=2), topic(compression_type=name))
+        assert contents(found) == at(100, OLD_RECORDS)
+        assert found.headers[0].compression is stored
+
+
+@pytest.mark.parametrize(
+    ("data", "config", "code", "reason"),
+    [
+        (OLD[:-1] + b"x", {}, Errors.CORRUPT_MESSAGE, "Record is corrupt"),
+        (OLD + message(magic=0), {}, Errors.INVALID_RECORD, "Batch magic 0 is not the same"),
+        (OLD + BATCH, {}, Errors.INVALID_RECORD, "a batch of message format 2 follows"),
+        (BATCH + OLD, {}, Errors.INVALID_RECORD, "not the same as the first batch's magic byte 2"),
+        (wrapper(OLD, Compression.GZIP) * 2, {}, Errors.INVALID_RECORD, "has more than one batch"),
+        (wrapper(OLD, Compression.GZIP) + OLD, {}, Errors.INVALID_RECORD, "has more than one batch"),
+        (wrapper(bytes(200_000), Compression.GZIP), {}, Errors.MESSAGE_TOO_LARGE, "more than 100000 bytes"),
+        (OLD, {"max_message_bytes": "30"}, Errors.MESSAGE_TOO_LARGE, "exceeds the maximum configured value of 30"),
+        (OLD, {"max_message_bytes": "60"}, Errors.MESSAGE_TOO_LARGE, "exceeds the maximum configured size of 60"),
+        (message(timestamp=-2), {}, Errors.INVALID_RECORD, "Invalid timestamps from -2"),
+        (message(timestamp=-1) + message(timestamp=2**63 - 1), {}, Errors.INVALID_RECORD, "Invalid timestamps from -1"),
+    ],
+)
+def test_message_sets_that_are_refused(data: bytes, config: dict[str, str], code: Errors, reason: str) -> None:
+    error = refusal(data, topic(**config), max_decompressed_bytes=100_000)
+    assert error.error is code
+    assert reason in error.message
+
+
+def test_messages_are_refused_by_key_and_timestamp_like_records() -> None:
+    error = refusal(wrapper(OLD + message(key=None), Compression.GZIP), topic(cleanup_policy="compact"))
+    assert isinstance(error, RecordValidationError)
+    assert [index for index, _ in error.record_errors] == [3]
+    error = refusal(wrapper(OLD, Compression.GZIP), topic(message_timestamp_before_max_ms="1"))
+    assert isinstance(error, RecordValidationError)
+    assert (error.error, [index for index, _ in error.record_errors]) == (Errors.INVALID_TIMESTAMP, [2])
+    error = refusal(message(attributes=0x08), topic(message_timestamp_type="LogAppendTime"))
+    assert error.error is Errors.INVALID_TIMESTAMP
+
+
+def test_a_follower_takes_no_messages_of_old_formats() -> None:
+    with pytest.raises(ApiError, match="message format 1, not 2") as raised:
+        validate_replicated(OLD, next_offset=0)
+    assert raised.value.error is Errors.UNSUPPORTED_FOR_MESSAGE_FORMAT
+
+
 # ------------------------------------------------------------------ hostile bytes
 
 
@@ -296,6 +369,19 @@ def test_a_decompression_bomb_is_refused(codec: Compression) -> None:
     error = refusal(bomb, max_decompressed_bytes=1_000_000)
     assert error.error is Errors.MESSAGE_TOO_LARGE
     assert f"records in {codec.name.lower()} would have more than 1000000 bytes without it" in error.message
+
+
+@pytest.mark.parametrize(
+    ("max_message_bytes", "mebibytes"), [(1_000_000, 32), (6 * 1024 * 1024, 48), (100 * 1024 * 1024, 128)]
+)
+def test_the_bound_of_decompression_grows_with_max_message_bytes(max_message_bytes: int, mebibytes: int) -> None:
+    config = topic(max_message_bytes=str(max_message_bytes))
+    value = bytes(mebibytes * 1024 * 1024 - 100)
+    assert (
+        len(validated(encode_records([Record(0, 1, None, value)], compression=Compression.ZSTD), config).headers) == 1
+    )
+    bomb = encode_records([Record(0, 1, None, value + bytes(200))], compression=Compression.ZSTD)
+    assert refusal(bomb, config).error is Errors.MESSAGE_TOO_LARGE
 
 
 OUTSIDE_THE_CHECKSUM = range(16)

@@ -1,0 +1,1 @@
+"""Tests that no acknowledged record is lost while brokers are killed, paused and stopped."""
