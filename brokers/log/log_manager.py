@@ -147,6 +147,9 @@ class LogManager:
         self._logs = await self._offload(open_all)
         for topic_partition, opened in self._logs.items():
             opened.update_high_watermark(self._high_watermarks.get(topic_partition, 0))
+        # Logs may have lost what a checkpoint states as flushed, and it must not be taken for flushed when it is
+        # appended again.
+        self._write_offsets()
 
     def _open(
         self,

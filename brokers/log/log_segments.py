@@ -6,7 +6,7 @@ Mirrors `org.apache.kafka.storage.internals.log.LogSegments`.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Final
 
@@ -64,12 +64,11 @@ def delete_last_first(disk: Disk, segments: Sequence[LogSegment]) -> None:
             disk.delete(path)
 
 
-def rename_to_deleted(disk: Disk, segments: Iterable[LogSegment]) -> list[str]:
-    """Let the files of segments end in `.deleted`; return their new paths."""
+def rename_to_deleted(disk: Disk, segment: LogSegment) -> list[str]:
+    """Let the files of a segment end in `.deleted`; return their new paths."""
     renamed = []
-    for segment in segments:
-        for path in segment.files():
-            if disk.size(path) is not None:
-                disk.rename(path, path + DELETED)
-                renamed.append(path + DELETED)
+    for path in segment.files():
+        if disk.size(path) is not None:
+            disk.rename(path, path + DELETED)
+            renamed.append(path + DELETED)
     return renamed

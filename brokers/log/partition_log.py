@@ -491,11 +491,11 @@ class PartitionLog:
         self._disk.flush_directory(self.folder)
         self._segments = [segment for segment in self._segments if segment not in segments]
         due_ms = now_ms + self.config.file_delete_delay_ms
-        self._due_deletions += [(due_ms, path) for path in rename_to_deleted(self._disk, segments)]
         for segment in segments:
+            self._due_deletions += [(due_ms, path) for path in rename_to_deleted(self._disk, segment)]
             self._snapshots.delete(segment.base_offset)
-        # Nor may it bring some of them back, and not those between them.
-        self._disk.flush_directory(self.folder)
+            # Nor may it bring this one back without the next: what follows such a gap would be taken for lost.
+            self._disk.flush_directory(self.folder)
 
     def delete_due_files(self, now_ms: float) -> bool:
         """Delete the files of segments that were removed `file.delete.delay.ms` ago; return whether others wait."""

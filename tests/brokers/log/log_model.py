@@ -64,7 +64,8 @@ class LogModel:
         self.log = self._open(had_clean_shutdown=False)
 
     def _open(self, *, had_clean_shutdown: bool) -> PartitionLog:
-        return open_log(
+        """Open the log, and write the checkpoints, as the log manager does."""
+        self.log = open_log(
             self.disk,
             log_config=self.config,
             had_clean_shutdown=had_clean_shutdown,
@@ -72,6 +73,8 @@ class LogModel:
             log_start_offset=self.checkpointed_start,
             on_offsets_lowered=self._write_checkpoints,
         )
+        self._write_checkpoints()
+        return self.log
 
     def _write_checkpoints(self) -> None:
         log = self.log
