@@ -74,10 +74,7 @@ def problems(
     # Tests also name ids of docs/invariants.md, which have families of their own.
     unknown = sorted(named for named in {*tests, *waiting} - {*ids} if _family(named) in families)
     return [
-        *(
-            f"{asked}: no test names it, it is not waiting, and docs/fidelity.md does not explain it"
-            for asked in bare
-        ),
+        *(f"{asked}: no test names it, it is not waiting, and docs/fidelity.md does not explain it" for asked in bare),
         *(f"{named}: named, but not in docs/behaviours.md" for named in unknown),
     ]
 
@@ -115,10 +112,7 @@ def main() -> int:
     rest = [behaviour.id for behaviour in known if not marks.tests.get(behaviour.id)]
     waits = sum(behaviour in waiting for behaviour in rest)
     listed = sum(behaviour in fidelity and behaviour not in waiting for behaviour in rest)
-    print(
-        f"\n{len(known)} behaviours: {tested} with tests, {waits} wait, "
-        f"{listed} explained in docs/fidelity.md"
-    )
+    print(f"\n{len(known)} behaviours: {tested} with tests, {waits} wait, {listed} explained in docs/fidelity.md")
     wrong = problems(known, marks.tests, waiting, fidelity)
     print("\n".join(wrong))
     return 1 if wrong else 0

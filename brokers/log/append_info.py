@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from foundation.records.batch import BatchHeader
+from brokers.log.producer_state import AppendedBatch
+from foundation.records.batch import NO_TIMESTAMP, BatchHeader
 
 
 class LogAppendInfo(NamedTuple):
     """What an append has added, or where a batch that is sent again was added before.
 
     Attributes:
+        first_offset, last_offset: -1 where nothing was added.
         log_append_time: milliseconds since 1970 where the log gives its records the broker's time, -1 otherwise.
         size: bytes.
     """
@@ -22,6 +24,24 @@ class LogAppendInfo(NamedTuple):
     log_start_offset: int
     size: int
     is_duplicate: bool = False
+
+    @classmethod
+    def nothing(cls, log_start_offset: int) -> LogAppendInfo:
+        """Return what an append without a whole batch has added, as Kafka answers it."""
+        return cls(-1, -1, NO_TIMESTAMP, NO_TIMESTAMP, log_start_offset, 0)
+
+    @classmethod
+    def of_duplicate(cls, batch: AppendedBatch, *, has_log_append_time: bool, log_start_offset: int) -> LogAppendInfo:
+        """Return where a batch that was sent again is in the log."""
+        return cls(
+            first_offset=batch.first_offset,
+            last_offset=batch.last_offset,
+            max_timestamp=batch.timestamp,
+            log_append_time=batch.timestamp if has_log_append_time else NO_TIMESTAMP,
+            log_start_offset=log_start_offset,
+            size=0,
+            is_duplicate=True,
+        )
 
     @classmethod
     def of(

@@ -34,7 +34,7 @@ from brokers.log.partition_metadata import MalformedPartitionMetadata
 from brokers.world import Disk, Offload
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.clock import Clock
-from foundation.records.errors import CorruptRecord, UnsupportedMagic
+from foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.log.LogManager")
 
@@ -175,7 +175,7 @@ class LogManager:
                 log_start_offset=log_start_offset,
                 on_offsets_lowered=self._write_offsets,
             )
-        except (CorruptRecord, UnsupportedMagic, MalformedPartitionMetadata) as error:
+        except (CorruptRecord, InvalidRecord, UnsupportedMagic, MalformedPartitionMetadata) as error:
             where = f"{self._disk.directory}/{folder}"
             raise LogUnusable(
                 f"the log of {topic_partition} in {where} cannot be opened: {error}. Move the folder away to let the "

@@ -25,13 +25,12 @@ def place_of(segments: Sequence[LogSegment], offset: int) -> int:
 
 
 def batches_from(segments: Sequence[LogSegment], offset: int) -> Iterator[RecordBatch]:
-    """Yield the batches that begin at or after an offset."""
+    """Yield the batches that end at or after an offset: the first may begin before it."""
     for segment in segments[place_of(segments, offset) :]:
         found = segment.find(max(offset, segment.base_offset))
         if found is not None:
             for _, batch in segment.batches(found.position):
-                if batch.header.base_offset >= offset:
-                    yield batch
+                yield batch
 
 
 def read_from(

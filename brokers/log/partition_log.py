@@ -113,7 +113,9 @@ class PartitionLog:
     def last_stable_offset(self) -> int:
         """The offset up to which no transaction is open; consumers with READ_COMMITTED read up to here."""
         unstable = self._producers.first_unstable_offset
-        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+        if unstable is None:
+            return self.high_watermark
+        return min(max(unstable, self.log_start_offset), self.high_watermark)
 
     @property
     def size(self) -> int:
@@ -206,7 +208,7 @@ class PartitionLog:
         """Check batches, give them offsets and the leader epoch, and add them. A batch sent again is not added again.
 
         Args:
-            data: at least one whole batch; it is not changed.
+            data: it is not changed. Without a whole batch nothing is added.
             now_ms: wall time.
 
         Raises:
@@ -222,18 +224,16 @@ class PartitionLog:
             from_client=from_client,
         )
         headers = checked.headers
+        if not headers:
+            return LogAppendInfo.nothing(self.log_start_offset)
         for header in headers:
             if header.has_producer_id:
                 duplicate = self._producers.duplicate_of(header)
                 if duplicate is not None:
-                    return LogAppendInfo(
-                        first_offset=duplicate.first_offset,
-                        last_offset=duplicate.last_offset,
-                        max_timestamp=duplicate.timestamp,
-                        log_append_time=duplicate.timestamp if self.config.log_append_time else NO_TIMESTAMP,
+                    return LogAppendInfo.of_duplicate(
+                        duplicate,
+                        has_log_append_time=self.config.log_append_time,
                         log_start_offset=self.log_start_offset,
-                        size=0,
-                        is_duplicate=True,
                     )
                 if from_client:
                     self._producers.check(header)
@@ -299,11 +299,12 @@ class PartitionLog:
         jitter_ms = roll_jitter_ms(self.topic_partition, segment.base_offset, self.config.segment_jitter_ms)
         if segment.should_roll(len(data), max_timestamp, last_offset, now_ms=now_ms, jitter_ms=jitter_ms):
             segment = self._roll(headers[0].base_offset, now_ms)
+        # First, because it refuses a control batch that cannot be read.
+        note_producers(self._producers, data, headers)
         segment.append(
             data, last_offset=last_offset, max_timestamp=max_timestamp, offset_of_max_timestamp=offset_of_max
         )
         self.log_end_offset = last_offset + 1
-        note_producers(self._producers, data, headers)
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             self.flush_now()
 

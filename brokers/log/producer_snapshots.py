@@ -16,7 +16,9 @@ from brokers.log.producer_snapshot import CorruptSnapshot, ProducerEntry
 from brokers.log.producer_state import ProducerState
 from brokers.log.segment import LogSegment
 from brokers.world import Disk
+from foundation.cluster.errors import ApiError, Errors
 from foundation.records.batch import NO_PRODUCER_ID, BatchHeader, RecordBatch
+from foundation.records.errors import CorruptRecord, InvalidRecord
 from foundation.records.varint import Buffer
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.log.ProducerStateManager")
@@ -118,10 +120,19 @@ class ProducerSnapshots:
 
 
 def note_producers(producers: ProducerState, data: Buffer, headers: Sequence[BatchHeader]) -> None:
-    """Note batches that were added to the log; `data` has them one after the other."""
+    """Note batches that are added to the log; `data` has them one after the other.
+
+    Raises:
+        ApiError: INVALID_RECORD or CORRUPT_MESSAGE, a control batch cannot be read.
+    """
     if any(header.producer_id > NO_PRODUCER_ID for header in headers):
         view, position = memoryview(data), 0
         for header in headers:
-            producers.append(RecordBatch(header, view[position : position + header.size]))
+            try:
+                producers.append(RecordBatch(header, view[position : position + header.size]))
+            except InvalidRecord as invalid:
+                raise ApiError(Errors.INVALID_RECORD, str(invalid)) from None
+            except CorruptRecord as corrupt:
+                raise ApiError(Errors.CORRUPT_MESSAGE, str(corrupt)) from None
             position += header.size
     producers.end_offset = headers[-1].next_offset
