@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import structlog
@@ -316,34 +316,14 @@ class KafkaBroker:
         coordinator_partitions: Mapping[str, int],
     ) -> BrokerServices:
         world, config = self.world, self.config
+        logs = self._logs
+        assert logs is not None, "opened before the parts that use it"
 
         def broker_epoch() -> int:
             return registration.broker_epoch
 
         controller = self._controller = self._candidate(broker_id, registration, supervisor)
-        self._fetchers = ReplicaFetcherManager(
-            FetcherSurroundings(
-                broker_id=broker_id,
-                config=config,
-                network=world.network,
-                clock=world.clock,
-                append=lambda *fetched: replicas.append_as_follower(*fetched),
-                address=self._inter_broker_address,
-                broker_epoch=broker_epoch,
-                spawn=supervisor.spawn,
-            )
-        )
-        assert self._logs is not None, "opened before the parts that use it"
-        replicas = self._replicas = ReplicaManager(
-            broker_id,
-            fences=world.fences,
-            fetchers=self._fetchers,
-            logs=self._logs,
-            clock=world.clock,
-            is_alive=lambda broker: self.metadata.snapshot.is_alive(broker),
-            max_lag_ms=config.replica_lag_time_max_ms,
-            on_disk_failure=lambda error: supervisor.fail("log directory", error),
-        )
+        replicas = self._replicas = self._replica_manager(broker_id, logs, supervisor, broker_epoch)
         isr = self._isr = IsrManager(
             config=config,
             clock=world.clock,
@@ -367,8 +347,8 @@ class KafkaBroker:
             fences=world.fences,
             metadata=self.metadata,
             features=self.features,
-            logs=self._logs,
-            topic_configs=TopicConfigs(self._logs, lambda: session.zk),
+            logs=logs,
+            topic_configs=TopicConfigs(logs, lambda: session.zk),
             replicas=replicas,
             isr=isr,
             producer_ids=self._producer_id_manager(broker_id, registration, session),
@@ -377,6 +357,34 @@ class KafkaBroker:
             zk=lambda: session.zk,
             coordinator_partitions=coordinator_partitions,
         )
+
+    def _replica_manager(
+        self, broker_id: BrokerId, logs: LogManager, supervisor: Supervisor, broker_epoch: Callable[[], int]
+    ) -> ReplicaManager:
+        """The replica manager, and the fetchers that append to its partitions."""
+        self._fetchers = ReplicaFetcherManager(
+            FetcherSurroundings(
+                broker_id=broker_id,
+                config=self.config,
+                network=self.world.network,
+                clock=self.world.clock,
+                append=lambda *fetched: replicas.append_as_follower(*fetched),
+                address=self._inter_broker_address,
+                broker_epoch=broker_epoch,
+                spawn=supervisor.spawn,
+            )
+        )
+        replicas = ReplicaManager(
+            broker_id,
+            fences=self.world.fences,
+            fetchers=self._fetchers,
+            logs=logs,
+            clock=self.world.clock,
+            is_alive=lambda broker: self.metadata.snapshot.is_alive(broker),
+            max_lag_ms=self.config.replica_lag_time_max_ms,
+            on_disk_failure=lambda error: supervisor.fail("log directory", error),
+        )
+        return replicas
 
     def _candidate(self, broker_id: BrokerId, registration: Registration, supervisor: Supervisor) -> KafkaController:
         """The controller that this broker runs when it wins the election."""

@@ -1,6 +1,6 @@
 """`python -m tests.behaviours` prints every behaviour of docs/behaviours.md with the tests that name it.
 
-An id is accounted for if a collected test names it (`@pytest.mark.spec`), if it waits for records, or if
+An id is accounted for if a collected test names it (`@pytest.mark.spec`), if the page lists it as waiting, or if
 docs/fidelity.md explains what becomes of it. Exits 1 where an id is none of the three, or where a test names an id that
 does not exist.
 """
@@ -35,9 +35,9 @@ def behaviours() -> list[Behaviour]:
     return [Behaviour(name, " ".join(text.split()), level) for name, level, text in _ITEM.findall(_PAGE.read_text())]
 
 
-def waiting_for_records() -> frozenset[str]:
-    found = re.search(r"\*\*Waiting for records\*\*(.+\n)+", _PAGE.read_text())
-    assert found is not None, "docs/behaviours.md says what waits for records"
+def waiting_ids() -> frozenset[str]:
+    found = re.search(r"\*\*Waiting\*\*(.+\n)+", _PAGE.read_text())
+    assert found is not None, "docs/behaviours.md says what waits"
     return frozenset(_ID.findall(found.group()))
 
 
@@ -75,7 +75,7 @@ def problems(
     unknown = sorted(named for named in {*tests, *waiting} - {*ids} if _family(named) in families)
     return [
         *(
-            f"{asked}: no test names it, it does not wait for records, and docs/fidelity.md does not explain it"
+            f"{asked}: no test names it, it is not waiting, and docs/fidelity.md does not explain it"
             for asked in bare
         ),
         *(f"{named}: named, but not in docs/behaviours.md" for named in unknown),
@@ -96,7 +96,7 @@ def table(
         named = list(tests.get(behaviour, ()))
         notes = [
             *([f"{len(named)} tests, {named[0]}" if len(named) > 1 else named[0]] if named else []),
-            *(["waits for records"] if behaviour in waiting else []),
+            *(["waits"] if behaviour in waiting else []),
             *(["docs/fidelity.md"] if behaviour in fidelity else []),
         ]
         yield f"{behaviour:7}{level:11}{text[:60]:62}{'; '.join(notes) or '-'}"
@@ -109,14 +109,14 @@ def main() -> int:
     )
     if collected != pytest.ExitCode.OK:
         return int(collected)
-    known, waiting, fidelity = behaviours(), waiting_for_records(), explained()
+    known, waiting, fidelity = behaviours(), waiting_ids(), explained()
     print("\n".join(table(known, marks.tests, waiting, fidelity)))
     tested = sum(bool(marks.tests.get(behaviour.id)) for behaviour in known)
     rest = [behaviour.id for behaviour in known if not marks.tests.get(behaviour.id)]
-    records = sum(behaviour in waiting for behaviour in rest)
+    waits = sum(behaviour in waiting for behaviour in rest)
     listed = sum(behaviour in fidelity and behaviour not in waiting for behaviour in rest)
     print(
-        f"\n{len(known)} behaviours: {tested} with tests, {records} wait for records, "
+        f"\n{len(known)} behaviours: {tested} with tests, {waits} wait, "
         f"{listed} explained in docs/fidelity.md"
     )
     wrong = problems(known, marks.tests, waiting, fidelity)

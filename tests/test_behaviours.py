@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from tests.behaviours import ROOT, Behaviour, Marks, behaviours, explained, problems, table, waiting_for_records
+from tests.behaviours import ROOT, Behaviour, Marks, behaviours, explained, problems, table, waiting_ids
 
 KNOWN = [Behaviour("AB-1", "one", "U"), Behaviour("AB-2", "two", "W"), Behaviour("CD-1", "three", "S")]
 
@@ -22,8 +22,8 @@ def test_every_behaviour_is_read_and_ids_are_unique() -> None:
 
 
 def test_ids_that_wait_for_records_exist() -> None:
-    assert waiting_for_records() <= {row.id for row in behaviours()}
-    assert {"CO-4", "BK-3"} <= waiting_for_records()
+    assert waiting_ids() <= {row.id for row in behaviours()}
+    assert {"CO-4", "BK-3"} <= waiting_ids()
 
 
 def test_explained_ids_are_read_from_the_page() -> None:
@@ -68,7 +68,7 @@ def test_ids_with_tests_or_explanations_are_no_problem(
 
 def test_ids_without_tests_and_unknown_ids_are_reported() -> None:
     found = problems(KNOWN, {"AB-1": ["x"], "AB-2": [], "AB-9": ["x"]}, ["CD-8"], ["AB-3"])
-    bare = "no test names it, it does not wait for records, and docs/fidelity.md does not explain it"
+    bare = "no test names it, it is not waiting, and docs/fidelity.md does not explain it"
     assert found == [
         f"AB-2: {bare}",
         f"CD-1: {bare}",
@@ -82,6 +82,6 @@ def test_table_lists_the_tests_of_each_behaviour() -> None:
     lines = [line.split() for line in table(KNOWN, tests, ["AB-2"], ["AB-2"])]
     assert lines == [
         ["AB-1", "U", "one", "2", "tests,", "a.py::x"],
-        ["AB-2", "W", "two", "a.py::x;", "waits", "for", "records;", "docs/fidelity.md"],
+        ["AB-2", "W", "two", "a.py::x;", "waits;", "docs/fidelity.md"],
         ["CD-1", "S", "three", "-"],
     ]

@@ -199,7 +199,7 @@ def _read(
         if diverging.epoch == NO_EPOCH:
             records = log.read(
                 fetch.fetch_offset,
-                min(max_bytes, fetch.partition_max_bytes),
+                max(min(max_bytes, fetch.partition_max_bytes), 0),
                 end_offset=reader.end_offset(log),
                 min_one=min_one,
             )

@@ -32,7 +32,7 @@ REPLICATION_QUOTAS: Mapping[str, ConfigKey] = {
         ("replica.alter.log.dirs.io.max.bytes.per.second", "Bytes per second that replicas move between directories."),
     )
 }
-"""Keys that `server.properties` cannot have (RA-17). Nothing is throttled while logs are empty."""
+"""Keys that `server.properties` cannot have (RA-17). Replication is not throttled."""
 
 SECURITY = _names(
     """

@@ -141,8 +141,9 @@ class LogManager:
             }
 
         if partitions:
-            how = "skipping recovery: the logs were closed in order" if had_clean_shutdown else "recovering logs"
-            log.info(how, directory=disk.directory, logs=len(partitions))
+            log.info(
+                "loading logs", directory=disk.directory, logs=len(partitions), had_clean_shutdown=had_clean_shutdown
+            )
         self._logs = await self._offload(open_all)
         for topic_partition, opened in self._logs.items():
             opened.update_high_watermark(self._high_watermarks.get(topic_partition, 0))

@@ -319,14 +319,33 @@ brokers/apis/describe_cluster.py
   kafka.server.KafkaApis.handleDescribeCluster handle
 brokers/apis/describe_configs.py
   kafka.server.KafkaApis.handleDescribeConfigsRequest handle
+brokers/apis/delete_records.py
+  kafka.cluster.Partition.deleteRecordsOnLeader handle
+  kafka.server.DelayedDeleteRecords
 brokers/apis/describe_log_dirs.py
   kafka.server.KafkaApis.handleDescribeLogDirsRequest handle
+brokers/apis/describe_producers.py
+  kafka.server.KafkaApis.handleDescribeProducersRequest handle
 brokers/apis/elect_leaders.py
   kafka.server.KafkaApis.handleElectLeaders handle
 brokers/apis/fencing.py
   kafka.server.KafkaApis.isBrokerEpochStale epoch_error
 brokers/apis/fetch.py
   kafka.server.KafkaApis.handleFetchRequest handle
+brokers/apis/leader_hints.py
+  kafka.server.KafkaApis.getCurrentLeader current_leader
+brokers/apis/list_offsets.py
+  kafka.cluster.Partition.fetchOffsetForTimestamp offset_for_timestamp
+  kafka.log.UnifiedLog.legacyFetchOffsetsBefore segment_offsets
+brokers/apis/offset_for_leader_epoch.py
+  kafka.server.KafkaApis.handleOffsetForLeaderEpochRequest handle
+brokers/apis/partition_access.py
+  kafka.cluster.Partition.getLocalLog readable_partition
+brokers/apis/produce.py
+  kafka.server.KafkaApis.handleProduceRequest handle
+  kafka.server.ReplicaManager.appendRecords
+  kafka.server.DelayedProduce
+  org.apache.kafka.common.requests.ProduceRequest.validateRecords check_records_of
 brokers/apis/find_coordinator.py
   kafka.server.KafkaApis.handleFindCoordinatorRequest handle
 brokers/apis/incremental_alter_configs.py
@@ -417,6 +436,22 @@ brokers/log/checkpoint_file.py
   org.apache.kafka.server.common.CheckpointFile
   org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile
   org.apache.kafka.storage.internals.checkpoint.LeaderEpochCheckpointFile
+brokers/log/log_files.py
+  org.apache.kafka.storage.internals.log.LogFileUtils
+  kafka.log.UnifiedLog
+  kafka.log.LocalLog
+brokers/log/log_loader.py
+  kafka.log.LogLoader LogLoader
+brokers/log/log_manager.py
+  kafka.log.LogManager LogManager
+brokers/log/offsets_by_time.py
+  kafka.log.UnifiedLog.fetchOffsetByTimestamp first_at_or_after
+brokers/log/partition_metadata.py
+  org.apache.kafka.storage.internals.checkpoint.PartitionMetadataFile
+brokers/log/producer_snapshots.py
+  org.apache.kafka.storage.internals.log.ProducerStateManager ProducerSnapshots
+brokers/log/segment.py
+  org.apache.kafka.storage.internals.log.LogSegment LogSegment
 brokers/log/indexes.py
   org.apache.kafka.storage.internals.log.CorruptIndexException CorruptIndex
   org.apache.kafka.storage.internals.log.OffsetIndex OffsetIndex
@@ -498,6 +533,11 @@ brokers/replication/replica_fetcher.py
   kafka.server.ReplicaFetcherThread ReplicaFetcher
 brokers/replication/replica_manager.py
   kafka.server.ReplicaManager ReplicaManager
+  kafka.cluster.Partition.appendRecordsToLeader ReplicaManager
+  kafka.cluster.Partition.checkEnoughReplicasReachOffset ReplicaManager
+brokers/replication/truncation.py
+  kafka.server.AbstractFetcherThread
+  kafka.server.AbstractFetcherThread.getOffsetTruncationState truncation_offset
 brokers/replication/replica_metrics.py
   kafka.server.ReplicaManager
 brokers/replication/zk_alter_partition_manager.py

@@ -6,6 +6,7 @@ import argparse
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,6 +21,8 @@ DEFAULT_BROKERS = 3
 DEFAULT_SESSION_TIMEOUT_MS = 6_000
 LOG_FORMATS = ("json", "console", "kafka")
 RUNS = Path("runs")
+SMALL_LOGS = {"log.segment.bytes": str(16 << 20), "log.retention.bytes": str(128 << 20)}
+"""Defaults that do not fill the disk of a laptop: Kafka keeps records for a week, however many."""
 _READ_INTERVAL_S = 0.5
 _ANSWER_TIMEOUT_S = 2.0
 
@@ -96,26 +99,35 @@ def _run(options: argparse.Namespace, interruption: Interruption) -> None:
         zookeeper=options.zookeeper,
         directory=options.dir or RUNS / run_id,
         session_timeout_ms=options.session_timeout_ms,
-        properties=dict(options.override),
+        properties={**SMALL_LOGS, **dict(options.override)},
         java=choose_java(options.java_home),
     )
     # If the block is left before `stop` has returned, for example by a second Ctrl-C, remaining processes are killed.
     with cluster:
         controller = cluster.controller()
-        for line in introduction(cluster, controller):
+        for line in introduction(cluster, controller, retention(dict(options.override))):
             print(line, flush=True)
         _print_changes(cluster, ClusterState(controller.id, frozenset(cluster.broker_ids)), interruption)
         print("stopping in order; Ctrl-C again to kill", file=sys.stderr, flush=True)
         cluster.stop()
 
 
-def introduction(cluster: LocalCluster, controller: LocalBroker) -> list[str]:
+def retention(overrides: Mapping[str, str]) -> str:
+    """Return how much of each partition is kept, for the first lines."""
+    size = int({**SMALL_LOGS, **overrides}["log.retention.bytes"])
+    if size < 0:
+        return "records are kept for their time, however many"
+    return f"the newest {size / (1 << 20):g} MiB of each partition (--override log.retention.bytes=-1 for all)"
+
+
+def introduction(cluster: LocalCluster, controller: LocalBroker, kept: str) -> list[str]:
     """Return the lines that are printed when the cluster has started: its addresses, and commands to try."""
     assert controller.process.process is not None
     return [
         f"bootstrap   {cluster.bootstrap}",
         f"zookeeper   {cluster.zookeeper_connect}",
         f"run folder  {cluster.directory}",
+        f"retention   {kept}",
         f"controller  broker {controller.id}, pid {controller.process.process.pid}",
         "",
         "Try, in another terminal:",

@@ -61,8 +61,7 @@ class LocalCluster:
         session_timeout_ms: the ZooKeeper session timeout of the brokers.
         properties: further keys of `server.properties`, for every broker.
         kafka_brokers: the ids that are brokers of Apache Kafka. They start after the others, so that the first
-            controller is a broker of Understudy. A topic with records must not have replicas on both kinds of broker:
-            Understudy's keep no records.
+            controller is a broker of Understudy.
         java: the runtime for a server of its own.
         run: the run id of every record; None for a new one.
         described: what the record `RunDescribed` contains beside what the cluster itself knows, for example the planned

@@ -162,7 +162,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.002)
 
 
-@pytest.mark.spec("BK-9", "CO-7")
+@pytest.mark.spec("BK-9")
 def test_one_loop_per_leader_fetches_all_that_it_leads() -> None:
     async def scenario() -> FetcherHarness:
         harness = FetcherHarness(lambda _: failing(Errors.NONE, Errors.NONE))

@@ -167,6 +167,7 @@ def test_up_prints_its_addresses_and_each_change_of_the_cluster(
     assert line_starting_with("bootstrap", terminal.out).count("127.0.0.1:") == 2
     assert line_starting_with("zookeeper", terminal.out).split() == ["zookeeper", connect]
     assert line_starting_with("run folder", terminal.out).endswith(f"{terminal.folder}\n")
+    assert "the newest 128 MiB of each partition" in line_starting_with("retention", terminal.out)
     controller = line_starting_with("controller", terminal.out).split()
     number, pid = int(controller[2].rstrip(",")), int(controller[4])
     cluster = terminal.wait_until_up()
