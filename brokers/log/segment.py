@@ -248,11 +248,18 @@ class LogSegment:
             self._note(position, header.size, header.last_offset, header.max_timestamp, header.last_offset)
 
     def close(self, *, flush: bool = False) -> bool:
-        """Write the index files, unless those on disk are the same; return whether they were written.
+        """Write the index files, unless those on disk are the same; return whether there is something to flush.
 
         The index of timestamps comes first: without its last entry the largest timestamp would not be found.
         """
         if self._has_index_files or (self._offsets is None and self.size > 0):
+            return False
+        if self.size == 0:
+            # Kafka wants index files of an empty segment too; there is nothing in them to flush.
+            for path in (self._file(TIME_INDEX), self._file(OFFSET_INDEX)):
+                if self._disk.size(path) != 0:
+                    self._disk.write(path, b"", flush=False)
+            self._has_index_files = True
             return False
         self.time_index.maybe_append(*self.max_timestamp, is_closing=True)
         self._disk.write(self._file(TIME_INDEX), self.time_index.encode(), flush=flush)
