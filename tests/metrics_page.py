@@ -37,8 +37,7 @@ its series:
 
 As in Kafka, counts of the cluster are those after the controller's last event: a scrape during an event waits up to a
 second for its end. They are counted at a scrape, if an event has been processed since the last one. Kafka's gauges of
-each partition (`kafka.cluster:type=Partition`), of the logs and of the request handlers are missing. A topic's own
-`min.insync.replicas` is not considered.
+each partition (`kafka.cluster:type=Partition`), of the logs and of the request handlers are missing.
 """
 
 

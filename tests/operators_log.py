@@ -16,6 +16,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "logs.md"
 _ROW = re.compile(r"\| (`\w+`(?:, `\w+`)*) \| ([\w ]+) \|")
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "text": (str,),
+    "boolean": (bool,),
     "integer": (int,),
     "number": (int, float),
     "list": (list, tuple),
@@ -32,6 +33,11 @@ def _documented() -> dict[str, tuple[type, ...]]:
         for names, types in _ROW.findall(PAGE.read_text(encoding="utf-8"))
         for name in re.findall(r"\w+", names)
     }
+
+
+def _is_of(value: object, types: tuple[type, ...]) -> bool:
+    """Whether a value is of one of a field's types. Python's booleans are integers too; here they are not."""
+    return bool in types if isinstance(value, bool) else isinstance(value, types)
 
 
 FIELDS = _documented()
@@ -55,7 +61,7 @@ def undocumented(fields: Mapping[str, object]) -> list[str]:
     return [
         f"{name}={value!r} ({type(value).__name__})"
         for name, value in fields.items()
-        if isinstance(value, bool) or not isinstance(value, FIELDS.get(name, ()))
+        if not _is_of(value, FIELDS.get(name, ()))
     ]
 
 

@@ -31,11 +31,11 @@ COUNTS: Mapping[str, MBean] = {
     ),
     "under_min_isr": _gauge(
         "UnderMinIsrPartitionCount",
-        "Partitions led here with fewer replicas in sync than the broker's min.insync.replicas.",
+        "Partitions led here with fewer replicas in sync than their min.insync.replicas.",
     ),
     "at_min_isr": _gauge(
         "AtMinIsrPartitionCount",
-        "Partitions led here with just as many replicas in sync as the broker's min.insync.replicas.",
+        "Partitions led here with just as many replicas in sync as their min.insync.replicas.",
     ),
     "reassigning": _gauge("ReassigningPartitions", "Partitions led here that are being reassigned."),
 }
