@@ -51,6 +51,11 @@ def compress(data: Buffer, codec: Compression) -> bytes:
         return bytes(data)
     if codec is Compression.SNAPPY:
         return _snappy_framed(memoryview(data))
+    if codec is Compression.LZ4:
+        # Java's readers refuse blocks that refer to the blocks before them.
+        compressor = cramjam.lz4.Compressor(block_linked=False)
+        compressor.compress(data)
+        return bytes(compressor.finish())
     return bytes(_CODECS[codec].compress(data))
 
 

@@ -57,6 +57,12 @@ def test_damage_raises_nothing_else(codec: Compression, data: st.DataObject) -> 
         decompress(compressed[:cut], codec, 100_000)
 
 
+def test_blocks_of_lz4_are_independent() -> None:
+    """`KafkaLZ4BlockInputStream` refuses others: "Dependent block stream is unsupported"."""
+    flags = compress(b"hello" * 100_000, Compression.LZ4)[4]
+    assert flags & 0x20
+
+
 def test_snappy_is_framed_as_by_snappy_java() -> None:
     data = bytes(range(256)) * 400
     compressed = compress(data, Compression.SNAPPY)
