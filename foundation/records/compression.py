@@ -54,7 +54,7 @@ def compress(data: Buffer, codec: Compression) -> bytes:
     if codec is Compression.LZ4:
         # Java's readers refuse blocks that refer to the blocks before them.
         compressor = cramjam.lz4.Compressor(block_linked=False)
-        compressor.compress(data)
+        compressor.compress(bytes(data))
         return bytes(compressor.finish())
     return bytes(_CODECS[codec].compress(data))
 
