@@ -253,6 +253,9 @@ def image(tmp_path: Path) -> dict[str, str]:
     installed = Path(yaml.__file__).parents[1]
     for name in image_packages():
         (packages / name).symlink_to(installed / name)
+        for described in installed.glob(f"{name}-*.dist-info"):
+            # crc32c reads its own version.
+            (packages / described.name).symlink_to(described)
     for name in ("foundation", "controller", "brokers", "understudy"):
         (packages / name).symlink_to(ROOT / name)
     for jar in zookeeper_jars():
