@@ -21,7 +21,8 @@ Json: TypeAlias = Any
 TopicPartition: TypeAlias = tuple[str, int]
 
 CONTROLLER_EPOCH = "/controller_epoch"
-INELIGIBLE_REPLICA = 107
+REFUSED_AS_INELIGIBLE = (107, 55)
+"""INELIGIBLE_REPLICA, and OPERATION_NOT_ATTEMPTED, which AlterPartition up to version 1 has in its place (IS-10)."""
 TOPICS = ("topicStates", "ungroupedPartitionStates", "ungroupedPartitions", "topics")
 """Fields with the partitions of a control request; its version determines which one it has."""
 CONTROL_REQUESTS = ("LEADER_AND_ISR", "UPDATE_METADATA", "STOP_REPLICA")
@@ -201,7 +202,7 @@ class _Normaliser:
         """Whether this UpdateMetadata follows a refused AlterPartition and holds only what the broker has received.
 
         A leader proposes to add a stopping broker to the ISR as soon as that broker fetches from it, and is refused
-        (INELIGIBLE_REPLICA). Whether the fetch comes before the shutdown depends on timing, in Kafka as here.
+        (`REFUSED_AS_INELIGIBLE`). Whether the fetch comes before the shutdown depends on timing, in Kafka as here.
         """
         if answered.kind != "UPDATE_METADATA":
             return False
@@ -280,7 +281,7 @@ def _refused_as_ineligible(requests: Iterable[Json]) -> Iterator[TopicPartition]
             for topic in request["response"]["topics"]:
                 name = re.sub("^<id of (.*)>$", r"\1", _named(topic))
                 yield from (
-                    (name, p["partitionIndex"]) for p in topic["partitions"] if p["errorCode"] == INELIGIBLE_REPLICA
+                    (name, p["partitionIndex"]) for p in topic["partitions"] if p["errorCode"] in REFUSED_AS_INELIGIBLE
                 )
 
 
