@@ -46,6 +46,8 @@ _WRONG_LEADER = (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH)
 NO_OFFSET = -1
 READ_COMMITTED = 1
 FIRST_VERSION_WITH_WHOLE_BATCH = 3
+WITH_ZSTD = 10
+"""The first version whose consumers read zstd (KIP-110)."""
 WITH_RACK = 11
 FIRST_VERSION_BY_TOPIC_ID = 13
 FIRST_VERSION_WITH_REPLICA_STATE = 15
@@ -191,6 +193,8 @@ def _read(
         return _refused(services, requested, error, reader.version)
     partition = services.replicas.partitions[requested.topic_partition]
     log = partition.log
+    if reader.version < WITH_ZSTD and log.config.compression_type == "zstd":
+        return _refused(services, requested, Errors.UNSUPPORTED_COMPRESSION_TYPE, reader.version)
     records: Buffer = b""
     diverging = EpochEndOffset()
     try:

@@ -203,6 +203,17 @@ def test_offsets_are_those_of_the_partitions_log() -> None:
     assert (proposed["leader_end_offset"], proposed["high_watermark"], proposed["epoch_start_offset"]) == (9, 7, 9)
 
 
+@pytest.mark.parametrize(("version", "expected"), [(9, Errors.UNSUPPORTED_COMPRESSION_TYPE), (10, Errors.NONE)])
+def test_topics_in_zstd_are_refused_to_consumers_that_do_not_know_it(version: int, expected: Errors) -> None:
+    async def scenario() -> FetchResponse:
+        harness = BrokerHarness()
+        harness.become_leader("orders", 0)
+        harness.logs.update_topic_config("orders", {"compression.type": "zstd"})
+        return await answer(harness, request(CONSUMER), version)
+
+    assert error_of(asyncio.run(scenario())) is expected
+
+
 # ------------------------------------------------------------------ waiting
 
 
