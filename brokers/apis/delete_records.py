@@ -6,9 +6,6 @@ live replicas have, at most `timeout_ms`. Mirrors `deleteRecordsOnLeader` and `D
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-
 from msgspec.structs import replace
 
 from brokers.apis.partition_access import NO_EPOCH, readable_partition
@@ -26,8 +23,6 @@ from foundation.wire.messages.delete_records import (
 
 HIGH_WATERMARK = -1
 NO_WATERMARK = -1
-MAX_WAIT_MS = 15 * 60_000
-"""The longest that a request waits, whatever `timeout_ms` the client sends."""
 
 
 async def handle(
@@ -101,14 +96,7 @@ async def _wait(
                 results[topic_partition] = replace(known, low_watermark=low_watermark, error_code=Errors.NONE)
         return not pending
 
-    if settle() or not replicas.delayed_deletes.has_room_for(len(pending)):
-        return
-    with replicas.delayed_deletes.watch(tuple(pending)) as delayed:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(max(timeout_ms, 0), MAX_WAIT_MS) / 1000):
-                while not settle():
-                    await delayed.wait()
-        settle()
+    await replicas.delayed_deletes.wait_until(tuple(pending), settle, timeout_ms=timeout_ms)
 
 
 def _result(topic_partition: TopicPartition, error: Errors) -> DeleteRecordsPartitionResult:

@@ -7,8 +7,6 @@ is no answer; where a partition fails the connection is closed, so that the prod
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Mapping
 from typing import Final
 
@@ -42,8 +40,6 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """The client id whose producers may append to internal topics."""
 NO_ACKS: Final = 0
-MAX_WAIT_MS: Final = 15 * 60_000
-"""The longest that a Produce waits, whatever `timeout_ms` the client sends."""
 
 WITH_ONE_BATCH: Final = 3
 WITH_ZSTD: Final = 7
@@ -190,15 +186,7 @@ async def _wait(
                     results[topic_partition] = replace(results[topic_partition], error_code=error)
         return not pending
 
-    if settle():
-        return
-    if replicas.delayed_produces.has_room_for(len(pending)):
-        with replicas.delayed_produces.watch(tuple(pending)) as delayed_produce:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(max(timeout_ms, 0), MAX_WAIT_MS) / 1000):
-                    while not settle():
-                        await delayed_produce.wait()
-            settle()
+    await replicas.delayed_produces.wait_until(tuple(pending), settle, timeout_ms=timeout_ms)
     for topic_partition in pending:
         results[topic_partition] = replace(results[topic_partition], error_code=Errors.REQUEST_TIMED_OUT)
 

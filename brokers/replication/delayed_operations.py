@@ -7,13 +7,17 @@ the operations of that partition and no others; each decides by itself whether i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from foundation.cluster.identifiers import TopicPartition
 
 MAX_WATCHED = 1_000_000
 """Partitions watched at one time, each counted once for each operation. An operation beyond that does not wait."""
+
+MAX_DELAY_MS = 15 * 60_000
+"""The longest that `wait_until` waits, whatever a client sends."""
 
 
 class DelayedOperation:
@@ -71,6 +75,23 @@ class DelayedOperationPurgatory:
                 watchers.remove(operation)
                 if not watchers:
                     del self._watchers[topic_partition]
+
+    async def wait_until(
+        self, partitions: Collection[TopicPartition], is_complete: Callable[[], bool], *, timeout_ms: float
+    ) -> None:
+        """Call `is_complete` now and whenever one of `partitions` changes, until it returns True.
+
+        The last call is at the end of `timeout_ms`, which counts as `MAX_DELAY_MS` where a client sends more. Without
+        room in the purgatory there is only the first one.
+        """
+        if is_complete() or not self.has_room_for(len(partitions)):
+            return
+        with self.watch(partitions) as operation:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(max(timeout_ms, 0), MAX_DELAY_MS) / 1000):
+                    while not is_complete():
+                        await operation.wait()
+            is_complete()
 
     def check_and_complete(self, partitions: Iterable[TopicPartition]) -> None:
         """Wake every operation that waits for one of `partitions`."""

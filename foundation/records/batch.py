@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 from crc32c import crc32c
 
-from foundation.records.compression import Compression
+from foundation.records.compression import Compression, codec_of
 from foundation.records.errors import CorruptRecord, UnsupportedMagic
 from foundation.records.varint import Buffer
 
@@ -45,7 +45,6 @@ _CRC_AT: Final = 17
 _MAX_TIMESTAMP_AT: Final = 35
 _ATTRIBUTES: Final = Struct(">h")
 
-_COMPRESSION_MASK: Final = 0x07
 _LOG_APPEND_TIME: Final = 0x08
 _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
@@ -99,10 +98,7 @@ class BatchHeader(msgspec.Struct, frozen=True, gc=False):
         Raises:
             CorruptRecord: its number is unknown.
         """
-        number = self.attributes & _COMPRESSION_MASK
-        if number > Compression.ZSTD:
-            raise CorruptRecord(f"the batch at offset {self.base_offset} has compression {number}; known are 0 to 4")
-        return Compression(number)
+        return codec_of(self.attributes, "batch", self.base_offset)
 
     @property
     def has_log_append_time(self) -> bool:

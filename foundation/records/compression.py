@@ -41,6 +41,24 @@ _SNAPPY_BLOCK_BYTES: Final = 32 * 1024
 _SIZE: Final = struct.Struct(">i")
 
 
+_COMPRESSION_MASK: Final = 0x07
+
+
+def codec_of(attributes: int, kind: str, offset: int) -> Compression:
+    """Return the codec in the attributes of a batch or message.
+
+    Args:
+        kind: `batch` or `message`, for the error, as is the offset.
+
+    Raises:
+        CorruptRecord: its number is unknown.
+    """
+    number = attributes & _COMPRESSION_MASK
+    if number > Compression.ZSTD:
+        raise CorruptRecord(f"the {kind} at offset {offset} has compression {number}; known are 0 to 4")
+    return Compression(number)
+
+
 class TooLarge(InvalidRecord):
     """The records of a batch would become larger than the limit when they are decompressed."""
 

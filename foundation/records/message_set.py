@@ -12,7 +12,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from foundation.records.batch import LOG_OVERHEAD, MAGIC, NO_TIMESTAMP, SIZE_UP_TO_MAGIC, size_of_first
-from foundation.records.compression import Compression, decompress
+from foundation.records.compression import Compression, codec_of, decompress
 from foundation.records.errors import CorruptRecord, InvalidRecord
 from foundation.records.varint import Buffer
 
@@ -23,7 +23,6 @@ _TIMESTAMP: Final = Struct(">q")
 _LENGTH: Final = Struct(">i")
 _CHECKED_FROM: Final = 4
 
-_COMPRESSION_MASK: Final = 0x07
 _LOG_APPEND_TIME: Final = 0x08
 
 
@@ -52,10 +51,7 @@ class Message(NamedTuple):
         Raises:
             CorruptRecord: its number is unknown.
         """
-        number = self.attributes & _COMPRESSION_MASK
-        if number > Compression.ZSTD:
-            raise CorruptRecord(f"the message at offset {self.offset} has compression {number}; known are 0 to 4")
-        return Compression(number)
+        return codec_of(self.attributes, "message", self.offset)
 
     @property
     def has_log_append_time(self) -> bool:
