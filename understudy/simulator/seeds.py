@@ -14,8 +14,10 @@ from functools import partial
 from pathlib import Path
 
 from foundation.eventlog.fences import Fence
+from understudy.checkers.client_history import check_clients
 from understudy.cluster import Unsettled
 from understudy.findings import FindingKind
+from understudy.simulator.client_load import ClientLoad
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.faults import Schedule, draw_schedule, schedule_faults
 from understudy.simulator.judgement import Judgement, judge
@@ -104,9 +106,11 @@ def run_seed(
         _set_clocks_wrong(cluster)
     problems: list[str] = []
     settled_after_ms = 0.0
+    clients = ClientLoad(cluster, derived(seed, "clients"))
     try:
         cluster.start()
         cluster.create_topic("orders", partitions=partitions, replication_factor=3)
+        clients.start()
         schedule_faults(cluster, schedule)
         schedule_actions(cluster, actions)
         cluster.run_for(schedule.healed_at_ms + 1)
@@ -116,6 +120,7 @@ def run_seed(
         cluster.run_for(max(_QUIET_MS, seconds * 1000 - schedule.healed_at_ms - settled_after_ms))
         # An automatic preferred election may be in progress at this moment.
         cluster.settle(timeout_s=_QUIET_MS / 1000)
+        clients.stop()
     except (Unsettled, Deadlock, BudgetExhausted) as finding:
         problems.append(f"{type(finding).__name__}: {finding}")
     finally:
@@ -123,6 +128,8 @@ def run_seed(
     if events is not None:
         cluster.dump(events)
     judgement = judge(cluster)
+    seen = check_clients(clients.history)
+    problems += map(str, seen.violations)
     return SeedReport(
         seed=seed,
         seconds=seconds,

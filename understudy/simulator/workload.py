@@ -29,6 +29,8 @@ from understudy.simulator.cluster import PORT, SimulatedCluster
 
 NAMES = ("clicks", "orders", "payments")
 """Few names, so that a topic is created while the one that had its name before is still being deleted."""
+CLIENTS_TOPIC = "ledger"
+"""The topic of the producers and consumers, which is not deleted under them."""
 TOPIC, BROKER = 2, 4
 """Types of config resources, as on the wire."""
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
@@ -199,7 +201,7 @@ def _reassigning(cluster: SimulatedCluster, partition: TopicPartition, to: list[
 
 
 def _some_topic(cluster: SimulatedCluster, draw: random.Random) -> str | None:
-    topics = sorted(cluster.znodes.topics())
+    topics = sorted(set(cluster.znodes.topics()) - {CLIENTS_TOPIC})
     return draw.choice(topics) if topics else None
 
 

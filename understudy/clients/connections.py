@@ -1,0 +1,134 @@
+"""Finds the leaders of partitions and keeps a connection to each broker that a client uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import TopicPartition
+from foundation.wire.errors import MalformedMessage
+from foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from foundation.wire.network import ConnectionFailed, ConnectionLost, Network
+from foundation.wire.request_channel import RequestChannel, RequestTimedOut
+from foundation.wire.schema import Message
+
+R = TypeVar("R", bound=Message)
+
+METADATA_VERSION = 12
+
+NOT_SENT = (ConnectionFailed,)
+"""The request has not reached a broker."""
+NO_ANSWER = (ConnectionLost, RequestTimedOut, MalformedMessage)
+"""The request may have reached the broker, which may have done what it asks."""
+
+
+class NoLeader(Exception):
+    """The metadata has no leader of a partition, or not its address. The message names the partition."""
+
+
+class Connections:
+    """The connections of one client. Each carries one request at a time: its users take turns.
+
+    Args:
+        bootstrap: `host:port` of brokers, tried in order for metadata.
+        timeout_ms: how long a connection may take to open, and an answer to come beyond the time that a request asks
+            the broker to wait.
+    """
+
+    def __init__(self, network: Network, bootstrap: Sequence[str], *, client_id: str, timeout_ms: int = 5_000) -> None:
+        self._network = network
+        self._bootstrap = tuple(bootstrap)
+        self._client_id = client_id
+        self._timeout_ms = timeout_ms
+        self._addresses: dict[int, tuple[str, int]] = {}
+        self._leaders: dict[TopicPartition, int] = {}
+        self._channels: dict[int, RequestChannel] = {}
+
+    def close(self) -> None:
+        for broker in sorted(self._channels):
+            self._channels[broker].close()
+        self._channels.clear()
+
+    def forget_leader(self, topic_partition: TopicPartition) -> None:
+        """Have the next request for a partition read the metadata first."""
+        self._leaders.pop(topic_partition, None)
+
+    async def ask_leader(
+        self, topic_partition: TopicPartition, request: Message, version: int, response: type[R], *, wait_ms: int = 0
+    ) -> R:
+        """Send a request to the leader of a partition.
+
+        Args:
+            wait_ms: how long the request asks the broker to wait.
+
+        Raises:
+            NoLeader: no broker answers with the leader.
+            ConnectionFailed: the leader does not accept a connection; nothing was sent.
+            ConnectionLost, RequestTimedOut, MalformedMessage: there is no answer that can be read.
+        """
+        leader = self._leaders.get(topic_partition)
+        if leader is None:
+            leader = await self._find_leader(topic_partition)
+        return await self.ask(leader, request, version, response, wait_ms=wait_ms)
+
+    async def ask(self, broker: int, request: Message, version: int, response: type[R], *, wait_ms: int = 0) -> R:
+        """Send a request to a broker whose address the metadata has; raises as `ask_leader`."""
+        channel = self._channels.get(broker)
+        if channel is None:
+            if broker not in self._addresses:
+                raise ConnectionFailed(f"the metadata has no address of broker {broker}")
+            channel = self._channels[broker] = await self._connect(*self._addresses[broker])
+        try:
+            answer = await channel.request(request, version, timeout_ms=self._timeout_ms + wait_ms)
+        except NO_ANSWER:
+            self._channels.pop(broker, None)
+            raise
+        assert isinstance(answer, response)
+        return answer
+
+    async def any_broker(self) -> int:
+        """Return a broker that answers; raises NoLeader where none does."""
+        metadata = await self._read_metadata(())
+        return min(broker.node_id for broker in metadata.brokers)
+
+    async def _find_leader(self, topic_partition: TopicPartition) -> int:
+        metadata = await self._read_metadata((topic_partition.topic,))
+        for topic in metadata.topics:
+            for partition in topic.partitions:
+                if partition.error_code == Errors.NONE and topic.name is not None:
+                    self._leaders[TopicPartition(topic.name, partition.partition_index)] = partition.leader_id
+        leader = self._leaders.get(topic_partition)
+        if leader is None:
+            raise NoLeader(f"{topic_partition} has no leader that is alive")
+        return leader
+
+    async def _read_metadata(self, topics: Iterable[str]) -> MetadataResponse:
+        request = MetadataRequest(
+            topics=tuple(MetadataRequestTopic(name=topic) for topic in topics), allow_auto_topic_creation=False
+        )
+        failure = "no bootstrap server is given"
+        for address in self._bootstrap:
+            host, _, port = address.rpartition(":")
+            try:
+                channel = await self._connect(host, int(port))
+            except ConnectionFailed as failed:
+                failure = str(failed)
+                continue
+            try:
+                answer = await channel.request(request, METADATA_VERSION, timeout_ms=self._timeout_ms)
+            except NO_ANSWER as lost:
+                failure = str(lost)
+                continue
+            finally:
+                channel.close()
+            assert isinstance(answer, MetadataResponse)
+            if answer.brokers:
+                self._addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+                return answer
+            failure = f"{address} has no metadata yet"
+        raise NoLeader(f"no metadata: {failure}")
+
+    async def _connect(self, host: str, port: int) -> RequestChannel:
+        connection = await self._network.connect(host, port, timeout_ms=self._timeout_ms)
+        return RequestChannel(connection, client_id=self._client_id)

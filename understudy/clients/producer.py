@@ -1,0 +1,155 @@
+"""An idempotent producer with one batch in flight to each partition."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from foundation.cluster.errors import Errors, error_for_code, error_name
+from foundation.cluster.identifiers import TopicPartition
+from foundation.eventlog.clock import Clock
+from foundation.records.record import Record, encode_records
+from foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from foundation.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from understudy.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
+
+PRODUCE_VERSION = 11
+INIT_PRODUCER_ID_VERSION = 4
+ALL_ACKS = -1
+
+_TRY_AGAIN = frozenset(
+    {
+        Errors.NOT_LEADER_OR_FOLLOWER,
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+        Errors.LEADER_NOT_AVAILABLE,
+        Errors.REQUEST_TIMED_OUT,
+        Errors.NOT_ENOUGH_REPLICAS,
+        Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        Errors.KAFKA_STORAGE_ERROR,
+    }
+)
+_NOT_APPENDED = frozenset({Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.LEADER_NOT_AVAILABLE, Errors.NOT_ENOUGH_REPLICAS})
+"""Errors that state that this attempt has appended nothing. NOT_LEADER_OR_FOLLOWER is none of them: it is also the
+answer of a leader that was deposed while it waited for its followers."""
+
+
+class Outcome(enum.Enum):
+    """How a send ended."""
+
+    ACKNOWLEDGED = "acknowledged"
+    REFUSED = "refused"
+    """It was not appended, and will not be."""
+    UNKNOWN = "unknown"
+    """It may be in the log, or get there."""
+
+
+class Delivery(NamedTuple):
+    """The end of one send.
+
+    Attributes:
+        offset: of the first record; -1 unless acknowledged.
+        reason: the last error.
+    """
+
+    outcome: Outcome
+    offset: int = -1
+    reason: str = ""
+
+
+class Producer:
+    """Sends batches with acks=all. A batch whose outcome is unknown in the end makes it begin with a new producer id.
+
+    Args:
+        delivery_timeout_ms: how long a batch is sent again before its outcome counts as unknown or refused.
+    """
+
+    def __init__(
+        self,
+        connections: Connections,
+        clock: Clock,
+        *,
+        request_timeout_ms: int = 3_000,
+        delivery_timeout_ms: int = 20_000,
+        backoff_ms: int = 100,
+    ) -> None:
+        self._connections = connections
+        self._clock = clock
+        self._request_timeout_ms = request_timeout_ms
+        self._delivery_timeout_ms = delivery_timeout_ms
+        self._backoff_ms = backoff_ms
+        self._producer_id = -1
+        self._producer_epoch = -1
+        self._sequences: dict[TopicPartition, int] = {}
+
+    async def send(self, topic_partition: TopicPartition, values: Sequence[bytes]) -> Delivery:
+        """Send values as one batch, again and again until it is acknowledged or `delivery_timeout_ms` is over.
+
+        Only one call at a time.
+        """
+        deadline_ms = self._clock.monotonic_ms() + self._delivery_timeout_ms
+        may_be_appended, reason = False, ""
+        request: ProduceRequest | None = None
+        while self._clock.monotonic_ms() < deadline_ms:
+            try:
+                if request is None:
+                    await self._ensure_producer_id()
+                    request = self._request(topic_partition, values)
+                response = await self._connections.ask_leader(
+                    topic_partition, request, PRODUCE_VERSION, ProduceResponse, wait_ms=self._request_timeout_ms
+                )
+            except (NoLeader, *NOT_SENT) as failure:
+                reason = str(failure)
+            except NO_ANSWER as failure:
+                may_be_appended, reason = may_be_appended or request is not None, str(failure)
+            else:
+                answer = response.responses[0].partition_responses[0]
+                error = error_for_code(answer.error_code)
+                if error is Errors.NONE:
+                    self._sequences[topic_partition] = self._sequences.get(topic_partition, 0) + len(values)
+                    return Delivery(Outcome.ACKNOWLEDGED, answer.base_offset)
+                reason = error_name(answer.error_code)
+                may_be_appended = may_be_appended or error not in _NOT_APPENDED
+                if error not in _TRY_AGAIN:
+                    break
+            self._connections.forget_leader(topic_partition)
+            await asyncio.sleep(self._backoff_ms / 1000)
+        if may_be_appended:
+            # The next sequence number is not known: another producer id begins with 0.
+            self._producer_id = -1
+            self._sequences.clear()
+            return Delivery(Outcome.UNKNOWN, reason=reason)
+        return Delivery(Outcome.REFUSED, reason=reason)
+
+    async def _ensure_producer_id(self) -> None:
+        """Get a producer id where there is none; raises as `Connections.ask`, and NoLeader while none is given out."""
+        if self._producer_id >= 0:
+            return
+        broker = await self._connections.any_broker()
+        answer = await self._connections.ask(
+            broker, InitProducerIdRequest(), INIT_PRODUCER_ID_VERSION, InitProducerIdResponse
+        )
+        if answer.error_code != Errors.NONE:
+            raise NoLeader(f"no producer id: {error_name(answer.error_code)}")
+        self._producer_id, self._producer_epoch = answer.producer_id, answer.producer_epoch
+
+    def _request(self, topic_partition: TopicPartition, values: Sequence[bytes]) -> ProduceRequest:
+        now_ms = int(self._clock.wall_ms())
+        batch = encode_records(
+            [Record(place, now_ms, None, value) for place, value in enumerate(values)],
+            producer_id=self._producer_id,
+            producer_epoch=self._producer_epoch,
+            base_sequence=self._sequences.get(topic_partition, 0),
+        )
+        data = PartitionProduceData(index=topic_partition.partition, records=batch)
+        return ProduceRequest(
+            acks=ALL_ACKS,
+            timeout_ms=self._request_timeout_ms,
+            topic_data=(TopicProduceData(name=topic_partition.topic, partition_data=(data,)),),
+        )

@@ -1,0 +1,165 @@
+"""Producers and consumers of a simulated cluster, and the history of what they have seen.
+
+Producers send small batches with acks=all while faults are injected; consumers read along. After the faults, every
+partition is read from its beginning to its end. `understudy.checkers.client_history` judges the history.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Coroutine, Iterable
+
+from foundation.cluster.identifiers import TopicPartition
+from foundation.eventlog.lines import decode_record
+from foundation.eventlog.records import LeadershipWritten
+from understudy.checkers.client_history import ClientHistory, Outcome, Poll, Send
+from understudy.checkers.client_history import Producer as ProducerSettings
+from understudy.clients import producer as producing
+from understudy.clients.connections import Connections
+from understudy.clients.consumer import Consumer
+from understudy.clients.producer import Delivery, Producer
+from understudy.simulator.cluster import PORT, SimulatedCluster
+from understudy.simulator.workload import CLIENTS_TOPIC as TOPIC
+
+PARTITIONS = 2
+MIN_INSYNC_REPLICAS = 2
+_FINAL_READ_TIMEOUT_MS = 60_000
+
+_OUTCOMES = {
+    producing.Outcome.ACKNOWLEDGED: Outcome.OK,
+    producing.Outcome.REFUSED: Outcome.FAIL,
+    producing.Outcome.UNKNOWN: Outcome.INFO,
+}
+
+
+class ClientLoad:
+    """Two producers and a consumer of one topic.
+
+    Args:
+        source: decides when and how much they send.
+    """
+
+    def __init__(self, cluster: SimulatedCluster, source: random.Random) -> None:
+        self.history = ClientHistory()
+        self._cluster = cluster
+        self._source = source
+        self._partitions = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
+        self._is_stopping = False
+        self._running = 0
+        self._next_value = 0
+
+    def start(self) -> None:
+        """Create the topic, and begin to send and to read."""
+        configs = {"min.insync.replicas": str(MIN_INSYNC_REPLICAS)}
+        self._cluster.ask(
+            self._cluster.admin.create_topic(TOPIC, partitions=PARTITIONS, replication_factor=3, configs=configs)
+        )
+        for number in (1, 2):
+            self._begin(self._produce(f"producer-{number}", random.Random(self._source.getrandbits(32))))
+        self._begin(self._consume("consumer-1"))
+
+    def stop(self) -> None:
+        """Send no more; wait until every send has ended, then read everything."""
+        self._is_stopping = True
+        self._cluster.wait_until(lambda: self._running == 0, "the producers and consumers have ended")
+        self._cluster.ask(self._read_all())
+        self._note_unclean_elections()
+
+    def _begin(self, work: Coroutine[object, object, None]) -> None:
+        self._running += 1
+        self._cluster.begin(self._counted(work))
+
+    async def _counted(self, work: Coroutine[object, object, None]) -> None:
+        try:
+            await work
+        finally:
+            self._running -= 1
+
+    def _connections(self, client_id: str) -> Connections:
+        bootstrap = [f"{broker.node.name}:{PORT}" for broker in self._cluster.brokers]
+        return Connections(self._cluster.client_network, bootstrap, client_id=client_id, timeout_ms=2_000)
+
+    async def _produce(self, name: str, source: random.Random) -> None:
+        connections = self._connections(name)
+        producer = Producer(connections, self._cluster.simulator.clock, request_timeout_ms=2_000)
+        settings = ProducerSettings(name)
+        while not self._is_stopping:
+            topic_partition = source.choice(self._partitions)
+            values = [f"{name}-{self._number()}" for _ in range(source.randint(1, 3))]
+            delivery = await producer.send(topic_partition, [value.encode() for value in values])
+            self._note(settings, topic_partition, values, delivery)
+            await asyncio.sleep(source.uniform(0.02, 0.4))
+        connections.close()
+
+    def _number(self) -> int:
+        self._next_value += 1
+        return self._next_value
+
+    def _note(
+        self, settings: ProducerSettings, topic_partition: TopicPartition, values: list[str], delivery: Delivery
+    ) -> None:
+        for place, value in enumerate(values):
+            offset = delivery.offset + place if delivery.outcome is producing.Outcome.ACKNOWLEDGED else None
+            self.history.sends.append(
+                Send(
+                    settings,
+                    (topic_partition.topic, topic_partition.partition),
+                    value,
+                    _OUTCOMES[delivery.outcome],
+                    offset,
+                )
+            )
+
+    async def _consume(self, name: str) -> None:
+        connections = self._connections(name)
+        consumer = Consumer(connections)
+        offsets = dict.fromkeys(self._partitions, 0)
+        while not self._is_stopping:
+            for topic_partition in self._partitions:
+                polled = await consumer.poll(topic_partition, offsets[topic_partition], max_wait_ms=200)
+                offsets[topic_partition] = polled.next_offset
+                self._note_poll(name, topic_partition, polled.records, is_final=False)
+                if polled.reason:
+                    await asyncio.sleep(0.2)
+        connections.close()
+
+    async def _read_all(self) -> None:
+        connections = self._connections("consumer-2")
+        consumer = Consumer(connections)
+        deadline_ms = self._cluster.now_ms + _FINAL_READ_TIMEOUT_MS
+        for topic_partition in self._partitions:
+            offset, is_at_end = 0, False
+            while not is_at_end and self._cluster.now_ms < deadline_ms:
+                polled = await consumer.poll(topic_partition, offset, max_wait_ms=100)
+                offset, is_at_end = polled.next_offset, polled.is_at_end
+                self._note_poll("consumer-2", topic_partition, polled.records, is_final=True)
+                if polled.reason:
+                    await asyncio.sleep(0.2)
+            if is_at_end:
+                self.history.read_to_the_end.add((topic_partition.topic, topic_partition.partition))
+        connections.close()
+
+    def _note_poll(
+        self,
+        consumer: str,
+        topic_partition: TopicPartition,
+        found: Iterable[tuple[int, bytes]],
+        *,
+        is_final: bool,
+    ) -> None:
+        read = tuple((offset, value.decode()) for offset, value in found)
+        if read:
+            self.history.polls.append(
+                Poll(consumer, 1, (topic_partition.topic, topic_partition.partition), read, is_final)
+            )
+
+    def _note_unclean_elections(self) -> None:
+        """Excuse the partitions whose leader was elected from outside the ISR."""
+        for line in self._cluster.log_lines:
+            if b'"unclean"' in line:
+                data = decode_record(line).data
+                if isinstance(data, LeadershipWritten) and data.why == "unclean":
+                    self.history.may_have_lost.update(
+                        (each.topic, each.partition) for each in data.partitions if each.topic == TOPIC
+                    )
