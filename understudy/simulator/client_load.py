@@ -89,7 +89,7 @@ class ClientLoad:
             values = [f"{name}-{self._number()}" for _ in range(source.randint(1, 3))]
             delivery = await producer.send(topic_partition, [value.encode() for value in values])
             self._note(settings, topic_partition, values, delivery)
-            await asyncio.sleep(source.uniform(0.02, 0.4))
+            await asyncio.sleep(source.uniform(0.1, 1.2))
         connections.close()
 
     def _number(self) -> int:
@@ -117,7 +117,7 @@ class ClientLoad:
         offsets = dict.fromkeys(self._partitions, 0)
         while not self._is_stopping:
             for topic_partition in self._partitions:
-                polled = await consumer.poll(topic_partition, offsets[topic_partition], max_wait_ms=200)
+                polled = await consumer.poll(topic_partition, offsets[topic_partition], max_wait_ms=1_000)
                 offsets[topic_partition] = polled.next_offset
                 self._note_poll(name, topic_partition, polled.records, is_final=False)
                 if polled.reason:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import multiprocessing
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from foundation.eventlog.fences import Fence
-from understudy.checkers.client_history import check_clients
+from understudy.checkers.client_history import Outcome, check_clients
 from understudy.cluster import Unsettled
 from understudy.findings import FindingKind
 from understudy.simulator.client_load import ClientLoad
@@ -50,6 +50,10 @@ class SeedReport:
     transactions: int
     messages: int
     callbacks: int
+    acknowledged: int
+    """Records that producers were acknowledged."""
+    clients_tested: Mapping[str, int]
+    """How many cases each check of the clients' history, by id, has examined."""
 
     @property
     def command(self) -> str:
@@ -69,6 +73,7 @@ class SeedReport:
             f"seed {self.seed}: {'FAILED' if self.problems else 'ok'}; {len(self.schedule.faults)} faults, "
             f"{len(self.actions)} client actions, {self.judgement.elections} controller elections, "
             f"{self.transactions} transactions, {self.judgement.records} records, "
+            f"{self.acknowledged} records of producers acknowledged, "
             f"settled {self.settled_after_ms:.0f} ms after the last fault"
         )
         if not self.problems:
@@ -142,6 +147,8 @@ def run_seed(
         transactions=len(cluster.zookeeper.transactions),
         messages=cluster.network.messages,
         callbacks=cluster.loop.executed,
+        acknowledged=sum(send.outcome is Outcome.OK for send in clients.history.sends),
+        clients_tested=seen.times_tested,
     )
 
 

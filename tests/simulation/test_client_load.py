@@ -1,0 +1,53 @@
+"""Producers and consumers of seeds: what they see is judged, and a broken replication is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from brokers.log.producer_state import ProducerState
+from brokers.replication import isr, replica_fetcher
+from brokers.replication.truncation import Truncation
+from understudy.checkers.client_history import CLIENT_CHECKS
+from understudy.simulator.seeds import run_seed
+
+FIRST_SEEDS = 3
+MOST_SEEDS = 10
+
+
+def test_what_clients_see_is_tested_in_every_seed() -> None:
+    for seed in range(1, FIRST_SEEDS + 1):
+        report = run_seed(seed)
+        assert report.problems == ()
+        assert report.acknowledged > 20
+        assert all(report.clients_tested[check.id] > 20 for check in CLIENT_CHECKS), report.clients_tested
+
+
+def without_isr(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the leader's log end be the high watermark, whichever replicas have the records."""
+    monkeypatch.setattr(isr, "high_watermark", lambda *_, leader_end_offset, **__: leader_end_offset)
+
+
+def without_producer_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Append every batch, also one that is sent again."""
+    monkeypatch.setattr(ProducerState, "duplicate_of", lambda *_: None)
+    monkeypatch.setattr(ProducerState, "check", lambda *_: None)
+
+
+def without_truncation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let followers keep the records that their leader does not have."""
+
+    def nothing(*_: object, log_end_offset: int, **__: object) -> Truncation:
+        return Truncation(log_end_offset, is_complete=True)
+
+    monkeypatch.setattr(replica_fetcher, "truncation_offset", nothing)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("broken", [without_isr, without_producer_state, without_truncation])
+def test_broken_replication_is_found(
+    broken: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken(monkeypatch)
+    assert any(run_seed(seed, 60).problems for seed in range(1, MOST_SEEDS + 1))
