@@ -42,7 +42,8 @@ is shorter after a loss of power; what follows from such a loss is no violation.
 CLIENTS = """\
 
 These compare what producers and consumers have seen (`understudy/checkers/client_history.py`), with no help from the
-brokers:
+brokers. Every seed of `understudy simulate` has two producers and a consumer, and reads everything at its end; what an
+unclean election has lost is excused:
 """
 
 REST = """\
