@@ -7,12 +7,15 @@ partition is read from its beginning to its end. `understudy.checkers.client_his
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Coroutine, Iterable
 
+from foundation.cluster.errors import ApiError
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.lines import decode_record
 from foundation.eventlog.records import LeadershipWritten
+from understudy.admin_client import NoBrokerAnswers
 from understudy.checkers.client_history import ClientHistory, Outcome, Poll, Send
 from understudy.checkers.client_history import Producer as ProducerSettings
 from understudy.clients import producer as producing
@@ -20,10 +23,13 @@ from understudy.clients.connections import Connections
 from understudy.clients.consumer import Consumer
 from understudy.clients.producer import Delivery, Producer
 from understudy.simulator.cluster import PORT, SimulatedCluster
-from understudy.simulator.workload import CLIENTS_TOPIC as TOPIC
+from understudy.simulator.workload import CLIENTS_TOPICS
 
+TOPIC, DELETED_TOPIC = CLIENTS_TOPICS
 PARTITIONS = 2
 MIN_INSYNC_REPLICAS = 2
+_CHANGED_UNTIL_MS = 20_000
+"""When topics are reassigned and deleted at the latest."""
 _FINAL_READ_TIMEOUT_MS = 60_000
 
 _OUTCOMES = {
@@ -58,6 +64,30 @@ class ClientLoad:
         for number in (1, 2):
             self._begin(self._produce(f"producer-{number}", random.Random(self._source.getrandbits(32))))
         self._begin(self._consume("consumer-1"))
+        for _ in range(self._source.randint(0, 3)):
+            self._cluster.after(self._source.randint(1_000, _CHANGED_UNTIL_MS), self._reassign)
+
+        self._begin(self._delete_records(self._source.uniform(1, _CHANGED_UNTIL_MS / 1000)))
+
+    async def _delete_records(self, after_s: float) -> None:
+        """Produce to a topic of its own, and delete it with its records after `after_s`."""
+        admin = self._cluster.admin
+        with contextlib.suppress(ApiError, NoBrokerAnswers):
+            await admin.create_topic(DELETED_TOPIC, partitions=1, replication_factor=2)
+            connections = self._connections("producer-3")
+            producer = Producer(connections, self._cluster.simulator.clock, delivery_timeout_ms=3_000)
+            for _ in range(3):
+                await producer.send(TopicPartition(DELETED_TOPIC, 0), [b"to be deleted"])
+            connections.close()
+            await asyncio.sleep(after_s)
+            await admin.delete_topics(DELETED_TOPIC)
+
+    def _reassign(self) -> None:
+        """Move a partition to other brokers, or to the same ones in another order."""
+        brokers = list(self._cluster.broker_ids)
+        partition = self._source.choice(self._partitions)
+        replicas = self._source.sample(brokers, min(3, len(brokers)))
+        self._cluster.begin(self._cluster.admin.alter_partition_reassignments({partition: replicas}))
 
     def stop(self) -> None:
         """Send no more; wait until every send has ended, then read everything."""
@@ -89,7 +119,7 @@ class ClientLoad:
             values = [f"{name}-{self._number()}" for _ in range(source.randint(1, 3))]
             delivery = await producer.send(topic_partition, [value.encode() for value in values])
             self._note(settings, topic_partition, values, delivery)
-            await asyncio.sleep(source.uniform(0.1, 1.2))
+            await asyncio.sleep(source.uniform(0.1, 1.0))
         connections.close()
 
     def _number(self) -> int:

@@ -29,8 +29,8 @@ from understudy.simulator.cluster import PORT, SimulatedCluster
 
 NAMES = ("clicks", "orders", "payments")
 """Few names, so that a topic is created while the one that had its name before is still being deleted."""
-CLIENTS_TOPIC = "ledger"
-"""The topic of the producers and consumers, which is not deleted under them."""
+CLIENTS_TOPICS = ("ledger", "letters")
+"""The topics of the producers and consumers, which `client_load` alone reassigns and deletes."""
 TOPIC, BROKER = 2, 4
 """Types of config resources, as on the wire."""
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
@@ -201,12 +201,17 @@ def _reassigning(cluster: SimulatedCluster, partition: TopicPartition, to: list[
 
 
 def _some_topic(cluster: SimulatedCluster, draw: random.Random) -> str | None:
-    topics = sorted(set(cluster.znodes.topics()) - {CLIENTS_TOPIC})
+    topics = sorted(set(cluster.znodes.topics()) - set(CLIENTS_TOPICS))
     return draw.choice(topics) if topics else None
 
 
 def _some_partition(cluster: SimulatedCluster, draw: random.Random) -> TopicPartition | None:
-    partitions = sorted(partition for topic in cluster.znodes.topics().values() for partition in topic.partitions)
+    partitions = sorted(
+        partition
+        for name, topic in cluster.znodes.topics().items()
+        for partition in topic.partitions
+        if name not in CLIENTS_TOPICS
+    )
     return draw.choice(partitions) if partitions else None
 
 
