@@ -51,7 +51,7 @@ from brokers.world import World
 from controller.feature_cache import FinalizedFeatureCache
 from controller.kafka_controller import KafkaController
 from foundation.cluster.broker import Broker as BrokerInfo
-from foundation.cluster.identifiers import BrokerId, TopicPartition, random_topic_id
+from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition, random_topic_id
 from foundation.eventlog.records import ProcessExiting
 from foundation.metrics.mbeans import Reading
 from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
@@ -106,6 +106,11 @@ class KafkaBroker:
     def hosted(self) -> Mapping[TopicPartition, Partition]:
         """The partitions this broker has a replica of."""
         return {} if self._replicas is None else self._replicas.partitions
+
+    @property
+    def topic_ids_on_disk(self) -> Mapping[TopicPartition, TopicId]:
+        """The topic id of every log in the directory."""
+        return {} if self._logs is None else {partition: log.topic_id for partition, log in self._logs.logs.items()}
 
     @property
     def fetched(self) -> Mapping[TopicPartition, int]:

@@ -152,7 +152,7 @@ class _Inspection:
         # A topic that waits for its deletion need not be in the brokers' memory.
         remaining = {tp: seen for tp, seen in self._picture.partitions.items() if tp.topic not in self._to_delete}
         for partition, seen in remaining.items():
-            if not self._has_replica_of_former_topic(partition):
+            if not self._has_log_of_former_topic(partition, seen):
                 self._partition(partition, seen)
         for number, memory in self._memories.items():
             self._metadata(number, memory, remaining)
@@ -226,8 +226,8 @@ class _Inspection:
 
     # -- partitions
 
-    def _has_replica_of_former_topic(self, partition: TopicPartition) -> bool:
-        """Return whether a broker holds a replica of a deleted topic of the same name.
+    def _has_log_of_former_topic(self, partition: TopicPartition, seen: PartitionPicture) -> bool:
+        """Return whether a broker of the partition holds a log of a deleted topic of the same name.
 
         A reassignment left it behind, so that the deletion did not include it. As in Kafka, that broker answers
         INCONSISTENT_TOPIC_ID to every request about the new topic (BUG-15).
@@ -235,8 +235,11 @@ class _Inspection:
         topic_id = self._picture.topic_ids.get(partition.topic)
         if topic_id is None:
             return False
-        hosted = (memory.hosted.get(partition) for memory in self._memories.values())
-        return any(replica is not None and replica.topic_id not in (NO_TOPIC_ID, topic_id) for replica in hosted)
+        memories = (self._memories.get(replica) for replica in seen.assignment.replicas)
+        return any(
+            memory is not None and memory.topic_ids_on_disk.get(partition, topic_id) not in (NO_TOPIC_ID, topic_id)
+            for memory in memories
+        )
 
     def _partition(self, partition: TopicPartition, seen: PartitionPicture) -> None:
         state = None if seen.state is None else seen.state.leader_and_isr

@@ -63,6 +63,8 @@ class BrokerMemory:
     metadata: MetadataSnapshot
     hosted: Mapping[TopicPartition, Partition]
     """The partitions of which it has a replica."""
+    topic_ids_on_disk: Mapping[TopicPartition, TopicId]
+    """The topic id of every log in its directory, also of logs that it has no replica of."""
     fetched: Mapping[TopicPartition, int]
     """The partitions that it fetches, each with the broker that it fetches from."""
     controller_assignments: Mapping[TopicPartition, ReplicaAssignment] | None

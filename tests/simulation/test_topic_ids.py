@@ -197,6 +197,33 @@ def test_replicas_refuse_another_id_in_the_topics_znode_also_after_a_restart() -
     assert judge(cluster).problems == ()
 
 
+@pytest.mark.spec("BUG-15", "BK-6")
+def test_a_log_that_a_reassignment_left_behind_keeps_a_new_topic_of_that_name_from_its_broker() -> None:
+    """The broker was down while its replica was moved away and the topic deleted; it refuses the topic made again."""
+    with cluster_of("3.9", "3.9", "3.9") as cluster:
+        cluster.create_topic("orders", assignment={0: [1, 2]})
+        cluster.settle()
+        cluster.broker(2).kill()
+        cluster.run_for(10_000)
+        moved = cluster.ask(cluster.admin.alter_partition_reassignments({TopicPartition("orders", 0): [1, 3]}))
+        assert moved == {TopicPartition("orders", 0): None}
+        cluster.run_for(3_000)
+        cluster.ask(cluster.admin.delete_topics("orders"))
+        cluster.run_for(3_000)
+        assert cluster.znodes.topics() == {}
+        cluster.broker(2).begin_start()
+        cluster.settle()
+        cluster.create_topic("orders", assignment={0: [1, 2]})
+        cluster.settle()
+        assert refusals_of_ids(cluster)["orders-0"] > 0
+        broker = cluster.broker(2).instance
+        assert broker is not None
+        assert broker.hosted[TopicPartition("orders", 0)].local_log is None
+        cluster.run_for(60_000)
+        assert cluster.isr("orders", 0) == (1,)
+    assert judge(cluster).problems == ()
+
+
 @pytest.mark.spec("RA-8", "FO-9")
 def test_the_controller_that_created_a_topic_restores_its_id_at_the_next_write_of_its_znode() -> None:
     with cluster_of("3.9", "3.9", "3.9") as cluster:

@@ -9,9 +9,17 @@ from foundation.cluster.identifiers import TopicPartition
 from foundation.records.batch import batches
 from foundation.records.record import records
 from foundation.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from foundation.wire.messages.list_offsets import (
+    LATEST_TIMESTAMP,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from understudy.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
 
 FETCH_VERSION = 12
+LIST_OFFSETS_VERSION = 7
 MAX_BYTES = 1 << 20
 
 
@@ -21,13 +29,11 @@ class Polled(NamedTuple):
     Attributes:
         records: (offset, value), ascending.
         next_offset: where the next poll goes on.
-        is_at_end: whether the high watermark has been reached.
         reason: the error because of which there are no records; empty without one.
     """
 
     records: tuple[tuple[int, bytes], ...]
     next_offset: int
-    is_at_end: bool
     reason: str = ""
 
 
@@ -54,11 +60,11 @@ class Consumer:
             )
         except (NoLeader, *NOT_SENT, *NO_ANSWER) as failure:
             self._connections.forget_leader(topic_partition)
-            return Polled((), offset, is_at_end=False, reason=str(failure))
+            return Polled((), offset, reason=str(failure))
         data = response.responses[0].partitions[0]
         if data.error_code != Errors.NONE:
             self._connections.forget_leader(topic_partition)
-            return Polled((), offset, is_at_end=False, reason=error_name(data.error_code))
+            return Polled((), offset, reason=error_name(data.error_code))
         found = tuple(
             (record.offset, record.value or b"")
             for batch in batches(data.records or b"")
@@ -66,5 +72,27 @@ class Consumer:
             for record in records(batch)
             if record.offset >= offset
         )
-        next_offset = found[-1][0] + 1 if found else offset
-        return Polled(found, next_offset, is_at_end=next_offset >= data.high_watermark)
+        return Polled(found, found[-1][0] + 1 if found else offset)
+
+    async def end_offset(self, topic_partition: TopicPartition) -> int | None:
+        """Return the offset after the last committed record; None where no leader can say it now.
+
+        A new leader's high watermark may be behind that of the leader before. A Fetch does not show it; ListOffsets is
+        refused until it has caught up (KIP-207).
+        """
+        partition = ListOffsetsPartition(partition_index=topic_partition.partition, timestamp=LATEST_TIMESTAMP)
+        request = ListOffsetsRequest(
+            replica_id=-1, topics=(ListOffsetsTopic(name=topic_partition.topic, partitions=(partition,)),)
+        )
+        try:
+            response = await self._connections.ask_leader(
+                topic_partition, request, LIST_OFFSETS_VERSION, ListOffsetsResponse
+            )
+        except (NoLeader, *NOT_SENT, *NO_ANSWER):
+            self._connections.forget_leader(topic_partition)
+            return None
+        answer = response.topics[0].partitions[0]
+        if answer.error_code != Errors.NONE:
+            self._connections.forget_leader(topic_partition)
+            return None
+        return answer.offset

@@ -92,6 +92,7 @@ class SimulatedBroker:
         return BrokerMemory(
             metadata=broker.metadata.snapshot,
             hosted=broker.hosted,
+            topic_ids_on_disk=broker.topic_ids_on_disk,
             fetched=broker.fetched,
             controller_assignments=broker.controller.assignments if is_active else None,
         )

@@ -159,14 +159,16 @@ class ClientLoad:
         consumer = Consumer(connections)
         deadline_ms = self._cluster.now_ms + _FINAL_READ_TIMEOUT_MS
         for topic_partition in self._partitions:
-            offset, is_at_end = 0, False
-            while not is_at_end and self._cluster.now_ms < deadline_ms:
+            offset, end_offset = 0, None
+            while (end_offset is None or offset < end_offset) and self._cluster.now_ms < deadline_ms:
+                if end_offset is None:
+                    end_offset = await consumer.end_offset(topic_partition)
                 polled = await consumer.poll(topic_partition, offset, max_wait_ms=100)
-                offset, is_at_end = polled.next_offset, polled.is_at_end
+                offset = polled.next_offset
                 self._note_poll("consumer-2", topic_partition, polled.records, is_final=True)
                 if polled.reason:
                     await asyncio.sleep(0.2)
-            if is_at_end:
+            if end_offset is not None and offset >= end_offset:
                 self.history.read_to_the_end.add((topic_partition.topic, topic_partition.partition))
         connections.close()
 

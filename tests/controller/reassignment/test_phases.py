@@ -309,7 +309,22 @@ def test_state_that_keeps_conflicting_fails_its_reassignment() -> None:
 
         harness.term.zk.states.read = as_memory_has_it  # type: ignore[method-assign,assignment]  # replaces the read
         assert harness.reassign({"orders-0": [3, 1, 2]}) == {"orders-0": "UNKNOWN_SERVER_ERROR"}
-        assert harness.replica_state("orders-0", 3) is None
+        assert harness.replica_state("orders-0", 3) is ReplicaState.NEW, "it is assigned, and its broker may start"
+
+
+@pytest.mark.spec("RA-10")
+def test_replica_added_to_a_partition_without_state_follows_its_broker() -> None:
+    """The reassignment fails where the partition never had a leader, and its assignment stays written. The broker of
+    the replica to add then fails and starts; no transition is invalid, which the harness checks at its end."""
+    with ReassignmentHarness({"orders": {0: [9]}}) as harness:
+        assert harness.reassign({"orders-0": [3]}) == {"orders-0": "UNKNOWN_SERVER_ERROR"}
+        assert harness.assignment("orders-0") == replicas(3, 9, adding=(3,), removing=(9,))
+        harness.fail_broker(3)
+        assert harness.replica_state("orders-0", 3) is ReplicaState.OFFLINE
+        harness.restart_broker(3)
+        assert harness.replica_state("orders-0", 3) is ReplicaState.ONLINE
+        assert harness.known("orders-0") == led(3, (3,), epoch=1, version=1, by=1)
+        assert harness.assignment("orders-0") == replicas(3), "the start has resumed the reassignment"
 
 
 def test_conflicting_state_is_read_again() -> None:
