@@ -42,6 +42,7 @@ from brokers.metrics.metrics_server import ADDRESS_FILE, MetricsServer
 from brokers.network.kafka_apis import KafkaApis
 from brokers.network.socket_server import SocketServer
 from brokers.replication.isr_manager import IsrManager
+from brokers.replication.log_events import LogEvents
 from brokers.replication.partition import Partition
 from brokers.replication.replica_fetcher import FetcherSurroundings, ReplicaFetcherManager
 from brokers.replication.replica_manager import ReplicaManager
@@ -367,6 +368,7 @@ class KafkaBroker:
         self, broker_id: BrokerId, logs: LogManager, supervisor: Supervisor, broker_epoch: Callable[[], int]
     ) -> ReplicaManager:
         """The replica manager, and the fetchers that append to its partitions."""
+        log_events = LogEvents(self.world.events if self.config.understudy_events_logs else None)
         self._fetchers = ReplicaFetcherManager(
             FetcherSurroundings(
                 broker_id=broker_id,
@@ -377,6 +379,7 @@ class KafkaBroker:
                 address=self._inter_broker_address,
                 broker_epoch=broker_epoch,
                 spawn=supervisor.spawn,
+                log_events=log_events,
             )
         )
         replicas = ReplicaManager(
@@ -388,6 +391,7 @@ class KafkaBroker:
             is_alive=lambda broker: self.metadata.snapshot.is_alive(broker),
             max_lag_ms=self.config.replica_lag_time_max_ms,
             on_disk_failure=lambda error: supervisor.fail("log directory", error),
+            log_events=log_events,
         )
         return replicas
 

@@ -235,11 +235,13 @@ class _Inspection:
         topic_id = self._picture.topic_ids.get(partition.topic)
         if topic_id is None:
             return False
-        memories = (self._memories.get(replica) for replica in seen.assignment.replicas)
-        return any(
-            memory is not None and memory.topic_ids_on_disk.get(partition, topic_id) not in (NO_TOPIC_ID, topic_id)
-            for memory in memories
-        )
+        for memory in map(self._memories.get, seen.assignment.replicas):
+            if memory is not None:
+                hosted = memory.hosted.get(partition)
+                known = {NO_TOPIC_ID if hosted is None else hosted.topic_id, memory.topic_ids_on_disk.get(partition)}
+                if known - {None, NO_TOPIC_ID, topic_id}:
+                    return True
+        return False
 
     def _partition(self, partition: TopicPartition, seen: PartitionPicture) -> None:
         state = None if seen.state is None else seen.state.leader_and_isr

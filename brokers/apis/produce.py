@@ -8,7 +8,7 @@ is no answer; where a partition fails the connection is closed, so that the prod
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 from msgspec.structs import replace
@@ -16,8 +16,10 @@ from msgspec.structs import replace
 from brokers.apis.leader_hints import current_leader, leader_addresses
 from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import CloseConnection, Serves
+from brokers.log.append_info import LogAppendInfo
 from brokers.log.log_validator import RecordValidationError
 from brokers.metadata.topic_names import is_internal
+from brokers.replication.partition import Partition
 from brokers.replication.replica_manager import ALL_ACKS
 from foundation.cluster.errors import ApiError, Errors, error_name
 from foundation.cluster.identifiers import TopicPartition
@@ -46,20 +48,35 @@ WITH_ZSTD: Final = 7
 WITH_LEADER_HINTS: Final = 10
 
 
+class _Appended(NamedTuple):
+    """What was appended to one partition, or where a batch that is sent again had been appended."""
+
+    partition: Partition
+    info: LogAppendInfo
+    isr: tuple[int, ...]
+    """The committed ISR at that time."""
+
+    @property
+    def end_offset(self) -> int:
+        return self.info.last_offset + 1
+
+
 async def handle(services: BrokerServices, request: ProduceRequest, context: RequestContext) -> ProduceResponse | None:
     results: dict[TopicPartition, PartitionProduceResponse] = {}
-    awaited: dict[TopicPartition, int] = {}
+    awaited: dict[TopicPartition, _Appended] = {}
     for topic in request.topic_data:
         for partition in topic.partition_data:
             topic_partition = TopicPartition(topic.name, partition.index)
             try:
-                results[topic_partition], end_offset = _append(
-                    services, topic_partition, partition.records or b"", request.acks, context
-                )
-                awaited[topic_partition] = end_offset
+                appended = _append(services, topic_partition, partition.records or b"", request.acks, context)
+                results[topic_partition] = _accepted(appended)
+                if request.acks == ALL_ACKS:
+                    awaited[topic_partition] = appended
+                elif request.acks != NO_ACKS:
+                    _record_acknowledgement(services, appended, request.acks)
             except ApiError as refused:
                 results[topic_partition] = _refused(services, topic_partition, refused)
-    if request.acks == ALL_ACKS and awaited:
+    if awaited:
         await _wait(services, results, awaited, request.timeout_ms)
     if request.acks == NO_ACKS:
         failed = {str(key): error_name(each.error_code) for key, each in results.items() if each.error_code}
@@ -71,8 +88,8 @@ async def handle(services: BrokerServices, request: ProduceRequest, context: Req
 
 def _append(
     services: BrokerServices, topic_partition: TopicPartition, records: bytes, acks: int, context: RequestContext
-) -> tuple[PartitionProduceResponse, int]:
-    """Append the records of one partition; return the answer if they are replicated, and the offset after them.
+) -> _Appended:
+    """Append the records of one partition.
 
     Raises:
         ApiError: they are refused.
@@ -87,14 +104,23 @@ def _append(
     partition = services.replicas.partitions.get(topic_partition)
     if partition is None or not partition.is_leader:
         raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {topic_partition}")
-    info = services.replicas.append_as_leader(partition, records, required_acks=acks)
-    answer = PartitionProduceResponse(
-        index=topic_partition.partition,
+    isr = partition.state.isr
+    return _Appended(partition, services.replicas.append_as_leader(partition, records, required_acks=acks), isr)
+
+
+def _accepted(appended: _Appended) -> PartitionProduceResponse:
+    """Return the answer for records that are acknowledged."""
+    info = appended.info
+    return PartitionProduceResponse(
+        index=appended.partition.topic_partition.partition,
         base_offset=info.first_offset,
         log_append_time_ms=info.log_append_time,
         log_start_offset=info.log_start_offset,
     )
-    return answer, info.last_offset + 1
+
+
+def _record_acknowledgement(services: BrokerServices, appended: _Appended, acks: int) -> None:
+    services.replicas.log_events.acknowledged(appended.partition, appended.info, acks=acks, isr_at_append=appended.isr)
 
 
 def check_records_of(version: int, records: Buffer) -> None:
@@ -168,7 +194,7 @@ def _refused(services: BrokerServices, topic_partition: TopicPartition, refused:
 async def _wait(
     services: BrokerServices,
     results: dict[TopicPartition, PartitionProduceResponse],
-    pending: dict[TopicPartition, int],
+    pending: dict[TopicPartition, _Appended],
     timeout_ms: int,
 ) -> None:
     """Wait until the records of every partition are replicated or cannot be; enter what has failed into `results`.
@@ -178,11 +204,13 @@ async def _wait(
     replicas = services.replicas
 
     def settle() -> bool:
-        for topic_partition, end_offset in tuple(pending.items()):
-            error = replicas.replication_error(topic_partition, end_offset)
+        for topic_partition, appended in tuple(pending.items()):
+            error = replicas.replication_error(topic_partition, appended.end_offset)
             if error is not None:
                 del pending[topic_partition]
-                if error is not Errors.NONE:
+                if error is Errors.NONE:
+                    _record_acknowledgement(services, appended, ALL_ACKS)
+                else:
                     results[topic_partition] = replace(results[topic_partition], error_code=error)
         return not pending
 

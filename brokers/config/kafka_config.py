@@ -274,6 +274,9 @@ class KafkaConfig:
         STRING, None, "The folder of the event log; default `events` in the log directory.", internal=True
     )
     understudy_events_detail: bool = _key(BOOLEAN, False, "Also record every request with its response.", internal=True)
+    understudy_events_logs: bool = _key(
+        BOOLEAN, False, "Also record appends, high watermarks, truncations and acknowledgements.", internal=True
+    )
     understudy_points_file: str | None = _key(
         STRING, None, "JSON of points at which to pause or crash; for experiments.", internal=True
     )

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 import structlog
 
 from brokers.config.kafka_config import KafkaConfig
+from brokers.replication.log_events import LogEvents
 from brokers.replication.partition import Partition
 from brokers.replication.truncation import truncation_offset
 from foundation.cluster.errors import ApiError, Errors, error_for_code
@@ -140,6 +141,7 @@ class FetcherSurroundings:
         append: see `Append`.
         address: where a leader is reached now; None while the metadata cache does not hold it.
         broker_epoch: the epoch of this broker's registration now.
+        log_events: writes the truncations.
     """
 
     broker_id: int
@@ -150,6 +152,7 @@ class FetcherSurroundings:
     address: Callable[[int], UpdateMetadataEndpoint | None]
     broker_epoch: Callable[[], int]
     spawn: Spawn
+    log_events: LogEvents = field(default_factory=LogEvents)
 
 
 class ReplicaFetcherManager:
@@ -348,7 +351,8 @@ class ReplicaFetcher:
                 offset=truncation.offset,
                 high_watermark=replica.high_watermark,
             )
-        replica.truncate_to(truncation.offset, now_ms=self._around.clock.wall_ms())
+        with self._around.log_events.truncating(partition):
+            replica.truncate_to(truncation.offset, now_ms=self._around.clock.wall_ms())
         return truncation.is_complete
 
     async def _truncate_to_epoch_ends(self, due: Mapping[TopicPartition, PartitionFetchState]) -> None:
@@ -362,7 +366,8 @@ class ReplicaFetcher:
                 continue
             replica = state.partition.log
             if replica.epochs.latest is None:
-                replica.truncate_to(replica.high_watermark, now_ms=self._around.clock.wall_ms())
+                with self._around.log_events.truncating(state.partition):
+                    replica.truncate_to(replica.high_watermark, now_ms=self._around.clock.wall_ms())
                 self.partitions[topic_partition] = state._replace(is_truncating=False)
             else:
                 asked[topic_partition] = state
@@ -401,7 +406,8 @@ class ReplicaFetcher:
                 end_offset=replica.log_end_offset,
                 leader_end_offset=end_offset,
             )
-            replica.truncate_to(end_offset, now_ms=self._around.clock.wall_ms())
+            with self._around.log_events.truncating(state.partition):
+                replica.truncate_to(end_offset, now_ms=self._around.clock.wall_ms())
             return
         start_offset = None if end_offset is None else await self._offset_of(topic_partition, state, EARLIEST_TIMESTAMP)
         if start_offset is not None and start_offset > replica.log_end_offset:
@@ -411,7 +417,8 @@ class ReplicaFetcher:
                 end_offset=replica.log_end_offset,
                 leader_start_offset=start_offset,
             )
-            replica.truncate_fully_and_start_at(start_offset, now_ms=self._around.clock.wall_ms())
+            with self._around.log_events.truncating(state.partition):
+                replica.truncate_fully_and_start_at(start_offset, now_ms=self._around.clock.wall_ms())
 
     async def _offset_of(
         self, topic_partition: TopicPartition, state: PartitionFetchState, timestamp: int

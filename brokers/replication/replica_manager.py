@@ -17,6 +17,7 @@ from brokers.log.append_info import LogAppendInfo
 from brokers.log.partition_log import PartitionLog
 from brokers.replication import isr
 from brokers.replication.delayed_operations import DelayedOperationPurgatory
+from brokers.replication.log_events import LogEvents
 from brokers.replication.partition import (
     UNKNOWN_OFFSET,
     LocalPartitionState,
@@ -277,6 +278,7 @@ class ReplicaManager:
         is_alive: whether a broker is in the metadata cache.
         max_lag_ms: `replica.lag.time.max.ms`.
         on_disk_failure: called with the failure of the disk under a request; the broker has to stop.
+        log_events: writes what happens to the logs; by default nothing.
 
     Attributes:
         controller_epoch: the highest epoch of a controller that this broker has accepted a request from.
@@ -297,6 +299,7 @@ class ReplicaManager:
         is_alive: Callable[[int], bool],
         max_lag_ms: float,
         on_disk_failure: Callable[[OSError], None],
+        log_events: LogEvents | None = None,
     ) -> None:
         self.broker_id = broker_id
         self.controller_epoch = 0
@@ -304,6 +307,7 @@ class ReplicaManager:
         self.delayed_produces = DelayedOperationPurgatory()
         self.delayed_deletes = DelayedOperationPurgatory()
         self.state_change_lock = asyncio.Lock()
+        self.log_events = log_events or LogEvents()
         self._partitions: dict[TopicPartition, Partition] = {}
         self._fences = fences
         self._fetchers = fetchers
@@ -368,8 +372,12 @@ class ReplicaManager:
                 )
             if partition.local_log is None and (state.role is not Role.NONE or topic_partition in with_log):
                 partition.local_log = self._logs.get_or_create(topic_partition)
+                self.log_events.opened(partition, partition.local_log, state.topic_id)
+            leader_epoch = partition.leader_epoch
             partition.apply(state, now_ms)
             if partition.is_leader:
+                if partition.leader_epoch != leader_epoch:
+                    self.log_events.leader_started(partition)
                 self.maybe_increment_high_watermark(partition)
         self._fetchers.follow(self._partitions[topic_partition] for topic_partition in step.follow)
         self._complete_delayed(step.changed)
@@ -424,6 +432,7 @@ class ReplicaManager:
                 f"{partition.effective_min_isr} for partition {partition.topic_partition}, live replica(s) broker.id "
                 f"are : {state.isr}",
             )
+        end_offset = partition.log.log_end_offset
         try:
             info = partition.log.append_as_leader(
                 data, state.leader_epoch, now_ms=self._clock.wall_ms(), from_client=from_client
@@ -431,6 +440,7 @@ class ReplicaManager:
         except OSError as error:
             raise self.storage_error(partition, error) from error
         if not info.is_duplicate:
+            self.log_events.appended(partition, end_offset)
             self.maybe_increment_high_watermark(partition)
             self.delayed_fetches.check_and_complete((partition.topic_partition,))
         return info
@@ -451,9 +461,12 @@ class ReplicaManager:
         """
         replica = partition.log
         if len(data):
+            end_offset = replica.log_end_offset
             replica.append_as_follower(data, now_ms=self._clock.wall_ms())
+            self.log_events.appended(partition, end_offset)
         before = replica.high_watermark
         if replica.update_high_watermark(high_watermark) != before:
+            self.log_events.high_watermark_changed(partition)
             self.delayed_fetches.check_and_complete((partition.topic_partition,))
         if replica.log_start_offset < log_start_offset <= replica.high_watermark:
             replica.maybe_increment_log_start_offset(log_start_offset)
@@ -466,18 +479,22 @@ class ReplicaManager:
         if partition.is_under_min_isr:
             return False
         leader_log = partition.log
+        now_ms = self._clock.monotonic_ms()
         allowed = isr.high_watermark(
             partition.state,
             partition.followers,
             broker_id=self.broker_id,
             leader_end_offset=leader_log.log_end_offset,
-            now_ms=self._clock.monotonic_ms(),
+            now_ms=now_ms,
             max_lag_ms=self._max_lag_ms,
             is_alive=self._is_alive,
         )
         if allowed <= leader_log.high_watermark:
             return False
         leader_log.update_high_watermark(allowed)
+        self.log_events.high_watermark_changed(
+            partition, now_ms=now_ms, max_lag_ms=self._max_lag_ms, is_alive=self._is_alive
+        )
         self._complete_delayed((partition.topic_partition,))
         return True
 

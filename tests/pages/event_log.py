@@ -64,8 +64,8 @@ it.
 added, with a default, so older logs stay readable. In the tables below a field with a default may be absent. A record
 type that was renamed is read under its former name too (`FORMER_TYPE_NAMES` in `foundation/eventlog/records.py`).
 
-**Two levels.** Everything is written by default but `RequestDetail` and the
-[records of logs](#records-of-the-logs-of-partitions), which need `understudy.events.detail=true`.
+**On demand.** Everything is written by default but `RequestDetail`, which needs `understudy.events.detail=true`, and
+the [records of logs](#records-of-the-logs-of-partitions), which need `understudy.events.logs=true`.
 """
 
 

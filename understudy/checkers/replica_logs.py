@@ -1,7 +1,7 @@
 """`ReplicaLogs` follows the log of every replica through the records that its broker has written.
 
 A log outlives the processes of its broker, so it is kept by broker and not by incarnation. Where records are missing,
-as after the detailed level was switched on, the batches up to that offset are unknown and nothing is said about them.
+as before they were switched on, the batches up to that offset are unknown and nothing is said about them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Invariants of the records in the logs of replicas (R1, R2, R4 to R7, R10, R11).
+"""Invariants of the records in the logs of replicas (R1, R2, R4 to R7).
 
-They read the detailed level of the event logs. A record is committed when it is below a high watermark, and it is
-acknowledged when a producer with acks=all gets its answer. Committed records may be lost by an unclean election, and by
-the election of a replica whose log is shorter after a loss of power. What follows from such a loss is no violation.
+They read the records of logs, which brokers write with `understudy.events.logs=true`. A record is committed when it is
+below a high watermark, and it is acknowledged when a producer with acks=all gets its answer. Committed records may be
+lost by an unclean election, and by the election of a replica whose log is shorter after a loss of power. What follows
+from such a loss is no violation.
 """
 
 from __future__ import annotations
@@ -30,10 +31,9 @@ NO_LEADER = -1
 NO_LEADER_EPOCH = -1
 ALL_IN_SYNC = -1
 """`acks=all` of a producer."""
-MAX_SEQUENCE = 2**31 - 1
 
 
-class _LogCheck(InvariantCheck):
+class LogCheck(InvariantCheck):
     """Follows all logs, and calls a method for each kind of record, before the log takes over what it says."""
 
     reads = (
@@ -134,7 +134,7 @@ class _Contradiction(NamedTuple):
     up_to: int
 
 
-class _LossAwareCheck(_LogCheck):
+class _LossAwareCheck(LogCheck):
     """A check that waits for the end of the run, where all elections that may have lost records are known."""
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -249,20 +249,35 @@ class CommittedRecordsAgree(_LossAwareCheck):
         self._seen_up_to[key] = min(self._seen_up_to.get(key, 0), offset)
 
 
+class _AcknowledgedEpoch(NamedTuple):
+    """What one leader epoch has acknowledged of the records of one leader epoch."""
+
+    answered_in: int
+    epoch: int
+    end_offset: int
+    """The offset after the last acknowledged record."""
+
+
 class _Acknowledged:
     """How far the records of each leader epoch were acknowledged with acks=all, by partition."""
 
     def __init__(self) -> None:
-        self._up_to: dict[LogId, dict[int, int]] = {}
+        self._up_to: dict[LogId, dict[tuple[int, int], int]] = {}
+        """By (leader epoch of the answer, leader epoch of the records)."""
 
     def add(self, log_id: LogId, data: RecordsAcknowledged) -> None:
         if data.acks == ALL_IN_SYNC:
             offsets = self._up_to.setdefault(log_id, {})
-            offsets[data.leader_epoch] = max(offsets.get(data.leader_epoch, 0), data.last_offset + 1)
+            key = max(data.answered_in_epoch, data.leader_epoch), data.leader_epoch
+            offsets[key] = max(offsets.get(key, 0), data.last_offset + 1)
 
-    def before(self, log_id: LogId, leader_epoch: int) -> list[tuple[int, int]]:
-        """Return (leader epoch, offset after the last acknowledged record) of each epoch below `leader_epoch`."""
-        return [(epoch, end) for epoch, end in self._up_to.get(log_id, {}).items() if epoch < leader_epoch]
+    def before(self, log_id: LogId, leader_epoch: int) -> list[_AcknowledgedEpoch]:
+        """Return what was acknowledged in the leader epochs below `leader_epoch`."""
+        return [
+            _AcknowledgedEpoch(answered_in, epoch, end)
+            for (answered_in, epoch), end in self._up_to.get(log_id, {}).items()
+            if answered_in < leader_epoch
+        ]
 
 
 class _StartedLeader(NamedTuple):
@@ -295,20 +310,21 @@ class LeadersAreComplete(_LossAwareCheck):
 
     def at_end(self) -> None:
         for leader in self._leaders:
-            for epoch, end in self._acknowledged.before(leader.log.log_id, leader.leader_epoch):
-                if end <= leader.known_from:
+            for known in self._acknowledged.before(leader.log.log_id, leader.leader_epoch):
+                if known.end_offset <= leader.known_from:
                     continue
                 self.times_tested += 1
-                if leader.ends.get(epoch, 0) < end:
+                if leader.ends.get(known.epoch, 0) < known.end_offset:
                     what = (
                         f"broker {leader.log.broker} leads at leader epoch {leader.leader_epoch} without the record at "
-                        f"{end - 1}, which was acknowledged in epoch {epoch}"
+                        f"{known.end_offset - 1} of epoch {known.epoch}, which was acknowledged in epoch "
+                        f"{known.answered_in}"
                     )
-                    self.contradicted(leader.record, what, leader.log, epoch, leader.leader_epoch)
+                    self.contradicted(leader.record, what, leader.log, known.answered_in, leader.leader_epoch)
         super().at_end()
 
 
-class HighWatermarksAreReplicated(_LogCheck):
+class HighWatermarksAreReplicated(LogCheck):
     id = "R5"
     sentence = (
         "a leader's high watermark never decreases in a leader epoch and is not above the log end offset of any "
@@ -370,17 +386,17 @@ class TruncationsKeepCommittedRecords(_LossAwareCheck):
 
     def at_end(self) -> None:
         for record, log, leader_epoch, firsts in self._removed:
-            for epoch, end in self._acknowledged.before(log.log_id, leader_epoch):
-                if (first := firsts.get(epoch)) is not None and first <= end:
+            for known in self._acknowledged.before(log.log_id, leader_epoch):
+                if (first := firsts.get(known.epoch)) is not None and first <= known.end_offset:
                     what = (
-                        f"broker {log.broker} removed the record at {first - 1}, which was acknowledged in leader "
-                        f"epoch {epoch}"
+                        f"broker {log.broker} removed the record at {first - 1} of leader epoch {known.epoch}, which "
+                        f"was acknowledged in epoch {known.answered_in}"
                     )
-                    self.contradicted(record, what, log, epoch, leader_epoch)
+                    self.contradicted(record, what, log, known.answered_in, leader_epoch)
         super().at_end()
 
 
-class LeaderEpochCachesMatchLogs(_LogCheck):
+class LeaderEpochCachesMatchLogs(LogCheck):
     id = "R7"
     sentence = (
         "the epochs of a leader epoch cache increase, and each batch has the epoch that the cache has for its offset; "
@@ -438,80 +454,6 @@ class LeaderEpochCachesMatchLogs(_LogCheck):
                     self.violated(record, what)
 
 
-class AcknowledgedByEnoughReplicas(InvariantCheck):
-    id = "R10"
-    sentence = (
-        "a record is acknowledged with acks=all only if the ISR had min.insync.replicas members when it was appended "
-        "and when it was acknowledged"
-    )
-    reads = (RecordsAcknowledged,)
-
-    def on_record(self, record: Envelope) -> None:
-        data = record.data
-        assert isinstance(data, RecordsAcknowledged)
-        if data.acks != ALL_IN_SYNC:
-            return
-        self.times_tested += 1
-        for when, isr in (("appended", data.isr_at_append), ("acknowledged", data.isr)):
-            if len(isr) < data.min_insync_replicas:
-                what = (
-                    f"{data.topic}-{data.partition}: {data.last_offset} was {when} with ISR {list(isr)}, and "
-                    f"min.insync.replicas is {data.min_insync_replicas}"
-                )
-                self.violated(record, what)
-
-
-class _Sequences(NamedTuple):
-    base_offset: int
-    producer_epoch: int
-    last_sequence: int
-
-
-class SequencesHaveNoGaps(_LogCheck):
-    id = "R11"
-    sentence = (
-        "the sequence numbers of an idempotent producer in a log have neither gaps nor repeats in one producer epoch, "
-        "and begin with 0 in the next one"
-    )
-
-    def __init__(self, facts: ClusterFacts) -> None:
-        super().__init__(facts)
-        self._sequences: dict[tuple[LogId, int], dict[int, list[_Sequences]]] = {}
-        """By log and broker the batches of each producer id."""
-
-    def on_append(self, record: Envelope, log: ReplicaLog, data: RecordsAppended, batch: LoggedBatch) -> None:
-        if batch.producer_id < 0 or batch.base_sequence < 0:
-            return
-        producers = self._sequences.setdefault((log.log_id, log.broker), {})
-        appended = producers.setdefault(batch.producer_id, [])
-        if appended:
-            self.times_tested += 1
-            before = appended[-1]
-            is_same_epoch = batch.producer_epoch == before.producer_epoch
-            expected = (before.last_sequence + 1) & MAX_SEQUENCE if is_same_epoch else 0
-            if batch.producer_epoch < before.producer_epoch or batch.base_sequence != expected:
-                what = (
-                    f"{log.name}: producer {batch.producer_id} at epoch {batch.producer_epoch} appended sequence "
-                    f"{batch.base_sequence} at offset {batch.base_offset}, after sequence {before.last_sequence} at "
-                    f"epoch {before.producer_epoch}"
-                )
-                self.violated(record, what)
-        appended.append(_Sequences(batch.base_offset, batch.producer_epoch, batch.last_sequence))
-
-    def on_truncated(self, record: Envelope, log: ReplicaLog, data: LogTruncated, removed: list[LoggedBatch]) -> None:
-        self._cut(log)
-
-    def on_opened(self, record: Envelope, log: ReplicaLog, data: LogOpened) -> None:
-        self._cut(log)
-
-    def _cut(self, log: ReplicaLog) -> None:
-        """Forget the batches that the log does not have any more."""
-        first = log.batches[0].base_offset if log.batches else log.end_offset
-        producers = self._sequences.get((log.log_id, log.broker), {})
-        for producer_id, appended in producers.items():
-            producers[producer_id] = [batch for batch in appended if first <= batch.base_offset < log.end_offset]
-
-
 def _partition(log_id: LogId) -> Partition:
     return log_id[0], log_id[2]
 
@@ -531,7 +473,4 @@ CHECKS: tuple[type[InvariantCheck], ...] = (
     HighWatermarksAreReplicated,
     TruncationsKeepCommittedRecords,
     LeaderEpochCachesMatchLogs,
-    AcknowledgedByEnoughReplicas,
-    SequencesHaveNoGaps,
 )
-"""They join `ALL_CHECKS` when brokers write the records."""

@@ -30,10 +30,14 @@ if TYPE_CHECKING:
     from understudy.picture import ClusterPicture
     from understudy.spark.background import SparkInBackground
     from understudy.testbed.local_cluster import LocalCluster
+    from understudy.testbed.producer_in_background import Delivered, ProducerInBackground
 
 T = TypeVar("T")
 
 TOPIC, SECOND_TOPIC = "orders", "payments"
+MIN_INSYNC_REPLICAS = 2
+RECORDING_LOGS = {"understudy.events.logs": "true"}
+"""The brokers' settings: the event logs also say what happens to the records, for the invariants about them."""
 POINT = "partition.after_write"
 TIMEOUT_S = 60.0
 """The time that each awaited change of the cluster may take."""
@@ -65,6 +69,7 @@ def run(options: argparse.Namespace) -> int:
     from understudy.testbed.cluster_view import NO_ANSWER
     from understudy.testbed.embedded_zookeeper import ZooKeeperNotStarted
     from understudy.testbed.local_cluster import LocalCluster
+    from understudy.testbed.producer_in_background import ProducerInBackground
 
     # A shell that starts a program in the background lets it ignore SIGINT; Ctrl-C must end the demo all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -75,13 +80,19 @@ def run(options: argparse.Namespace) -> int:
         java = choose_java()
         output.heading("The cast")
         with SparkInBackground(SparkSettings.with_class_cache(java)) as spark:
-            with LocalCluster(brokers=3, directory=folder, session_timeout_ms=session_ms) as cluster:
-                demo = Demo(output, cluster, partitions)
+            with (
+                LocalCluster(
+                    brokers=3, directory=folder, session_timeout_ms=session_ms, properties=RECORDING_LOGS
+                ) as cluster,
+                ProducerInBackground([broker.address for broker in cluster.brokers], TOPIC, partitions) as producer,
+            ):
+                demo = Demo(output, cluster, producer, partitions)
                 demo.create_topic()
                 demo.kill_controller()
                 demo.restart_killed_broker()
                 spark.start()
                 demo.pause_controller_past_its_session()
+                demo.read_what_was_produced()
                 cluster.stop()
             demo.report(folder, spark)
         class_cache.make_in_background(java)
@@ -106,9 +117,13 @@ def run(options: argparse.Namespace) -> int:
 class Demo:
     """The parts of the demo, in order. Each raises `DemoFailed` or `ClusterError` if what it shows does not happen."""
 
-    def __init__(self, output: DemoOutput, cluster: LocalCluster, partitions: int) -> None:
+    def __init__(
+        self, output: DemoOutput, cluster: LocalCluster, producer: ProducerInBackground, partitions: int
+    ) -> None:
         self._output = output
         self._cluster = cluster
+        self._producer = producer
+        self._delivered: Delivered | None = None
         self._partitions = partitions
         self._epochs: list[int] = []
         """The controller epochs seen so far."""
@@ -121,9 +136,23 @@ class Demo:
             f"ZooKeeper and brokers {_listed(picture.brokers)} are up; broker {picture.controller} "
             "is controller, epoch 1"
         )
-        _run(self._client().create_topic(TOPIC, partitions=self._partitions, replication_factor=3))
+        _run(
+            self._client().create_topic(
+                TOPIC,
+                partitions=self._partitions,
+                replication_factor=3,
+                configs={"min.insync.replicas": str(MIN_INSYNC_REPLICAS)},
+            )
+        )
         self._output.event(f"topic {TOPIC} created over Kafka's protocol: {self._partitions} partitions × 3 replicas")
         self._show_leaders(self._wait_for(lambda found: found.is_well, "every partition has its preferred leader"))
+        self._producer.start()
+        self._output.wait(
+            lambda: self._producer.acknowledged, "the first records are acknowledged", timeout_s=TIMEOUT_S
+        )
+        self._output.event(
+            f"a producer writes to all partitions from now on, with acks=all and {MIN_INSYNC_REPLICAS} replicas in sync"
+        )
 
     def kill_controller(self) -> None:
         """Kill the controller; wait until another broker is controller and every partition has a live leader."""
@@ -142,14 +171,12 @@ class Demo:
         """Start the killed broker; wait until it is in every ISR, and elect the preferred leaders."""
         killed = next(broker for broker in self._cluster.brokers if not broker.is_running)
         killed.start()
-        self._output.event(f"broker {killed.id} returns")
         self._wait_for(lambda found: not found.under_replicated, f"broker {killed.id} is in every ISR again")
-        self._output.event(f"broker {killed.id} is in sync everywhere: its leaders asked for it by AlterPartition")
+        self._output.event(f"broker {killed.id} returns, and its leaders have it in sync again by AlterPartition")
         results = _run(self._client().elect_leaders())
         moved = sum(code == 0 for code in results.values())
-        picture = self._wait_for(lambda found: found.is_well, "leadership is back at the preferred replicas")
+        self._wait_for(lambda found: found.is_well, "leadership is back at the preferred replicas")
         self._output.event(f"preferred leader election: {moved} partitions moved back")
-        self._show_leaders(picture)
 
     def pause_controller_past_its_session(self) -> None:
         """Pause the controller between a write and its requests until another is elected; resume it.
@@ -170,7 +197,7 @@ class Demo:
         self._output.event(
             f"broker {paused.id}, controller of epoch {paused_epoch}, stopped at {POINT}", since=paused_at
         )
-        self._output.detail(f"the states of {SECOND_TOPIC} are in ZooKeeper, no broker has been told")
+        self._output.detail(f"the states of {SECOND_TOPIC} are in ZooKeeper, no request has been sent")
         successor = self._wait_for_successor(paused.id)
         self._output.event(
             f"its session is over: broker {successor} is controller, epoch {self._epochs[-1]}", since=paused_at
@@ -193,6 +220,18 @@ class Demo:
             lambda found: not found.under_replicated, f"broker {paused.id} has registered again and is in sync"
         )
         self._output.event(f"broker {paused.id} has noticed, resigned, registered again and follows", since=resumed_at)
+
+    def read_what_was_produced(self) -> None:
+        """Stop the producer, and read every record that was acknowledged in both acts."""
+        self._producer.stop()
+        try:
+            self._delivered = self._producer.read_again()
+        except TimeoutError:
+            raise DemoFailed(f"topic {TOPIC} could not be read to its end") from None
+        if self._delivered.missing:
+            raise DemoFailed(f"an acknowledged record is lost: {self._delivered.missing[0]}")
+        if self._delivered.repeated:
+            raise DemoFailed(f"a record was appended twice: {self._delivered.repeated[0]}")
 
     def report(self, folder: Path, spark: SparkInBackground) -> None:
         """Print Spark's report on the run, and check that it shows both failovers and that every invariant holds."""
@@ -219,6 +258,10 @@ class Demo:
             f"Invariants: all {invariants} hold over {checked.records:,} records "
             f"and {checked.transactions:,} transactions"
         )
+        if self._delivered is not None:
+            self._output.print(
+                f"Records: {self._delivered.acknowledged:,} acknowledged while this happened; all are there, each once"
+            )
         self._output.success(f"The story happened as told. Everything it left is in {folder}")
 
     # -- requests, and waiting for the cluster

@@ -64,9 +64,10 @@ class Delivery(NamedTuple):
 
 
 class Producer:
-    """Sends batches with acks=all. A batch whose outcome is unknown in the end makes it begin with a new producer id.
+    """Sends batches. One whose outcome is unknown in the end makes it begin with a new producer id.
 
     Args:
+        acks: 1, or −1 for all in-sync replicas. With 1 a record that is acknowledged may be lost.
         delivery_timeout_ms: how long a batch is sent again before its outcome counts as unknown or refused.
     """
 
@@ -75,12 +76,14 @@ class Producer:
         connections: Connections,
         clock: Clock,
         *,
+        acks: int = ALL_ACKS,
         request_timeout_ms: int = 3_000,
         delivery_timeout_ms: int = 20_000,
         backoff_ms: int = 100,
     ) -> None:
         self._connections = connections
         self._clock = clock
+        self._acks = acks
         self._request_timeout_ms = request_timeout_ms
         self._delivery_timeout_ms = delivery_timeout_ms
         self._backoff_ms = backoff_ms
@@ -149,7 +152,7 @@ class Producer:
         )
         data = PartitionProduceData(index=topic_partition.partition, records=batch)
         return ProduceRequest(
-            acks=ALL_ACKS,
+            acks=self._acks,
             timeout_ms=self._request_timeout_ms,
             topic_data=(TopicProduceData(name=topic_partition.topic, partition_data=(data,)),),
         )

@@ -1,7 +1,8 @@
 """Producers and consumers of a simulated cluster, and the history of what they have seen.
 
-Producers send small batches with acks=all while faults are injected; consumers read along. After the faults, every
-partition is read from its beginning to its end. `understudy.checkers.client_history` judges the history.
+Producers send small batches while faults are injected, two with acks=all and one with acks=1; consumers read along.
+After the faults, every partition is read from its beginning to its end. `understudy.checkers.client_history` judges the
+history.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from understudy.checkers.client_history import Producer as ProducerSettings
 from understudy.clients import producer as producing
 from understudy.clients.connections import Connections
 from understudy.clients.consumer import Consumer
-from understudy.clients.producer import Delivery, Producer
+from understudy.clients.producer import ALL_ACKS, Delivery, Producer
 from understudy.simulator.cluster import PORT, SimulatedCluster
 from understudy.simulator.workload import CLIENTS_TOPICS
 
 TOPIC, DELETED_TOPIC = CLIENTS_TOPICS
 PARTITIONS = 2
 MIN_INSYNC_REPLICAS = 2
+LEADER_ALONE = 1
+"""The acks of a producer that may lose records when their leader ends."""
 _CHANGED_UNTIL_MS = 20_000
 """When topics are reassigned and deleted at the latest."""
 _FINAL_READ_TIMEOUT_MS = 60_000
@@ -40,7 +43,7 @@ _OUTCOMES = {
 
 
 class ClientLoad:
-    """Two producers and a consumer of one topic.
+    """Three producers and a consumer of one topic, and a producer of a topic that is deleted.
 
     Args:
         source: decides when and how much they send.
@@ -61,12 +64,12 @@ class ClientLoad:
         self._cluster.ask(
             self._cluster.admin.create_topic(TOPIC, partitions=PARTITIONS, replication_factor=3, configs=configs)
         )
-        for number in (1, 2):
-            self._begin(self._produce(f"producer-{number}", random.Random(self._source.getrandbits(32))))
+        for number, acks in ((1, ALL_ACKS), (2, ALL_ACKS), (3, LEADER_ALONE)):
+            settings = ProducerSettings(f"producer-{number}", waits_for_all=acks == ALL_ACKS)
+            self._begin(self._produce(settings, acks, random.Random(self._source.getrandbits(32))))
         self._begin(self._consume("consumer-1"))
         for _ in range(self._source.randint(0, 3)):
             self._cluster.after(self._source.randint(1_000, _CHANGED_UNTIL_MS), self._reassign)
-
         self._begin(self._delete_records(self._source.uniform(1, _CHANGED_UNTIL_MS / 1000)))
 
     async def _delete_records(self, after_s: float) -> None:
@@ -74,7 +77,7 @@ class ClientLoad:
         admin = self._cluster.admin
         with contextlib.suppress(ApiError, NoBrokerAnswers):
             await admin.create_topic(DELETED_TOPIC, partitions=1, replication_factor=2)
-            connections = self._connections("producer-3")
+            connections = self._connections("producer-4")
             producer = Producer(connections, self._cluster.simulator.clock, delivery_timeout_ms=3_000)
             for _ in range(3):
                 await producer.send(TopicPartition(DELETED_TOPIC, 0), [b"to be deleted"])
@@ -110,13 +113,12 @@ class ClientLoad:
         bootstrap = [f"{broker.node.name}:{PORT}" for broker in self._cluster.brokers]
         return Connections(self._cluster.client_network, bootstrap, client_id=client_id, timeout_ms=2_000)
 
-    async def _produce(self, name: str, source: random.Random) -> None:
-        connections = self._connections(name)
-        producer = Producer(connections, self._cluster.simulator.clock, request_timeout_ms=2_000)
-        settings = ProducerSettings(name)
+    async def _produce(self, settings: ProducerSettings, acks: int, source: random.Random) -> None:
+        connections = self._connections(settings.name)
+        producer = Producer(connections, self._cluster.simulator.clock, acks=acks, request_timeout_ms=2_000)
         while not self._is_stopping:
             topic_partition = source.choice(self._partitions)
-            values = [f"{name}-{self._number()}" for _ in range(source.randint(1, 3))]
+            values = [f"{settings.name}-{self._number()}" for _ in range(source.randint(1, 3))]
             delivery = await producer.send(topic_partition, [value.encode() for value in values])
             self._note(settings, topic_partition, values, delivery)
             await asyncio.sleep(source.uniform(0.1, 1.0))

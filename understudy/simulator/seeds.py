@@ -105,7 +105,9 @@ def run_seed(
     schedule = draw_schedule(derived(seed, "faults"), brokers=brokers, duration_ms=seconds * 1000)
     # The name stays: each seed's random numbers are derived from it.
     actions = draw_actions(derived(seed, "deeds"), until_ms=schedule.healed_at_ms)
-    settings = {"unclean.leader.election.enable": "true"} if draw.random() < 0.25 else {}
+    settings = {"understudy.events.logs": "true"}
+    if draw.random() < 0.25:
+        settings["unclean.leader.election.enable"] = "true"
     cluster = SimulatedCluster(seed, brokers=brokers, settings=settings, fences_off=fences_off, reordering=reordering)
     if draw.random() < 0.5:
         _set_clocks_wrong(cluster)

@@ -1,7 +1,7 @@
 """Records of the logs of partitions.
 
 What is appended, replicated, truncated and acknowledged. They are many, so a broker writes them only with
-`understudy.events.detail=true`.
+`understudy.events.logs=true`.
 """
 
 from __future__ import annotations
@@ -160,6 +160,9 @@ class RecordsAcknowledged(RecordPayload, frozen=True, kw_only=True, gc=False):
     """Broker ids of the maximal ISR when they were acknowledged: with those whose joining is not committed yet."""
     min_insync_replicas: int = 1
     """The topic's `min.insync.replicas`, but not more than the partition has replicas."""
+    answered_in_epoch: int = -1
+    """The leader epoch of the answer. It is larger than that of the records where they were appended before an election
+    and sent again after it; −1: the same."""
 
 
 ReplicationRecord: TypeAlias = (

@@ -6,13 +6,9 @@ import json
 from collections.abc import Callable
 
 from foundation.eventlog.records import Envelope, Leadership, Payload, type_name
-from understudy.checkers import replication
 from understudy.checkers.check import Violation
 from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
 from understudy.checkers.invariant_checker import ALL_CHECKS, InvariantChecker
-
-EVERY_CHECK = (*ALL_CHECKS, *replication.CHECKS)
-"""Those of every run, and those that read the detailed level of the event logs."""
 
 EPOCH_PATH = "/controller_epoch"
 
@@ -135,7 +131,7 @@ class History:
         return [violation.check for violation in self._violations()]
 
     def _violations(self) -> list[Violation]:
-        return InvariantChecker(EVERY_CHECK).run(self.records, self.transactions)
+        return InvariantChecker(ALL_CHECKS).run(self.records, self.transactions)
 
 
 def cluster(*, topic: bool = True) -> History:

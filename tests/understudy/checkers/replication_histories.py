@@ -99,6 +99,7 @@ def acknowledged(
     isr_at_append: tuple[int, ...] = (1, 2, 3),
     isr: tuple[int, ...] = (1, 2, 3),
     min_isr: int = 2,
+    answered_in: int = -1,
 ) -> RecordsAcknowledged:
     return RecordsAcknowledged(
         topic="t",
@@ -111,6 +112,7 @@ def acknowledged(
         isr_at_append=isr_at_append,
         isr=isr,
         min_insync_replicas=min_isr,
+        answered_in_epoch=answered_in,
     )
 
 
@@ -193,7 +195,9 @@ def an_unclean_election_is_in_the_controllers_records_alone() -> History:
 
 
 @rejects("R2", "t-0: broker 2 committed different batches at 4")
-@rejects("R4", "t-0: broker 3 leads at leader epoch 2 without the record at 4, which was acknowledged in epoch 1")
+@rejects(
+    "R4", "t-0: broker 3 leads at leader epoch 2 without the record at 4 of epoch 1, which was acknowledged in epoch 1"
+)
 @rejects("R6", "t-0: broker 2 truncated to 4 below its high watermark 5")
 def a_clean_election_loses_records() -> History:
     history = unclean_failover()
@@ -346,14 +350,14 @@ def a_record_is_replaced_below_the_high_watermark() -> History:
 # ------------------------------------------------------------------ R4
 
 
-@rejects("R4", "without the record at 2, which was acknowledged in epoch 0")
+@rejects("R4", "without the record at 2 of epoch 0, which was acknowledged in epoch 0")
 def a_leader_is_elected_from_a_shorter_log() -> History:
     history = three_replicas()
     history.log(3, truncated(2, (0, 0), leader_epoch=0, before=3), started(1, 2, (0, 0), (1, 2)))
     return history
 
 
-@rejects("R4", "without the record at 2, which was acknowledged in epoch 0")
+@rejects("R4", "without the record at 2 of epoch 0, which was acknowledged in epoch 0")
 def a_leader_has_another_record_at_the_offset() -> History:
     history = three_replicas()
     history.log(3, truncated(2, (0, 0), leader_epoch=1, before=3), appended(batch(2, 1), leader_epoch=1))
@@ -371,7 +375,9 @@ def a_loss_of_power_is_made_up_for_before_another_loss() -> History:
 
 
 @rejects("R2", "t-0: broker 2 committed different batches at 4")
-@rejects("R4", "t-0: broker 1 leads at leader epoch 3 without the record at 4, which was acknowledged in epoch 2")
+@rejects(
+    "R4", "t-0: broker 1 leads at leader epoch 3 without the record at 4 of epoch 2, which was acknowledged in epoch 2"
+)
 def records_are_lost_after_an_unclean_election() -> History:
     history = unclean_failover()
     history.state(2, 1, [2, 1])
@@ -396,6 +402,23 @@ def records_are_missing_in_the_event_log() -> History:
 
 
 @accepts("R4")
+def a_record_is_acknowledged_when_it_is_sent_again_after_elections() -> History:
+    """Broker 2 led without it at epoch 1, before broker 1, which still has it, leads at epoch 2 and answers."""
+    history = three_replicas()
+    history.log(1, appended(batch(3), role="leader"))
+    history.log(2, started(1, 3, (0, 0), (1, 3)))
+    history.log(1, started(2, 4, (0, 0), (2, 4)), acknowledged(3, answered_in=2))
+    return history
+
+
+@rejects("R4", "broker 2 leads at leader epoch 3 without the record at 3 of epoch 0, which was acknowledged in epoch 2")
+def a_record_that_was_sent_again_is_missing_after_the_next_election() -> History:
+    history = a_record_is_acknowledged_when_it_is_sent_again_after_elections()
+    history.log(2, started(3, 3, (0, 0), (1, 3), (3, 3)))
+    return history
+
+
+@accepts("R4")
 def a_lagging_follower_begins_where_its_leaders_log_begins() -> History:
     history = three_replicas()
     history.log(3, truncated(1, (0, 0), leader_epoch=0, before=3), truncated(40, leader_epoch=1, before=1, full=True))
@@ -403,7 +426,9 @@ def a_lagging_follower_begins_where_its_leaders_log_begins() -> History:
     return history
 
 
-@rejects("R4", "broker 2 leads at leader epoch 1 without the record at 46, which was acknowledged in epoch 0")
+@rejects(
+    "R4", "broker 2 leads at leader epoch 1 without the record at 46 of epoch 0, which was acknowledged in epoch 0"
+)
 def a_log_that_was_there_before_is_truncated() -> History:
     history = cluster()
     history.log(1, acknowledged(46))
@@ -482,7 +507,7 @@ def a_follower_truncates_below_its_high_watermark() -> History:
     return history
 
 
-@rejects("R6", "t-0: broker 2 removed the record at 1, which was acknowledged in leader epoch 0")
+@rejects("R6", "t-0: broker 2 removed the record at 1 of leader epoch 0, which was acknowledged in epoch 0")
 def a_follower_removes_an_acknowledged_record_above_its_high_watermark() -> History:
     history = three_replicas()
     history.log(2, truncated(1, (0, 0), leader_epoch=1, before=3, high_watermark=1))

@@ -13,8 +13,8 @@ from tests.understudy.checkers import (
     topic_histories,
     zookeeper_histories,
 )
-from tests.understudy.checkers.histories import ACCEPTED, EVERY_CHECK, REJECTED, History, WriteHistory, cluster
-from understudy.checkers.invariant_checker import InvariantChecker
+from tests.understudy.checkers.histories import ACCEPTED, REJECTED, History, WriteHistory, cluster
+from understudy.checkers.invariant_checker import ALL_CHECKS, InvariantChecker
 
 MODULES = (controller_histories, partition_histories, replication_histories, topic_histories, zookeeper_histories)
 
@@ -42,7 +42,7 @@ def test_a_check_rejects_the_history(check: str, witness: str, write: WriteHisto
 
 
 def test_every_check_has_a_history_to_accept_and_one_to_reject() -> None:
-    ids = {check.id for check in EVERY_CHECK}
+    ids = {check.id for check in ALL_CHECKS}
     assert ids == {check for check, _ in ACCEPTED}
     assert ids == {check for check, _, _ in REJECTED}
 
@@ -57,8 +57,8 @@ def test_every_history_is_given_to_a_check() -> None:
 
 
 def test_every_check_has_an_id_and_a_sentence() -> None:
-    assert len({check.id for check in EVERY_CHECK}) == len(EVERY_CHECK)
-    for check in EVERY_CHECK:
+    assert len({check.id for check in ALL_CHECKS}) == len(ALL_CHECKS)
+    for check in ALL_CHECKS:
         assert re.fullmatch(r"[ACPRZ]\d+[a-c]?", check.id)
         assert check.sentence
         assert not check.sentence.endswith(".")

@@ -62,6 +62,7 @@ ACCEPTED = {
         "all agree": history(A, B, poll((0, "a"), (1, "b")), poll((0, "a"), assignment=2)),
         "partitions are apart": history(A, ok("b", 0, partition=T1)),
         "an unclean election": history(A, poll((0, "b")), lost=True),
+        "a record of acks=1 was replaced": history(ok("x", 0, ACKS_1), A, poll((0, "a"))),
     },
     "H3": {
         "each value is read twice at its offset": history(A, poll((0, "a")), poll((0, "a"), assignment=2)),
@@ -89,6 +90,7 @@ ACCEPTED = {
         "several requests are in flight": history(ok("a", 1, RETRYING), ok("b", 0, RETRYING)),
         "partitions are apart": history(B, ok("a", 0, partition=T1)),
         "an unclean election": history(B, A, lost=True),
+        "the log was truncated": history(ok("x", 5, ACKS_1), ok("y", 3, ACKS_1)),
     },
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -60,6 +61,9 @@ def test_the_demo_succeeds_without_java_in_a_folder_with_spaces(tmp_path: Path) 
     assert done.returncode == 0, done.stdout + done.stderr
     for line in ("controller, epoch 2", "controller, epoch 3", "refuses LeaderAndIsr", "The story happened as told"):
         assert line in done.stdout
+    records = re.search(r"Records: ([\d,]+) acknowledged while this happened; all are there, each once", done.stdout)
+    assert records is not None
+    assert int(records[1].replace(",", "")) > 100
     for step in ("waiting for Spark", "computing the tables", "checking the invariants"):
         assert f"… {step}" in done.stdout, "Spark takes seconds"
     assert len(done.stdout.splitlines()) <= 75, "readable without scrolling back"

@@ -1,0 +1,182 @@
+"""`LogEvents` writes the records of the logs of partitions to the event log, where `understudy.events.logs` is set.
+
+They are what the checks of the data read: appends, high watermarks, truncations and acknowledgements. Under load they
+are thousands per second, so that they are not written unless asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from brokers.log.append_info import LogAppendInfo
+from brokers.log.partition_log import PartitionLog
+from brokers.replication.isr import is_caught_up
+from brokers.replication.partition import Partition
+from foundation.eventlog.log import EventLog
+from foundation.eventlog.records import (
+    HighWatermarkChanged,
+    LeaderStarted,
+    LoggedBatch,
+    LogOpened,
+    LogTruncated,
+    RecordsAcknowledged,
+    RecordsAppended,
+)
+from foundation.records.batch import BatchHeader, batches
+
+_WHOLE = 1 << 31
+"""More bytes than one append has."""
+
+
+class LogEvents:
+    """Writes what happens to the logs that this broker hosts.
+
+    Args:
+        events: None to write nothing.
+    """
+
+    def __init__(self, events: EventLog | None = None) -> None:
+        self._events = events
+
+    def opened(self, partition: Partition, log: PartitionLog, topic_id: str) -> None:
+        """Write that `partition` has got its log, before the state that it is hosted for is applied."""
+        if self._events is not None:
+            topic, number = partition.topic_partition
+            self._events.append(
+                LogOpened(
+                    topic=topic,
+                    topic_id=topic_id,
+                    partition=number,
+                    log_start_offset=log.log_start_offset,
+                    log_end_offset=log.log_end_offset,
+                    high_watermark=log.high_watermark,
+                    epochs=_epochs(log),
+                )
+            )
+
+    def leader_started(self, partition: Partition) -> None:
+        """Write that a leader epoch begins here."""
+        if self._events is not None:
+            topic, number = partition.topic_partition
+            self._events.append(
+                LeaderStarted(
+                    topic=topic,
+                    topic_id=partition.topic_id,
+                    partition=number,
+                    leader_epoch=partition.leader_epoch,
+                    log_end_offset=partition.log.log_end_offset,
+                    high_watermark=partition.log.high_watermark,
+                    epochs=_epochs(partition.log),
+                )
+            )
+
+    def appended(self, partition: Partition, from_offset: int) -> None:
+        """Write the batches that one append has added from `from_offset` on. They are read from the log again."""
+        log = partition.log
+        if self._events is not None and log.log_end_offset > from_offset:
+            topic, number = partition.topic_partition
+            added = log.read(from_offset, _WHOLE, end_offset=log.log_end_offset, min_one=True)
+            self._events.append(
+                RecordsAppended(
+                    topic=topic,
+                    topic_id=partition.topic_id,
+                    partition=number,
+                    role=partition.state.role.value,
+                    leader_epoch=partition.leader_epoch,
+                    batches=tuple(_logged(batch.header) for batch in batches(added)),
+                )
+            )
+
+    def high_watermark_changed(
+        self,
+        partition: Partition,
+        *,
+        now_ms: float = 0.0,
+        max_lag_ms: float = 0.0,
+        is_alive: Callable[[int], bool] = bool,
+    ) -> None:
+        """Write a new high watermark; of a leader, also the ends of the replicas that it has waited for."""
+        if self._events is not None:
+            topic, number = partition.topic_partition
+            end_offset = partition.log.log_end_offset
+            awaited = tuple(
+                (broker, known.log_end_offset)
+                for broker, known in sorted(partition.followers.items())
+                if broker in partition.state.maximal_isr
+                or (is_caught_up(known, end_offset, now_ms, max_lag_ms) and is_alive(broker))
+            )
+            self._events.append(
+                HighWatermarkChanged(
+                    topic=topic,
+                    topic_id=partition.topic_id,
+                    partition=number,
+                    role=partition.state.role.value,
+                    leader_epoch=partition.leader_epoch,
+                    high_watermark=partition.log.high_watermark,
+                    log_end_offset=end_offset,
+                    replica_end_offsets=awaited if partition.is_leader else (),
+                )
+            )
+
+    @contextlib.contextmanager
+    def truncating(self, partition: Partition) -> Iterator[None]:
+        """Write the truncation of a follower's log that is made within the block."""
+        log = partition.log
+        end_offset, high_watermark = log.log_end_offset, log.high_watermark
+        yield
+        if self._events is not None:
+            topic, number = partition.topic_partition
+            self._events.append(
+                LogTruncated(
+                    topic=topic,
+                    topic_id=partition.topic_id,
+                    partition=number,
+                    leader_epoch=partition.leader_epoch,
+                    to_offset=log.log_end_offset,
+                    is_full=log.log_start_offset == log.log_end_offset,
+                    log_end_offset=end_offset,
+                    high_watermark=high_watermark,
+                    epochs=_epochs(log),
+                )
+            )
+
+    def acknowledged(
+        self, partition: Partition, info: LogAppendInfo, *, acks: int, isr_at_append: tuple[int, ...]
+    ) -> None:
+        """Write that a producer is answered that its records are there."""
+        if self._events is not None and info.last_offset >= 0:
+            topic, number = partition.topic_partition
+            leader_epoch = partition.log.epochs.epoch_of(info.last_offset)
+            self._events.append(
+                RecordsAcknowledged(
+                    topic=topic,
+                    topic_id=partition.topic_id,
+                    partition=number,
+                    leader_epoch=partition.leader_epoch if leader_epoch is None else leader_epoch,
+                    base_offset=info.first_offset,
+                    last_offset=info.last_offset,
+                    acks=acks,
+                    isr_at_append=isr_at_append,
+                    isr=tuple(sorted(partition.state.maximal_isr)),
+                    min_insync_replicas=partition.effective_min_isr,
+                    answered_in_epoch=partition.leader_epoch,
+                )
+            )
+
+
+def _epochs(log: PartitionLog) -> tuple[tuple[int, int], ...]:
+    return tuple((entry.epoch, entry.start_offset) for entry in log.epochs.entries)
+
+
+def _logged(header: BatchHeader) -> LoggedBatch:
+    return LoggedBatch(
+        base_offset=header.base_offset,
+        next_offset=header.next_offset,
+        leader_epoch=header.partition_leader_epoch,
+        crc=header.crc,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        last_sequence=header.last_sequence,
+    )
