@@ -205,10 +205,11 @@ class LogLoader:
         try:
             return decode_topic_id(path, self._disk.read(path) or b"")
         except MalformedPartitionMetadata as malformed:
-            if self._had_clean_shutdown:
+            if self._had_clean_shutdown and any(segment.size for segment in self._segments):
                 raise
-            # It is flushed before the first record is appended, so an unclean end may have cut that of an empty log.
+            # It is flushed before the first record is appended, so a loss of power may have cut that of an empty log.
             log.warning("the topic id of a log is taken from the controller again", why=str(malformed))
+            self._disk.delete(path)
             return NO_TOPIC_ID
 
     # ------------------------------------------------------------------ leader epochs and recovery

@@ -13,6 +13,7 @@ from brokers.log.append_info import LogAppendInfo
 from brokers.log.partition_log import PartitionLog
 from brokers.replication.isr import is_caught_up
 from brokers.replication.partition import Partition
+from foundation.cluster.identifiers import TopicId
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import (
     HighWatermarkChanged,
@@ -39,9 +40,10 @@ class LogEvents:
     def __init__(self, events: EventLog | None = None) -> None:
         self._events = events
 
-    def opened(self, partition: Partition, log: PartitionLog, topic_id: str) -> None:
-        """Write that `partition` has got its log, before the state that it is hosted for is applied."""
+    def opened(self, partition: Partition, topic_id: TopicId) -> None:
+        """Write with which log a partition is hosted, before its first leader or follower role is applied."""
         if self._events is not None:
+            log = partition.log
             topic, number = partition.topic_partition
             self._events.append(
                 LogOpened(

@@ -372,8 +372,9 @@ class ReplicaManager:
                 )
             if partition.local_log is None and (state.role is not Role.NONE or topic_partition in with_log):
                 partition.local_log = self._logs.get_or_create(topic_partition)
-                self.log_events.opened(partition, partition.local_log, state.topic_id)
             leader_epoch = partition.leader_epoch
+            if leader_epoch == NO_LEADER_EPOCH != state.leader_epoch:
+                self.log_events.opened(partition, state.topic_id)
             partition.apply(state, now_ms)
             if partition.is_leader:
                 if partition.leader_epoch != leader_epoch:

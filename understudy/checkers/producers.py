@@ -15,7 +15,7 @@ from foundation.eventlog.records import (
 from understudy.checkers.check import InvariantCheck
 from understudy.checkers.facts import ClusterFacts
 from understudy.checkers.replica_logs import LogId, ReplicaLog
-from understudy.checkers.replication import ALL_IN_SYNC, LogCheck
+from understudy.checkers.replication import ALL_IN_SYNC, NO_LEADER_EPOCH, LossAwareCheck
 
 MAX_SEQUENCE = 2**31 - 1
 
@@ -49,7 +49,7 @@ class _Sequences(NamedTuple):
     last_sequence: int
 
 
-class SequencesHaveNoGaps(LogCheck):
+class SequencesHaveNoGaps(LossAwareCheck):
     id = "R11"
     sentence = (
         "the sequence numbers of an idempotent producer in a log have neither gaps nor repeats in one producer epoch, "
@@ -73,12 +73,15 @@ class SequencesHaveNoGaps(LogCheck):
             expected = (before.last_sequence + 1) & MAX_SEQUENCE if is_same_epoch else 0
             if batch.producer_epoch < before.producer_epoch or batch.base_sequence != expected:
                 what = (
-                    f"{log.name}: producer {batch.producer_id} at epoch {batch.producer_epoch} appended sequence "
+                    f"producer {batch.producer_id} at epoch {batch.producer_epoch} appended sequence "
                     f"{batch.base_sequence} at offset {batch.base_offset}, after sequence {before.last_sequence} at "
                     f"epoch {before.producer_epoch}"
                 )
-                self.violated(record, what)
+                self.contradicted(record, what, log, NO_LEADER_EPOCH, data.leader_epoch)
         appended.append(_Sequences(batch.base_offset, batch.producer_epoch, batch.last_sequence))
+
+    def may_have_lost(self, log_id: LogId, after: int, up_to: int) -> bool:
+        return any(again == log_id and epoch <= up_to for again, epoch in self.led_again)
 
     def on_truncated(self, record: Envelope, log: ReplicaLog, data: LogTruncated, removed: list[LoggedBatch]) -> None:
         self._cut(log)

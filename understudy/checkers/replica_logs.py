@@ -7,12 +7,14 @@ as before they were switched on, the batches up to that offset are unknown and n
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from foundation.eventlog.records import (
     Envelope,
     HighWatermarkChanged,
+    LeadershipWritten,
     LeaderStarted,
     LoggedBatch,
     LogOpened,
@@ -22,6 +24,7 @@ from foundation.eventlog.records import (
     StopReplicaApplied,
 )
 from understudy.checkers.check import broker_of
+from understudy.checkers.facts import Partition
 
 LogId: TypeAlias = tuple[str, str, int]
 """(topic, topic id, partition)."""
@@ -138,3 +141,36 @@ class ReplicaLogs:
         broker = broker_of(record)
         for key in [key for key in self._logs if key[0] == broker and (key[1][0], key[1][2]) in deleted]:
             del self._logs[key]
+
+
+def partitions_that_may_have_lost(records: Iterable[Envelope]) -> set[Partition]:
+    """Return the partitions that may have lost acknowledged records.
+
+    Those are the partitions that had an unclean election, or a leader that began without what a loss of power took.
+
+    Args:
+        records: those of each node in the order in which it has written them.
+    """
+    found: set[Partition] = set()
+    logs = ReplicaLogs()
+    for record in records:
+        data = record.data
+        match data:
+            case LeadershipWritten():
+                if data.why == "unclean":
+                    found.update((each.topic, each.partition) for each in data.partitions)
+            case StopReplicaApplied():
+                logs.remove_deleted(record, data)
+            case LogOpened():
+                logs.of(record, data).open(data)
+            case LogTruncated():
+                logs.of(record, data).truncate(data)
+            case RecordsAppended():
+                for batch in data.batches:
+                    logs.of(record, data).append(batch)
+            case LeaderStarted():
+                if logs.of(record, data).lacks_lost_records:
+                    found.add((data.topic, data.partition))
+            case _:
+                pass
+    return found

@@ -52,6 +52,10 @@ class LogCheck(InvariantCheck):
         self._logs = ReplicaLogs()
         self._losing_epochs: dict[Partition, set[int]] = {}
         """The leader epochs whose leader may have lacked committed records when it was elected."""
+        self._led: set[tuple[LogId, int, int]] = set()
+        self.led_again: set[tuple[LogId, int]] = set()
+        """The leader epochs in which a broker led again without records that it had lost. They may have two batches at
+        one offset, and a follower that has the first one does not learn of it."""
 
     def on_record(self, record: Envelope) -> None:
         data = record.data
@@ -75,6 +79,9 @@ class LogCheck(InvariantCheck):
             case LeaderStarted():
                 if log.lacks_lost_records:
                     self._add_losing_epoch(_partition(log.log_id), data.leader_epoch)
+                    if (log.log_id, log.broker, data.leader_epoch) in self._led:
+                        self.led_again.add((log.log_id, data.leader_epoch))
+                self._led.add((log.log_id, log.broker, data.leader_epoch))
                 self.on_leader(record, log, data)
                 log.epochs = list(data.epochs)
             case RecordsAppended():
@@ -134,7 +141,7 @@ class _Contradiction(NamedTuple):
     up_to: int
 
 
-class _LossAwareCheck(LogCheck):
+class LossAwareCheck(LogCheck):
     """A check that waits for the end of the run, where all elections that may have lost records are known."""
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -160,7 +167,7 @@ class _KnownBatch(NamedTuple):
     broker: int
 
 
-class LogsMatch(_LossAwareCheck):
+class LogsMatch(LossAwareCheck):
     id = "R1"
     sentence = (
         "two batches of a partition with the same base offset and leader epoch are equal and follow equal batches, and "
@@ -170,18 +177,9 @@ class LogsMatch(_LossAwareCheck):
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
         self._known: dict[LogId, dict[tuple[int, int], _KnownBatch]] = {}
-        self._led: set[tuple[LogId, int]] = set()
-        self._led_again: set[tuple[LogId, int]] = set()
-        """The leader epochs in which a broker led again without records that it had lost."""
-
-    def on_leader(self, record: Envelope, log: ReplicaLog, data: LeaderStarted) -> None:
-        led = log.log_id, data.leader_epoch
-        if led in self._led and log.lacks_lost_records:
-            self._led_again.add(led)
-        self._led.add(led)
 
     def may_have_lost(self, log_id: LogId, after: int, up_to: int) -> bool:
-        return (log_id, up_to) in self._led_again
+        return (log_id, up_to) in self.led_again
 
     def on_append(self, record: Envelope, log: ReplicaLog, data: RecordsAppended, batch: LoggedBatch) -> None:
         if log.is_known and batch.base_offset < log.end_offset:
@@ -212,7 +210,7 @@ class _Committed(NamedTuple):
     broker: int
 
 
-class CommittedRecordsAgree(_LossAwareCheck):
+class CommittedRecordsAgree(LossAwareCheck):
     id = "R2"
     sentence = "replicas have equal batches at every offset that is below the high watermark of both"
 
@@ -289,7 +287,7 @@ class _StartedLeader(NamedTuple):
     """Where the batches of each leader epoch ended in the leader's log."""
 
 
-class LeadersAreComplete(_LossAwareCheck):
+class LeadersAreComplete(LossAwareCheck):
     id = "R4"
     sentence = (
         "a leader begins with every record that was acknowledged with acks=all in an earlier leader epoch, at its "
@@ -357,7 +355,7 @@ class HighWatermarksAreReplicated(LogCheck):
         self._last[key] = data.high_watermark
 
 
-class TruncationsKeepCommittedRecords(_LossAwareCheck):
+class TruncationsKeepCommittedRecords(LossAwareCheck):
     id = "R6"
     sentence = (
         "a follower truncates its log to no offset below its high watermark, and removes no record that was "

@@ -15,10 +15,10 @@ from collections.abc import Coroutine, Iterable
 from foundation.cluster.errors import ApiError
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import LeadershipWritten
 from understudy.admin_client import NoBrokerAnswers
 from understudy.checkers.client_history import ClientHistory, Outcome, Poll, Send
 from understudy.checkers.client_history import Producer as ProducerSettings
+from understudy.checkers.replica_logs import partitions_that_may_have_lost
 from understudy.clients import producer as producing
 from understudy.clients.connections import Connections
 from understudy.clients.consumer import Consumer
@@ -27,6 +27,7 @@ from understudy.simulator.cluster import PORT, SimulatedCluster
 from understudy.simulator.workload import CLIENTS_TOPICS
 
 TOPIC, DELETED_TOPIC = CLIENTS_TOPICS
+_NAME = f'"{TOPIC}"'.encode()
 PARTITIONS = 2
 MIN_INSYNC_REPLICAS = 2
 LEADER_ALONE = 1
@@ -97,7 +98,7 @@ class ClientLoad:
         self._is_stopping = True
         self._cluster.wait_until(lambda: self._running == 0, "the producers and consumers have ended")
         self._cluster.ask(self._read_all())
-        self._note_unclean_elections()
+        self._note_losses()
 
     def _begin(self, work: Coroutine[object, object, None]) -> None:
         self._running += 1
@@ -188,12 +189,7 @@ class ClientLoad:
                 Poll(consumer, 1, (topic_partition.topic, topic_partition.partition), read, is_final)
             )
 
-    def _note_unclean_elections(self) -> None:
-        """Excuse the partitions whose leader was elected from outside the ISR."""
-        for line in self._cluster.log_lines:
-            if b'"unclean"' in line:
-                data = decode_record(line).data
-                if isinstance(data, LeadershipWritten) and data.why == "unclean":
-                    self.history.may_have_lost.update(
-                        (each.topic, each.partition) for each in data.partitions if each.topic == TOPIC
-                    )
+    def _note_losses(self) -> None:
+        """Excuse the partitions whose leader may have lacked acknowledged records when it was elected."""
+        records = (decode_record(line) for line in self._cluster.log_lines if _NAME in line)
+        self.history.may_have_lost |= {key for key in partitions_that_may_have_lost(records) if key[0] == TOPIC}

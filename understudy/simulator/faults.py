@@ -111,6 +111,12 @@ def _crash(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> 
         broker.bounce(fault.lasts_ms)
 
 
+def _lose_power(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
+    if broker.is_running:
+        broker.lose_power()
+        cluster.after(fault.lasts_ms, broker.begin_start)
+
+
 def _pause(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
     if broker.is_running:
         broker.pause()
@@ -197,6 +203,7 @@ def _next_broker_id(cluster: SimulatedCluster, broker: SimulatedBroker) -> int:
 
 _INJECTORS: dict[str, _Injector] = {
     "crash": _crash,
+    "lose-power": _lose_power,
     "pause": _pause,
     "stop": _stop,
     "expire": _expire,

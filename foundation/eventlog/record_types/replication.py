@@ -35,7 +35,7 @@ class LoggedBatch(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class LogOpened(RecordPayload, frozen=True, kw_only=True, gc=False):
-    """Written by a broker when it has created a log, or has loaded and recovered one from its disk."""
+    """Written by a broker when a log, created or loaded and recovered, gets its first role after a start."""
 
     topic: str
     """The topic's name."""

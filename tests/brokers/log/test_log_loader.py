@@ -222,16 +222,34 @@ def test_the_topic_id_is_durable_before_the_first_record() -> None:
         assert open_log(disk).topic_id == TOPIC_ID
 
 
-@pytest.mark.parametrize(
+MALFORMED = pytest.mark.parametrize(
     "content", [b"", b"version: 0\ntopic_id: AAAA", b"version: 1\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"]
 )
-def test_a_malformed_topic_id_is_an_error_unless_the_end_was_unclean(content: bytes) -> None:
+
+
+@MALFORMED
+def test_a_malformed_topic_id_of_records_is_an_error_unless_the_end_was_unclean(content: bytes) -> None:
+    disk = SimulatedDisk()
+    log = open_log(disk)
+    log.append_as_follower(batch(b"a"), now_ms=NOW_MS)
+    log.close()
+    disk.write(f"{FOLDER}/partition.metadata", content)
+    with pytest.raises(MalformedPartitionMetadata, match=r"partition\.metadata"):
+        open_log(disk, had_clean_shutdown=True)
+    assert open_log(disk).topic_id == NO_TOPIC_ID
+
+
+@MALFORMED
+def test_a_malformed_topic_id_of_an_empty_log_is_deleted(content: bytes) -> None:
+    """A loss of power has cut it; the broker then ended in order before its controller sent the id again."""
     disk = SimulatedDisk()
     open_log(disk)
     disk.write(f"{FOLDER}/partition.metadata", content)
     assert open_log(disk).topic_id == NO_TOPIC_ID
-    with pytest.raises(MalformedPartitionMetadata, match=r"partition\.metadata"):
-        open_log(disk, had_clean_shutdown=True)
+    assert open_log(disk, had_clean_shutdown=True).topic_id == NO_TOPIC_ID
+    disk.write(f"{FOLDER}/partition.metadata", content)
+    assert open_log(disk, had_clean_shutdown=True).topic_id == NO_TOPIC_ID
+    assert "partition.metadata" not in disk.list_folder(FOLDER)
 
 
 # ------------------------------------------------------------------ failures of the disk

@@ -624,6 +624,19 @@ def sequences_continue() -> History:
     return history
 
 
+@accepts("R11")
+def a_leader_lost_a_producers_records_and_leads_again_in_the_same_epoch() -> History:
+    """It takes the next sequence number as that of an unknown producer; the follower, which kept the lost records, does
+    not learn that the leader has others there."""
+    history = cluster()
+    history.log(1, opened(), started(0, 0, (0, 0)), appended(sent(0, 0), sent(1, 1), role="leader"))
+    history.log(2, opened(), appended(sent(0, 0), sent(1, 1)))
+    history.log(1, opened(0), started(0, 0, (0, 0)), incarnation=2)
+    history.log(1, appended(sent(0, 7), sent(1, 8), sent(2, 9), role="leader"), incarnation=2)
+    history.log(2, appended(sent(2, 9)))
+    return history
+
+
 @rejects("R11", "t-0: producer 7 at epoch 0 appended sequence 2 at offset 1, after sequence 0 at epoch 0")
 def a_sequence_is_missing() -> History:
     history = cluster()
