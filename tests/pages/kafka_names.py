@@ -332,6 +332,9 @@ brokers/apis/fencing.py
   kafka.server.KafkaApis.isBrokerEpochStale epoch_error
 brokers/apis/fetch.py
   kafka.server.KafkaApis.handleFetchRequest handle
+  kafka.server.DelayedFetch
+brokers/apis/fetch_reading.py
+  kafka.server.ReplicaManager.readFromLog FetchReading
 brokers/apis/leader_hints.py
   kafka.server.KafkaApis.getCurrentLeader current_leader
 brokers/apis/list_offsets.py
@@ -515,6 +518,19 @@ brokers/replication/alter_partition_manager.py
 brokers/replication/delayed_operations.py
   kafka.server.DelayedOperation DelayedOperation
   kafka.server.DelayedOperationPurgatory DelayedOperationPurgatory
+brokers/replication/fetch_session.py
+  kafka.server.FetchSession FetchSession
+  kafka.server.CachedPartition CachedPartition
+brokers/replication/fetch_session_cache.py
+  kafka.server.FetchManager FetchSessionCache
+  kafka.server.FetchSessionCacheShard FetchSessionCache
+  kafka.server.SessionlessFetchContext FetchContext
+  kafka.server.FullFetchContext FullFetchContext
+  kafka.server.IncrementalFetchContext IncrementalFetchContext
+brokers/replication/fetch_session_handler.py
+  org.apache.kafka.clients.FetchSessionHandler FetchSessionHandler
+brokers/replication/fetch_session_metrics.py
+  kafka.server.FetchSessionCache
 brokers/replication/isr.py
   kafka.cluster.Partition.maybeExpandIsr expansion
   kafka.cluster.Partition.maybeShrinkIsr shrinkage

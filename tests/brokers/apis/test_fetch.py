@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
-from brokers.apis import fetch
+from brokers.apis import fetch, fetch_reading
 from brokers.apis.services import BrokerServices
 from brokers.replication.delayed_operations import DelayedOperationPurgatory
+from brokers.replication.fetch_session import RequestedPartition
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
 from foundation.wire.messages.fetch import FetchPartition, FetchReplicaState, FetchRequest, FetchResponse, FetchTopic
@@ -90,7 +91,7 @@ def test_each_partition_is_answered_with_records_or_an_error(
 
     response = asyncio.run(scenario())
     assert error_of(response) is expected
-    assert response.session_id == 0, "no fetch session is opened"
+    assert response.session_id == 0, "the request asks for no session"
     assert response.responses[0].partitions[0].records == b""
 
 
@@ -225,13 +226,13 @@ class WaitingFetchHarness(BrokerHarness):
         self.checks = 0
         self.become_leader("other", 3)
         self.become_leader("orders", 0)
-        original = fetch.partition_error
+        original = fetch_reading.partition_error
 
-        def counted(services: BrokerServices, requested: fetch.RequestedPartition, reader: fetch.Reader) -> Errors:
+        def counted(services: BrokerServices, requested: RequestedPartition, reader: fetch_reading.Reader) -> Errors:
             self.checks += 1
             return original(services, requested, reader)
 
-        monkeypatch.setattr(fetch, "partition_error", counted)
+        monkeypatch.setattr(fetch_reading, "partition_error", counted)
 
     async def waiting(self, max_wait_ms: int = 5_000) -> asyncio.Task[FetchResponse]:
         """Start a Fetch of `orders-0`, which waits."""
