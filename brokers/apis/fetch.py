@@ -3,7 +3,8 @@
 A follower reads up to the leader's log end, and its Fetch shows the leader how far it has the log (IS-1). A consumer
 reads up to the high watermark, or up to the last stable offset. A Fetch that finds fewer than `min_bytes` waits for
 `max_wait_ms`, and its partitions are read again as they change; one with a partition in error is answered at once
-(BK-13). A follower whose log has another end of its last leader epoch is sent the end to truncate to (KIP-595).
+(BK-13). A follower whose log has another end of its last leader epoch is sent the end to truncate to (KIP-595), and a
+consumer the replica in its rack that it is to read from, where `replica.selector.class` says so (KIP-392).
 
 Most clients fetch in sessions (KIP-227): `brokers.replication.fetch_session`.
 """
@@ -14,10 +15,11 @@ import asyncio
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 
-from brokers.apis.fetch_reading import FetchReading, Reader
+from brokers.apis.fetch_reading import WITH_RACK, FetchReading, Reader
 from brokers.apis.leader_hints import leader_addresses
 from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
+from brokers.config.kafka_config import RACK_AWARE_REPLICA_SELECTOR
 from brokers.replication.delayed_operations import DelayedOperation
 from brokers.replication.fetch_session import (
     FIRST_VERSION_BY_TOPIC_ID,
@@ -53,6 +55,8 @@ async def handle(services: BrokerServices, request: FetchRequest, context: Reque
         version=version,
         is_read_committed=request.isolation_level == READ_COMMITTED,
         max_bytes=min(request.max_bytes, services.config.fetch_max_bytes),
+        rack=_rack_to_choose_by(services, request, version),
+        listener=context.listener,
     )
     names = services.metadata.snapshot.topic_names if version >= FIRST_VERSION_BY_TOPIC_ID else {}
     begun = services.fetch_sessions.begin(
@@ -92,6 +96,13 @@ async def handle(services: BrokerServices, request: FetchRequest, context: Reque
 
 
 # ------------------------------------------------------------------ requests
+
+
+def _rack_to_choose_by(services: BrokerServices, request: FetchRequest, version: int) -> str:
+    """The rack by which a replica is chosen for a consumer (KIP-392); empty where it reads from leaders."""
+    is_consumer = request.replica_id < 0 and request.replica_state.replica_id < 0
+    is_chosen = services.config.replica_selector_class == RACK_AWARE_REPLICA_SELECTOR
+    return request.rack_id if is_consumer and is_chosen and version >= WITH_RACK else ""
 
 
 def _named(request: FetchRequest, names: Mapping[TopicId, str], version: int) -> Requested:

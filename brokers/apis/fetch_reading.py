@@ -18,6 +18,7 @@ from brokers.log.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFS
 from brokers.log.partition_log import PartitionLog
 from brokers.replication.fetch_session import Found, Key, RequestedPartition
 from brokers.replication.partition import Partition, Role
+from brokers.replication.replica_selector import preferred_read_replica
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID
 from foundation.records.errors import CorruptRecord
@@ -28,6 +29,8 @@ logger: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.serv
 
 _WRONG_LEADER = (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH)
 NO_OFFSET = -1
+NO_REPLICA = -1
+NO_DIVERGENCE = EpochEndOffset()
 FIRST_VERSION_WITH_WHOLE_BATCH = 3
 WITH_ZSTD = 10
 """The first version whose consumers read zstd (KIP-110)."""
@@ -43,6 +46,9 @@ class Reader(NamedTuple):
     version: int
     is_read_committed: bool
     max_bytes: int
+    rack: str = ""
+    """The consumer's, by which a replica is chosen for it; empty where none is chosen."""
+    listener: str = ""
 
     @property
     def is_follower(self) -> bool:
@@ -75,7 +81,7 @@ class FetchReading:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the answer is to be sent at once: it has an error, a divergence, or enough bytes."""
+        """Whether the answer is to be sent at once: it has enough bytes, or a partition without any to read."""
         return self._has_result or self._size >= self._min_bytes
 
     def read(self, keys: Iterable[Key]) -> None:
@@ -98,7 +104,11 @@ class FetchReading:
             )
             self.found[key] = data
             self._size += len(data.records or b"")
-            if data.error_code != Errors.NONE or data.diverging_epoch.epoch != NO_EPOCH:
+            if (
+                data.error_code != Errors.NONE
+                or data.diverging_epoch.epoch != NO_EPOCH
+                or data.preferred_read_replica != NO_REPLICA
+            ):
                 self._has_result = True
 
     def note_progress(self, now_ms: float) -> None:
@@ -169,6 +179,9 @@ def _read(
     log = partition.log
     if reader.version < WITH_ZSTD and log.config.compression_type == "zstd":
         return _refused(services, requested, Errors.UNSUPPORTED_COMPRESSION_TYPE, reader.version)
+    preferred = _preferred_read_replica(services, partition, reader, fetch.fetch_offset)
+    if preferred is not None:
+        return _data(fetch.partition, partition, reader, preferred_read_replica=preferred)
     records: Buffer = b""
     diverging = EpochEndOffset()
     try:
@@ -191,8 +204,30 @@ def _read(
     return _data(fetch.partition, partition, reader, records=bytes(records), diverging=diverging)
 
 
+def _preferred_read_replica(
+    services: BrokerServices, partition: Partition, reader: Reader, fetch_offset: int
+) -> int | None:
+    if not reader.rack or not partition.is_leader:
+        return None
+    snapshot = services.metadata.snapshot
+
+    def rack_of(broker: int) -> str | None:
+        is_reachable = snapshot.endpoint(broker, reader.listener) is not None
+        return snapshot.live_brokers[broker].rack if is_reachable else None
+
+    return preferred_read_replica(
+        partition, rack=reader.rack, fetch_offset=fetch_offset, rack_of=rack_of, now_ms=services.clock.monotonic_ms()
+    )
+
+
 def _data(
-    index: int, partition: Partition, reader: Reader, *, records: bytes, diverging: EpochEndOffset
+    index: int,
+    partition: Partition,
+    reader: Reader,
+    *,
+    records: bytes = b"",
+    diverging: EpochEndOffset = NO_DIVERGENCE,
+    preferred_read_replica: int = NO_REPLICA,
 ) -> PartitionData:
     log = partition.log
     return PartitionData(
@@ -202,6 +237,7 @@ def _data(
         log_start_offset=log.log_start_offset,
         diverging_epoch=diverging,
         aborted_transactions=() if reader.is_read_committed else None,
+        preferred_read_replica=preferred_read_replica,
         records=records,
     )
 

@@ -551,6 +551,10 @@ brokers/replication/replica_manager.py
   kafka.server.ReplicaManager ReplicaManager
   kafka.cluster.Partition.appendRecordsToLeader ReplicaManager
   kafka.cluster.Partition.checkEnoughReplicasReachOffset ReplicaManager
+brokers/replication/replica_selector.py
+  org.apache.kafka.common.replica.RackAwareReplicaSelector preferred_read_replica
+  org.apache.kafka.common.replica.ReplicaView ReplicaView
+  kafka.server.ReplicaManager.findPreferredReadReplica preferred_read_replica
 brokers/replication/truncation.py
   kafka.server.AbstractFetcherThread
   kafka.server.AbstractFetcherThread.getOffsetTruncationState truncation_offset

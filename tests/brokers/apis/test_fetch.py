@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from brokers.apis import fetch, fetch_reading
 from brokers.apis.services import BrokerServices
+from brokers.config.kafka_config import KafkaConfig
 from brokers.replication.delayed_operations import DelayedOperationPurgatory
 from brokers.replication.fetch_session import RequestedPartition
 from foundation.cluster.errors import Errors
@@ -41,7 +43,9 @@ def request(
     max_wait_ms: int = 0,
     min_bytes: int = 1,
 ) -> FetchRequest:
-    asked = FetchPartition(partition=partition, current_leader_epoch=leader_epoch, fetch_offset=offset)
+    asked = FetchPartition(
+        partition=partition, current_leader_epoch=leader_epoch, fetch_offset=offset, partition_max_bytes=10_000
+    )
     return FetchRequest(
         replica_id=follower,
         replica_state=FetchReplicaState(replica_id=follower),
@@ -213,6 +217,57 @@ def test_topics_in_zstd_are_refused_to_consumers_that_do_not_know_it(version: in
         return await answer(harness, request(CONSUMER), version)
 
     assert error_of(asyncio.run(scenario())) is expected
+
+
+RACK_AWARE = KafkaConfig.from_properties(
+    {
+        "zookeeper.connect": "z",
+        "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("follower", "rack", "version", "config", "replica"),
+    [
+        (CONSUMER, "r2", 11, RACK_AWARE, OTHER),
+        (CONSUMER, "r2", 17, RACK_AWARE, OTHER),
+        (CONSUMER, "r1", 17, RACK_AWARE, -1),
+        (CONSUMER, "r3", 17, RACK_AWARE, -1),
+        (CONSUMER, "", 17, RACK_AWARE, -1),
+        (CONSUMER, "r2", 10, RACK_AWARE, -1),
+        (CONSUMER, "r2", 17, KafkaConfig(), -1),
+        (OTHER, "r2", 17, RACK_AWARE, -1),
+    ],
+)
+def test_consumer_is_sent_to_the_replica_in_its_rack(
+    follower: int, rack: str, version: int, config: KafkaConfig, replica: int
+) -> None:
+    """With another replica to read from there are no records in the answer, and no wait."""
+
+    async def scenario() -> FetchResponse:
+        harness = BrokerHarness(config, log=log_with(log_end_offset=9))
+        harness.become_leader("orders", 0)
+        for offset in (0, 9):
+            await answer(harness, request(OTHER, offset=offset))
+        asked = replace(request(follower, offset=4, max_wait_ms=20_000), rack_id=rack)
+        async with asyncio.timeout(5):
+            return await answer(harness, asked, version)
+
+    (data,) = asyncio.run(scenario()).responses[0].partitions
+    assert (data.error_code, data.preferred_read_replica) == (Errors.NONE, replica)
+    assert bool(data.records) == (replica == -1)
+    assert data.high_watermark == 9
+
+
+def test_leader_epoch_is_checked_before_a_consumer_is_sent_elsewhere() -> None:
+    async def scenario() -> FetchResponse:
+        harness = BrokerHarness(RACK_AWARE, log=log_with(log_end_offset=9))
+        harness.become_leader("orders", 0)
+        await answer(harness, request(OTHER, offset=9))
+        return await answer(harness, replace(request(CONSUMER, leader_epoch=4), rack_id="r2"))
+
+    assert error_of(asyncio.run(scenario())) is Errors.FENCED_LEADER_EPOCH
 
 
 # ------------------------------------------------------------------ waiting

@@ -223,6 +223,21 @@ def test_partition_that_is_deleted_from_the_metadata_cache_is_unknown(monkeypatc
     run(scenario)
 
 
+def test_fetch_does_not_count_for_a_partition_that_it_cannot_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A settled partition whose error follows from the metadata cache alone: its follower is not caught up by that."""
+
+    async def scenario() -> None:
+        harness = SessionHarness(monkeypatch)
+        session_id = await harness.idle_session()
+        followers = [harness.replicas.partitions[orders(partition)].followers for partition in (2, 3)]
+        harness.update_metadata({"orders": {3: -2}})
+        harness.clock.now_ms += 500
+        await harness.fetch((session_id, 2), {})
+        assert [known[OTHER].caught_up_ms for known in followers] == [1_500, 1_000]
+
+    run(scenario)
+
+
 def test_partition_that_was_created_again_with_another_topic_id_is_not_read_for_the_former_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
