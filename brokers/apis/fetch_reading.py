@@ -21,7 +21,8 @@ from brokers.replication.partition import Partition, Role
 from brokers.replication.replica_selector import preferred_read_replica
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID
-from foundation.records.errors import CorruptRecord
+from foundation.records.down_conversion import NotConvertible, down_convert
+from foundation.records.errors import CorruptRecord, InvalidRecord
 from foundation.records.varint import Buffer
 from foundation.wire.messages.fetch import EpochEndOffset, FetchPartition, LeaderIdAndEpoch, PartitionData
 
@@ -32,8 +33,13 @@ NO_OFFSET = -1
 NO_REPLICA = -1
 NO_DIVERGENCE = EpochEndOffset()
 FIRST_VERSION_WITH_WHOLE_BATCH = 3
+WITH_FORMAT_1 = 2
+WITH_FORMAT_2 = 4
+"""The first versions whose consumers read these message formats."""
 WITH_ZSTD = 10
 """The first version whose consumers read zstd (KIP-110)."""
+WITH_STORAGE_ERROR = 6
+"""The first version whose consumers know KAFKA_STORAGE_ERROR."""
 WITH_RACK = 11
 WITH_LEADER_HINTS = 16
 
@@ -53,6 +59,11 @@ class Reader(NamedTuple):
     @property
     def is_follower(self) -> bool:
         return self.follower >= 0
+
+    @property
+    def converts(self) -> bool:
+        """Whether it is a consumer that does not know batches, but only message sets."""
+        return self.version < WITH_FORMAT_2 and not self.is_follower
 
     def end_offset(self, log: PartitionLog) -> int:
         """The offset that it may read up to."""
@@ -179,6 +190,8 @@ def _read(
     log = partition.log
     if reader.version < WITH_ZSTD and log.config.compression_type == "zstd":
         return _refused(services, requested, Errors.UNSUPPORTED_COMPRESSION_TYPE, reader.version)
+    if reader.converts and not log.config.message_downconversion_enable:
+        return _refused(services, requested, Errors.UNSUPPORTED_VERSION, reader.version)
     preferred = _preferred_read_replica(services, partition, reader, fetch.fetch_offset)
     if preferred is not None:
         return _data(fetch.partition, partition, reader, preferred_read_replica=preferred)
@@ -194,11 +207,15 @@ def _read(
                 end_offset=reader.end_offset(log),
                 min_one=min_one,
             )
+            if reader.converts and len(records):
+                records = down_convert(records, 0 if reader.version < WITH_FORMAT_1 else 1, fetch.fetch_offset)
     except ApiError as refused:
         return _refused(services, requested, refused.error, reader.version)
+    except NotConvertible:
+        return _refused(services, requested, Errors.UNSUPPORTED_COMPRESSION_TYPE, reader.version)
     except OSError as failure:
         return _refused(services, requested, services.replicas.storage_error(partition, failure).error, reader.version)
-    except CorruptRecord as corrupt:
+    except (CorruptRecord, InvalidRecord) as corrupt:
         logger.error("a damaged log cannot be read", partition=str(requested.topic_partition), why=str(corrupt))
         return _refused(services, requested, Errors.CORRUPT_MESSAGE, reader.version)
     return _data(fetch.partition, partition, reader, records=bytes(records), diverging=diverging)
@@ -259,6 +276,8 @@ def _divergence(log: PartitionLog, fetch: FetchPartition) -> EpochEndOffset:
 
 
 def _refused(services: BrokerServices, requested: RequestedPartition, error: Errors, version: int) -> PartitionData:
+    if error is Errors.KAFKA_STORAGE_ERROR and version < WITH_STORAGE_ERROR:
+        error = Errors.NOT_LEADER_OR_FOLLOWER  # consumers of these versions would not try again
     current = LeaderIdAndEpoch()
     if version >= WITH_LEADER_HINTS and error in _WRONG_LEADER and requested.topic_partition is not None:
         leader, leader_epoch = current_leader(services, requested.topic_partition)

@@ -70,6 +70,9 @@ foundation/records/errors.py
   org.apache.kafka.common.errors.CorruptRecordException CorruptRecord
   org.apache.kafka.common.InvalidRecordException InvalidRecord
   org.apache.kafka.common.errors.UnsupportedVersionException UnsupportedMagic
+foundation/records/down_conversion.py
+  org.apache.kafka.common.record.RecordsUtil.downConvert down_convert
+  org.apache.kafka.common.errors.UnsupportedCompressionTypeException NotConvertible
 foundation/records/message_set.py
   org.apache.kafka.common.record.AbstractLegacyRecordBatch Message
   org.apache.kafka.common.record.LegacyRecord Message

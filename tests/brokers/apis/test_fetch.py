@@ -14,10 +14,12 @@ from brokers.replication.delayed_operations import DelayedOperationPurgatory
 from brokers.replication.fetch_session import RequestedPartition
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
+from foundation.records.compression import Compression
+from foundation.records.message_set import first_magic, messages
 from foundation.wire.messages.fetch import FetchPartition, FetchReplicaState, FetchRequest, FetchResponse, FetchTopic
 from foundation.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from tests.brokers.harness import BrokerHarness
-from tests.brokers.log.parts import log_with
+from tests.brokers.log.parts import batch, log_with
 from tests.brokers.parts import (
     ME,
     ORDERS,
@@ -217,6 +219,49 @@ def test_topics_in_zstd_are_refused_to_consumers_that_do_not_know_it(version: in
         return await answer(harness, request(CONSUMER), version)
 
     assert error_of(asyncio.run(scenario())) is expected
+
+
+@pytest.mark.parametrize(
+    ("version", "follower", "is_allowed", "magic"),
+    [
+        (0, CONSUMER, True, 0),
+        (1, CONSUMER, True, 0),
+        (2, CONSUMER, True, 1),
+        (3, CONSUMER, True, 1),
+        (4, CONSUMER, True, 2),
+        (3, CONSUMER, False, None),
+        (4, CONSUMER, False, 2),
+        (3, OTHER, False, 2),
+    ],
+)
+def test_records_are_converted_for_consumers_of_old_versions(
+    version: int, follower: int, is_allowed: bool, magic: int | None
+) -> None:
+    async def scenario() -> FetchResponse:
+        harness = BrokerHarness(log=log_with(log_end_offset=9))
+        harness.become_leader("orders", 0)
+        harness.logs.update_topic_config("orders", {"message.downconversion.enable": str(is_allowed).lower()})
+        return await answer(harness, request(follower, leader_epoch=-1, offset=4), version)
+
+    (data,) = asyncio.run(scenario()).responses[0].partitions
+    assert data.error_code == (Errors.UNSUPPORTED_VERSION if magic is None else Errors.NONE)
+    assert first_magic(data.records or b"") == magic
+    if magic in (0, 1):
+        assert [(each.offset, each.value) for each in messages(data.records or b"")] == [
+            (offset, b"%d" % offset) for offset in range(4, 9)
+        ]
+
+
+def test_batches_in_zstd_cannot_be_converted() -> None:
+    async def scenario() -> FetchResponse:
+        harness = BrokerHarness()
+        harness.become_leader("orders", 0)
+        led = harness.replicas.partitions[ORDERS_0]
+        harness.replicas.append_as_leader(led, batch(b"value", compression=Compression.ZSTD), required_acks=1)
+        await answer(harness, request(OTHER, offset=1))
+        return await answer(harness, request(CONSUMER), 3)
+
+    assert error_of(asyncio.run(scenario())) is Errors.UNSUPPORTED_COMPRESSION_TYPE
 
 
 RACK_AWARE = KafkaConfig.from_properties(
