@@ -8,7 +8,7 @@ import importlib
 from benchmarks.rows import print_rows
 
 BENCHMARKS = (
-    "codec", "zookeeper", "simulator", "cluster", "controller", "scale", "spark", "lake", "seeds", "follow",
+    "codec", "zookeeper", "simulator", "cluster", "controller", "scale", "spark", "lake", "seeds", "follow", "idle",
 )  # fmt: skip
 
 

@@ -41,6 +41,8 @@ from brokers.metrics.metered_zookeeper import MeteredZooKeeper
 from brokers.metrics.metrics_server import ADDRESS_FILE, MetricsServer
 from brokers.network.kafka_apis import KafkaApis
 from brokers.network.socket_server import SocketServer
+from brokers.replication.fetch_session_cache import FetchSessionCache
+from brokers.replication.fetch_session_metrics import fetch_session_readings
 from brokers.replication.isr_manager import IsrManager
 from brokers.replication.log_events import LogEvents
 from brokers.replication.partition import Partition
@@ -74,6 +76,7 @@ class KafkaBroker:
         self._zookeeper = MeteredZooKeeper(world.zookeeper, world.clock)
         self._metrics_server = MetricsServer(network=world.network, collect=self.metrics)
         self._isr: IsrManager | None = None
+        self._fetch_sessions: FetchSessionCache | None = None
         self._supervisor: Supervisor | None = None
         self._session: BrokerSession | None = None
         self._server: SocketServer | None = None
@@ -202,6 +205,7 @@ class KafkaBroker:
             Reading(BROKER_STATE, self.state.value),
             *replica_readings(counts),
             *([] if self._isr is None else self._isr.meters.readings()),
+            *([] if self._fetch_sessions is None else fetch_session_readings(self._fetch_sessions)),
             *self._zookeeper.readings(),
         ]
 
@@ -330,6 +334,12 @@ class KafkaBroker:
 
         controller = self._controller = self._candidate(broker_id, registration, supervisor)
         replicas = self._replicas = self._replica_manager(broker_id, logs, supervisor, broker_epoch)
+        self._fetch_sessions = FetchSessionCache(
+            config.max_incremental_fetch_session_cache_slots,
+            purgatory=replicas.delayed_fetches,
+            clock=world.clock,
+            random=world.random,
+        )
         isr = self._isr = IsrManager(
             config=config,
             clock=world.clock,
@@ -357,6 +367,7 @@ class KafkaBroker:
             topic_configs=TopicConfigs(logs, lambda: session.zk),
             replicas=replicas,
             isr=isr,
+            fetch_sessions=self._fetch_sessions,
             producer_ids=self._producer_id_manager(broker_id, registration, session),
             controller=controller,
             broker_epoch=broker_epoch,
@@ -393,6 +404,7 @@ class KafkaBroker:
             on_disk_failure=lambda error: supervisor.fail("log directory", error),
             log_events=log_events,
         )
+        logs.on_log_start_raised = replicas.log_start_offset_raised
         return replicas
 
     def _candidate(self, broker_id: BrokerId, registration: Registration, supervisor: Supervisor) -> KafkaController:

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from brokers.metrics.broker_state import BROKER_STATE
 from brokers.metrics.metered_zookeeper import MBEANS as ZOOKEEPER_MBEANS
+from brokers.replication.fetch_session_metrics import FETCH_SESSION_MBEANS
 from brokers.replication.replica_metrics import REPLICA_MBEANS
 from controller.controller_metrics import MBEANS as CONTROLLER_MBEANS
 from foundation.metrics.mbeans import MBean
 
-MBEANS: tuple[MBean, ...] = (*CONTROLLER_MBEANS, BROKER_STATE, *REPLICA_MBEANS, *ZOOKEEPER_MBEANS)
+MBEANS: tuple[MBean, ...] = (
+    *CONTROLLER_MBEANS,
+    BROKER_STATE,
+    *REPLICA_MBEANS,
+    *FETCH_SESSION_MBEANS,
+    *ZOOKEEPER_MBEANS,
+)
 """In the order of docs/metrics.md."""

@@ -67,7 +67,8 @@ def _delete(services: BrokerServices, topic_partition: TopicPartition, offset: i
         reason = f"The offset {wanted} for partition {topic_partition} is not valid"
         raise ApiError(Errors.OFFSET_OUT_OF_RANGE, reason)
     try:
-        replica.maybe_increment_log_start_offset(wanted)
+        if replica.maybe_increment_log_start_offset(wanted):
+            services.replicas.delayed_fetches.check_and_complete((topic_partition,))
     except OSError as error:
         raise services.replicas.storage_error(partition, error) from error
     return wanted

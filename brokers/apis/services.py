@@ -13,6 +13,7 @@ from brokers.coordinator.producer_id_manager import ProducerIdManager
 from brokers.log.log_manager import LogManager
 from brokers.log.topic_configs import TopicConfigs
 from brokers.metadata.metadata_cache import MetadataCache
+from brokers.replication.fetch_session_cache import FetchSessionCache
 from brokers.replication.isr_manager import IsrManager
 from brokers.replication.replica_manager import ReplicaManager
 from brokers.world import Disk, Offload, at_once
@@ -52,6 +53,7 @@ class BrokerServices:
     topic_configs: TopicConfigs
     replicas: ReplicaManager
     isr: IsrManager
+    fetch_sessions: FetchSessionCache
     producer_ids: ProducerIdManager
     controller: KafkaController
     broker_epoch: Callable[[], int]

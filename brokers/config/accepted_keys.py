@@ -236,7 +236,6 @@ _ROWS_BY_TYPE: Mapping[ConfigType, str] = {
         remote.log.storage.manager.class.name
         remote.log.storage.manager.class.path
         remote.log.storage.manager.impl.prefix = rsm.config.
-        replica.selector.class
         sasl.kerberos.kinit.cmd = /usr/bin/kinit
         sasl.kerberos.service.name
         sasl.mechanism.controller.protocol = GSSAPI

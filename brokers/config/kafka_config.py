@@ -37,6 +37,8 @@ T = TypeVar("T")
 MAX_LONG = 2**63 - 1
 """Kafka's default where there is no limit."""
 
+RACK_AWARE_REPLICA_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+
 MESSAGE_FORMAT_VERSION = "3.0-IV1"
 """Kafka's default of `log.message.format.version`. Records are stored in message format 2 only; Kafka refuses some
 versions with older protocols, and so does this broker."""
@@ -187,6 +189,9 @@ class KafkaConfig:
     # -- fetches
     fetch_max_bytes: int = _key(INT, 57_671_680, "Bytes of the largest response to a Fetch.", at_least=1024)
     max_incremental_fetch_session_cache_slots: int = _key(INT, 1_000, "Fetch sessions at one time.", at_least=0)
+    replica_selector_class: str | None = _key(
+        STRING, None, "How a replica near the consumer is chosen; default: consumers read from leaders."
+    )
     # -- topics
     num_partitions: int = _key(INT, 1, "Partitions of a topic that is created without a number.", at_least=1)
     default_replication_factor: int = _key(INT, 1, "Replicas of a partition that is created without a number.")
@@ -430,6 +435,12 @@ def _check(config: KafkaConfig, properties: Mapping[str, str]) -> None:
         raise ConfigError.invalid("log.dirs", config.log_directory, "exactly one directory is supported")
     if config.zookeeper_set_acl:
         raise ConfigError.invalid("zookeeper.set.acl", properties["zookeeper.set.acl"], "not supported yet; remove it")
+    if config.replica_selector_class not in (None, "", RACK_AWARE_REPLICA_SELECTOR):
+        raise ConfigError.invalid(
+            "replica.selector.class",
+            config.replica_selector_class,
+            f"no class can be loaded; only {RACK_AWARE_REPLICA_SELECTOR} is supported",
+        )
     _check_versions(config, properties.get("log.message.format.version", MESSAGE_FORMAT_VERSION).strip())
     _check_log_times(config)
     _check_replication(config)

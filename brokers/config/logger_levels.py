@@ -38,6 +38,7 @@ LOGGERS = (
     "kafka.server.ConfigHandler",
     "kafka.server.DefaultAutoTopicCreationManager",
     "kafka.server.DynamicBrokerConfig",
+    "kafka.server.FetchManager",
     "kafka.server.FinalizedFeatureChangeListener",
     "kafka.server.KafkaApis",
     "kafka.server.KafkaServer",

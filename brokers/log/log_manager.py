@@ -58,6 +58,9 @@ class LogManager:
 
     Args:
         config: returns the broker's configuration as it is now.
+
+    Attributes:
+        on_log_start_raised: called for a log of which retention has deleted segments.
     """
 
     def __init__(
@@ -79,6 +82,7 @@ class LogManager:
         self._high_watermarks: dict[TopicPartition, int] = {}
         self._with_deleted_files: set[TopicPartition] = set()
         """The logs that have removed segments whose files are to be deleted."""
+        self.on_log_start_raised: Callable[[TopicPartition], None] = lambda _: None
 
     @property
     def logs(self) -> Mapping[TopicPartition, PartitionLog]:
@@ -311,6 +315,7 @@ class LogManager:
             opened.producers.remove_expired(int(self._clock.wall_ms()))
             if deleted:
                 self._with_deleted_files.add(topic_partition)
+                self.on_log_start_raised(topic_partition)
                 log.info("old segments deleted", partition=str(topic_partition), segments=deleted)
             if deleted or place % 100 == 99:
                 await asyncio.sleep(0)

@@ -25,20 +25,35 @@ class DelayedOperation:
 
     def __init__(self) -> None:
         self._woken = asyncio.Event()
+        self._changed: dict[TopicPartition, None] = {}
+        self._has_ended = False
 
     @property
     def is_woken(self) -> bool:
         """Whether one of its partitions has changed since `wait` last returned."""
         return self._woken.is_set()
 
-    def wake(self) -> None:
-        """Have the operation look again whether it is complete."""
+    def take_changed(self) -> Collection[TopicPartition]:
+        """Return which of its partitions have changed since the last call, in the order of their changes."""
+        changed, self._changed = self._changed, {}
+        return changed
+
+    def wake(self, changed: TopicPartition | None = None) -> None:
+        """Have the operation look again whether it is complete, because of a partition or of something else."""
+        if changed is not None:
+            self._changed[changed] = None
+        self._woken.set()
+
+    def end(self) -> None:
+        """Wake the operation, now and whenever it waits."""
+        self._has_ended = True
         self._woken.set()
 
     async def wait(self) -> None:
         """Return when one of its partitions has changed since the last call; the caller bounds the wait."""
         await self._woken.wait()
-        self._woken.clear()
+        if not self._has_ended:
+            self._woken.clear()
 
 
 class DelayedOperationPurgatory:
@@ -64,17 +79,25 @@ class DelayedOperationPurgatory:
         operation = DelayedOperation()
         watched = tuple(partitions)
         for topic_partition in watched:
-            self._watchers.setdefault(topic_partition, []).append(operation)
-        self.watched += len(watched)
+            self.add(operation, topic_partition)
         try:
             yield operation
         finally:
-            self.watched -= len(watched)
             for topic_partition in watched:
-                watchers = self._watchers[topic_partition]
-                watchers.remove(operation)
-                if not watchers:
-                    del self._watchers[topic_partition]
+                self.remove(operation, topic_partition)
+
+    def add(self, operation: DelayedOperation, topic_partition: TopicPartition) -> None:
+        """Wake an operation from now on when a partition changes, until `remove`."""
+        self._watchers.setdefault(topic_partition, []).append(operation)
+        self.watched += 1
+
+    def remove(self, operation: DelayedOperation, topic_partition: TopicPartition) -> None:
+        """Wake an operation no more when a partition changes."""
+        watchers = self._watchers[topic_partition]
+        watchers.remove(operation)
+        self.watched -= 1
+        if not watchers:
+            del self._watchers[topic_partition]
 
     async def wait_until(
         self, partitions: Collection[TopicPartition], is_complete: Callable[[], bool], *, timeout_ms: float
@@ -99,4 +122,4 @@ class DelayedOperationPurgatory:
             return
         for topic_partition in partitions:
             for operation in self._watchers.get(topic_partition, ()):
-                operation.wake()
+                operation.wake(topic_partition)

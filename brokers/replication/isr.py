@@ -11,7 +11,7 @@ from enum import Enum
 
 import msgspec
 
-from brokers.replication.partition import UNKNOWN_OFFSET, FollowerState, IsrProposal, LocalPartitionState
+from brokers.replication.partition import UNKNOWN_OFFSET, FollowerState, IsrProposal, LastFetch, LocalPartitionState
 from foundation.cluster.errors import Errors
 from foundation.cluster.leadership import NO_LEADER_EPOCH
 
@@ -59,6 +59,7 @@ def after_fetch(
     Under constant load it never fetches at the leader's end. It was caught up at its last Fetch, too, where it has now
     got what the leader had then.
     """
+    known = known.current
     caught_up = known.last_caught_up_ms
     if fetch_offset >= leader_end_offset:
         caught_up = max(caught_up, now_ms)
@@ -72,6 +73,27 @@ def after_fetch(
         last_fetch_leader_end_offset=max(leader_end_offset, known.last_fetch_leader_end_offset),
         log_start_offset=log_start_offset,
     )
+
+
+def in_session(
+    partition: LocalPartitionState,
+    follower: int,
+    known: FollowerState,
+    last_fetch: LastFetch,
+    *,
+    leader_end_offset: int,
+) -> FollowerState | None:
+    """The state of a follower for which every further Fetch of its session counts as one at the leader's end.
+
+    None where that would not be the same as `after_fetch` for each of them: the follower does not have all records, or
+    it is not in the ISR and may join it with any Fetch. It holds until the partition changes in whatever way.
+    """
+    has_all = known.log_end_offset == known.last_fetch_leader_end_offset == leader_end_offset
+    if known.session is last_fetch and has_all and follower in partition.isr:
+        return known
+    if known.session is not None or known.last_fetch_ms != last_fetch.ms:
+        return None
+    return known._replace(session=last_fetch) if has_all and follower in partition.isr else None
 
 
 def high_watermark(
@@ -107,7 +129,7 @@ def high_watermark(
 
 def is_caught_up(known: FollowerState, leader_end_offset: int, now_ms: float, max_lag_ms: float) -> bool:
     """Whether a follower has all records, or had all of them within `replica.lag.time.max.ms`; `isCaughtUp`."""
-    return known.log_end_offset == leader_end_offset or now_ms - known.last_caught_up_ms <= max_lag_ms
+    return known.log_end_offset == leader_end_offset or now_ms - known.caught_up_ms <= max_lag_ms
 
 
 def expansion(

@@ -17,12 +17,12 @@ from brokers.metadata.metadata_cache import MetadataCache
 from brokers.replication import isr
 from brokers.replication.alter_partition_manager import AlterPartitionManager, IsrChange
 from brokers.replication.isr import OnRefusal
-from brokers.replication.partition import UNKNOWN_OFFSET, FollowerState, IsrProposal, Partition
+from brokers.replication.partition import UNKNOWN_OFFSET, FollowerState, IsrProposal, LastFetch, Partition
 from brokers.replication.replica_manager import ReplicaManager
 from brokers.replication.replica_metrics import IsrMeters
 from brokers.replication.zk_alter_partition_manager import ZkAlterPartitionManager
 from foundation.cluster.errors import Errors, error_name
-from foundation.cluster.identifiers import BrokerId
+from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.clock import Clock
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import IsrProposed, IsrResult
@@ -79,10 +79,14 @@ class IsrManager:
         *,
         leader_epoch: int,
         log_start_offset: int = UNKNOWN_OFFSET,
+        now_ms: float | None = None,
     ) -> None:
         """Note that `follower` has fetched at `fetch_offset`, and propose that it joins the ISR where it may (IS-1).
 
         The high watermark rises where this was the last replica to have the records below.
+
+        Args:
+            now_ms: when the Fetch came, if that was not just now.
         """
         state, log_of_leader = partition.state, partition.log
         known = partition.followers.get(follower)
@@ -93,7 +97,7 @@ class IsrManager:
         known = isr.after_fetch(
             known,
             fetch_offset,
-            self._clock.monotonic_ms(),
+            self._clock.monotonic_ms() if now_ms is None else now_ms,
             leader_end_offset=log_of_leader.log_end_offset,
             leader_epoch=leader_epoch,
             log_start_offset=log_start_offset,
@@ -105,6 +109,30 @@ class IsrManager:
             self._replicas.maybe_increment_high_watermark(partition)
         if known.log_start_offset != start_before:
             self._replicas.delayed_deletes.check_and_complete((partition.topic_partition,))
+
+    def count_session_fetches(
+        self, partition: Partition, follower: int, fetch_offset: int, last_fetch: LastFetch
+    ) -> bool:
+        """Have every further Fetch of a session count for a partition of which it reads nothing, until it changes.
+
+        Returns whether that is the same as `follower_fetched` for each of them; otherwise nothing has changed.
+        """
+        known = partition.followers.get(follower)
+        if not partition.is_leader or known is None or known.log_end_offset != fetch_offset:
+            return False
+        settled = isr.in_session(
+            partition.state, follower, known, last_fetch, leader_end_offset=partition.log.log_end_offset
+        )
+        if settled is not None:
+            partition.update_follower(follower, settled)
+        return settled is not None
+
+    def count_session_fetches_no_more(self, topic_partition: TopicPartition, follower: int) -> None:
+        """Have only the Fetches of a session that have come so far count for a partition, which has changed."""
+        partition = self._replicas.partitions.get(topic_partition)
+        known = None if partition is None else partition.followers.get(follower)
+        if partition is not None and known is not None and known.session is not None:
+            partition.update_follower(follower, known.current)
 
     def _maybe_expand(self, partition: Partition, follower: int, known: FollowerState) -> None:
         proposal = isr.expansion(
@@ -207,6 +235,8 @@ class IsrManager:
             partition.update_isr(state)
             self._log_updated(partition)
             self._replicas.maybe_increment_high_watermark(partition)
+            # A follower that has left the ISR may join it again with its next Fetch, which has to be noted for that.
+            self._replicas.delayed_fetches.check_and_complete((partition.topic_partition,))
             # The ISR itself may decide a Produce that waits for it.
             self._replicas.delayed_produces.check_and_complete((partition.topic_partition,))
 

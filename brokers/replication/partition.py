@@ -41,10 +41,20 @@ class IsrProposal(NamedTuple):
     partition_epoch: int
 
 
+class LastFetch:
+    """When the last Fetch of a session came: monotonic milliseconds."""
+
+    __slots__ = ("ms",)
+
+    def __init__(self, ms: float) -> None:
+        self.ms = ms
+
+
 class FollowerState(NamedTuple):
     """The fetch progress of one follower, kept by the leader. Times are monotonic milliseconds.
 
-    Mirrors `kafka.cluster.ReplicaState`.
+    Mirrors `kafka.cluster.ReplicaState`. Where `session` is set, each Fetch of that session is one at the leader's end,
+    and counts without a new state being set for every partition: `current` returns the state that it stands for.
     """
 
     log_end_offset: int = UNKNOWN_OFFSET
@@ -55,6 +65,21 @@ class FollowerState(NamedTuple):
     last_fetch_leader_end_offset: int = UNKNOWN_OFFSET
     """Where the leader's log ended at its last Fetch."""
     log_start_offset: int = UNKNOWN_OFFSET
+    session: LastFetch | None = None
+
+    @property
+    def caught_up_ms(self) -> float:
+        """When the follower last had all that the leader had."""
+        if self.session is None:
+            return self.last_caught_up_ms
+        return max(self.last_caught_up_ms, self.session.ms)
+
+    @property
+    def current(self) -> FollowerState:
+        """The same state with its times as of now, which the session's next Fetch does not change."""
+        if self.session is None:
+            return self
+        return self._replace(last_caught_up_ms=self.caught_up_ms, last_fetch_ms=self.session.ms, session=None)
 
 
 class LocalPartitionState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -240,6 +265,7 @@ def followers_after_election(
             last_caught_up_ms=now_ms if follower in state.isr else 0.0,
             last_fetch_ms=now_ms if follower in state.isr else 0.0,
             last_fetch_leader_end_offset=leader_end_offset,
+            session=None,
         )
         for follower, known in followers.items()
         if follower in state.replicas

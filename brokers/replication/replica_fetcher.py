@@ -3,8 +3,8 @@ and `ReplicaFetcherThread`.
 
 Requests go over the inter-broker listener without an ApiVersions handshake: `inter.broker.protocol.version` fixes the
 version, Fetch up to 17, or up to 12 while one topic has no id. The leader holds an answer back for
-`replica.fetch.wait.max.ms` while there are no records. No fetch session is opened: every request names all its
-partitions.
+`replica.fetch.wait.max.ms` while there are no records. Requests are made in a fetch session: each names only the
+partitions of which it says something else than the one before (`fetch_session_handler`).
 
 A follower fetches from the end of its log and names the leader epoch of its last record. Where the leader's log has
 another end of that epoch, its answer says where, and the follower truncates (KIP-595). A leader whose protocol is older
@@ -14,18 +14,20 @@ is asked with OffsetForLeaderEpoch before the first Fetch (KIP-101, KIP-279).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 import structlog
 
 from brokers.config.kafka_config import KafkaConfig
+from brokers.replication.fetch_session import FIRST_VERSION_BY_TOPIC_ID
+from brokers.replication.fetch_session_handler import FetchedPartition, FetchRequestData, FetchSessionHandler
 from brokers.replication.log_events import LogEvents
 from brokers.replication.partition import Partition
 from brokers.replication.truncation import truncation_offset
 from foundation.cluster.errors import ApiError, Errors, error_for_code
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
+from foundation.cluster.identifiers import TopicId, TopicPartition
 from foundation.eventlog.clock import Clock
 from foundation.wire.errors import MalformedMessage
 from foundation.wire.messages.fetch import (
@@ -33,7 +35,6 @@ from foundation.wire.messages.fetch import (
     FetchReplicaState,
     FetchRequest,
     FetchResponse,
-    FetchTopic,
     PartitionData,
 )
 from foundation.wire.messages.list_offsets import (
@@ -59,44 +60,44 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.
 
 R = TypeVar("R", bound=Message)
 
-WITH_TOPIC_IDS = 13
 WITH_REPLICA_STATE = 15
-"""The first versions that name topics by id, and the follower by its id and epoch (KIP-903)."""
+"""The first version that names the follower by its id and epoch (KIP-903)."""
 
 Spawn = Callable[[Coroutine[object, object, None], str], asyncio.Task[None]]
 
 
 class PartitionFetchState(NamedTuple):
-    """A partition that is fetched, but not before `delayed_until_ms`, a monotonic time."""
+    """A partition that is fetched."""
 
     topic_id: TopicId
     leader_epoch: int
     partition: Partition
-    delayed_until_ms: float = 0.0
     is_truncating: bool = False
     """Whether the leader has to be asked for the end of the last epoch before the first Fetch."""
 
 
+def fetched_partition(state: PartitionFetchState, config: KafkaConfig) -> FetchedPartition:
+    """What a Fetch says of a partition: it is fetched from the end of this broker's log."""
+    replica = state.partition.log
+    fetch = FetchPartition(
+        partition=state.partition.topic_partition.partition,
+        current_leader_epoch=state.leader_epoch,
+        fetch_offset=replica.log_end_offset,
+        last_fetched_epoch=replica.epochs.latest_epoch,
+        log_start_offset=replica.log_start_offset,
+        partition_max_bytes=config.replica_fetch_max_bytes,
+    )
+    return FetchedPartition(state.topic_id, fetch)
+
+
 def fetch_request(
-    partitions: Mapping[TopicPartition, PartitionFetchState], *, broker_id: int, broker_epoch: int, config: KafkaConfig
+    data: FetchRequestData, *, broker_id: int, broker_epoch: int, config: KafkaConfig
 ) -> tuple[FetchRequest, int]:
-    """A full Fetch of `partitions` from the end of this broker's logs, and its version."""
+    """A Fetch, and its version."""
     version = config.metadata_version.fetch_version
-    if any(state.topic_id == NO_TOPIC_ID for state in partitions.values()):
-        version = min(version, WITH_TOPIC_IDS - 1)
+    if not data.can_use_topic_ids:
+        version = min(version, FIRST_VERSION_BY_TOPIC_ID - 1)
     with_state = version >= WITH_REPLICA_STATE
-    topics: dict[tuple[str, TopicId], list[FetchPartition]] = {}
-    for topic_partition, state in partitions.items():
-        topics.setdefault((topic_partition.topic, state.topic_id), []).append(
-            FetchPartition(
-                partition=topic_partition.partition,
-                current_leader_epoch=state.leader_epoch,
-                fetch_offset=state.partition.log.log_end_offset,
-                last_fetched_epoch=state.partition.log.epochs.latest_epoch,
-                log_start_offset=state.partition.log.log_start_offset,
-                partition_max_bytes=config.replica_fetch_max_bytes,
-            )
-        )
     request = FetchRequest(
         replica_id=-1 if with_state else broker_id,
         replica_state=FetchReplicaState(replica_id=broker_id, replica_epoch=broker_epoch)
@@ -105,27 +106,12 @@ def fetch_request(
         max_wait_ms=config.replica_fetch_wait_max_ms,
         min_bytes=config.replica_fetch_min_bytes,
         max_bytes=config.replica_fetch_response_max_bytes,
-        topics=tuple(
-            FetchTopic(topic=topic, topic_id=topic_id, partitions=tuple(states))
-            for (topic, topic_id), states in topics.items()
-        ),
+        session_id=data.session_id,
+        session_epoch=data.epoch,
+        topics=data.topics(),
+        forgotten_topics_data=data.forgotten_topics(version),
     )
     return request, version
-
-
-def fetched_partitions(
-    requested: Mapping[TopicPartition, PartitionFetchState], response: FetchResponse
-) -> Iterator[tuple[TopicPartition, PartitionData]]:
-    """The partitions of an answer; all of them with its error where the whole request was refused."""
-    if response.error_code != Errors.NONE:
-        for topic_partition in requested:
-            yield topic_partition, PartitionData(error_code=response.error_code)
-        return
-    names = {state.topic_id: topic_partition.topic for topic_partition, state in requested.items()}
-    for topic in response.responses:
-        name = topic.topic or names.get(topic.topic_id, "")
-        for data in topic.partitions:
-            yield TopicPartition(name, data.partition_index), data
 
 
 Append = Callable[[Partition, bytes, int, int], None]
@@ -174,11 +160,14 @@ class ReplicaFetcherManager:
             fetcher = self._fetchers.get(partition.leader)
             if fetcher is None:
                 fetcher = self._fetchers[partition.leader] = ReplicaFetcher(partition.leader, self._surroundings)
-            fetcher.partitions[partition.topic_partition] = PartitionFetchState(
-                partition.topic_id,
-                partition.leader_epoch,
-                partition,
-                is_truncating=not self._surroundings.config.metadata_version.is_truncation_on_fetch_supported,
+            fetcher.add(
+                partition.topic_partition,
+                PartitionFetchState(
+                    partition.topic_id,
+                    partition.leader_epoch,
+                    partition,
+                    is_truncating=not self._surroundings.config.metadata_version.is_truncation_on_fetch_supported,
+                ),
             )
             self.leader_of[partition.topic_partition] = partition.leader
         for leader in sorted(self._fetchers):
@@ -189,6 +178,12 @@ class ReplicaFetcherManager:
         for topic_partition in partitions:
             self._stop_one(topic_partition)
 
+    def note_change(self, topic_partition: TopicPartition) -> None:
+        """Name a partition in the next Fetch: its log has changed otherwise than by an answer of the leader."""
+        leader = self.leader_of.get(topic_partition)
+        if leader is not None:
+            self._fetchers[leader].note_change(topic_partition)
+
     def close(self) -> None:
         for leader in sorted(self._fetchers):
             self._fetchers[leader].end()
@@ -198,7 +193,7 @@ class ReplicaFetcherManager:
     def _stop_one(self, topic_partition: TopicPartition) -> None:
         leader = self.leader_of.pop(topic_partition, None)
         if leader is not None:
-            self._fetchers[leader].partitions.pop(topic_partition, None)
+            self._fetchers[leader].remove(topic_partition)
 
     def _end_idle(self) -> None:
         idle = [leader for leader, fetcher in self._fetchers.items() if not fetcher.partitions]
@@ -230,15 +225,43 @@ def epoch_ends_request(
 
 
 class ReplicaFetcher:
-    """The fetch loop of one leader. `ReplicaFetcherManager` adds and removes its `partitions`."""
+    """The fetch loop of one leader. `ReplicaFetcherManager` adds and removes its partitions.
+
+    What a Fetch costs follows from how many partitions have changed since the last one, not from how many are fetched.
+    """
 
     def __init__(self, leader: int, surroundings: FetcherSurroundings) -> None:
         self.partitions: dict[TopicPartition, PartitionFetchState] = {}
         self._leader = leader
         self._around = surroundings
         self._channel: RequestChannel | None = None
+        self._session = FetchSessionHandler(leader)
+        self._delayed: dict[TopicPartition, float] = {}
+        """The partitions that are not fetched until a monotonic time."""
+        self._changed: dict[TopicPartition, None] = {}
+        """The partitions of which the next Fetch may have to say something else than the last one."""
+        self._assigned: set[TopicPartition] = set()
+        """The partitions that were added or removed since the last Fetch was sent: its answer is not about them."""
         self._woken = asyncio.Event()
         self._task = surroundings.spawn(self._run(), f"ReplicaFetcher-0-{leader}")
+
+    def add(self, topic_partition: TopicPartition, state: PartitionFetchState) -> None:
+        """Fetch a partition from now on; `wake` is to follow."""
+        self._assign(topic_partition)
+        self.partitions[topic_partition] = state
+
+    def remove(self, topic_partition: TopicPartition) -> None:
+        self._assign(topic_partition)
+        self.partitions.pop(topic_partition, None)
+
+    def _assign(self, topic_partition: TopicPartition) -> None:
+        self._delayed.pop(topic_partition, None)
+        self._changed[topic_partition] = None
+        self._assigned.add(topic_partition)
+
+    def note_change(self, topic_partition: TopicPartition) -> None:
+        """Name a partition in the next Fetch, if what it says of it has changed."""
+        self._changed[topic_partition] = None
 
     def wake(self) -> None:
         """Have a loop that waits for a partition to be due look again: partitions have been added."""
@@ -252,19 +275,35 @@ class ReplicaFetcher:
         around = self._around
         while True:
             now_ms = around.clock.monotonic_ms()
-            due = {key: state for key, state in self.partitions.items() if state.delayed_until_ms <= now_ms}
-            if not due:
+            self._end_delays(now_ms)
+            if len(self._delayed) == len(self.partitions):
                 await self._wait_until_due(now_ms)
                 continue
             try:
-                if any(state.is_truncating for state in due.values()):
-                    await self._truncate_to_epoch_ends(due)
+                truncating = self._truncating()
+                if truncating:
+                    await self._truncate_to_epoch_ends(truncating)
                     continue
-                await self._fetch(due)
+                await self._fetch()
             except (ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage, _NoAddress) as failure:
                 log.debug("fetch failed", leader=self._leader, why=str(failure))
                 self._disconnect()
                 await asyncio.sleep(around.config.replica_fetch_backoff_ms / 1000)
+
+    def _end_delays(self, now_ms: float) -> None:
+        for topic_partition in [each for each, until_ms in self._delayed.items() if until_ms <= now_ms]:
+            del self._delayed[topic_partition]
+            self._changed[topic_partition] = None
+
+    def _truncating(self) -> dict[TopicPartition, PartitionFetchState]:
+        """The partitions of which the leader is asked first where the last epoch ends."""
+        if self._around.config.metadata_version.is_truncation_on_fetch_supported:
+            return {}
+        return {
+            topic_partition: state
+            for topic_partition, state in self.partitions.items()
+            if state.is_truncating and topic_partition not in self._delayed
+        }
 
     async def _request(self, request: Message, version: int, response: type[R]) -> R:
         """Send a request to the leader, and return its answer.
@@ -289,16 +328,31 @@ class ReplicaFetcher:
 
     # ------------------------------------------------------------------ fetching
 
-    async def _fetch(self, due: Mapping[TopicPartition, PartitionFetchState]) -> None:
-        around = self._around
+    async def _fetch(self) -> None:
+        around, session = self._around, self._session
+        was_full = session.is_full
         request, version = fetch_request(
-            due, broker_id=around.broker_id, broker_epoch=around.broker_epoch(), config=around.config
+            session.build(self._wanted()),
+            broker_id=around.broker_id,
+            broker_epoch=around.broker_epoch(),
+            config=around.config,
         )
-        response = await self._request(request, version, FetchResponse)
+        self._assigned.clear()
+        try:
+            response = await self._request(request, version, FetchResponse)
+        except BaseException:
+            session.handle_error()
+            raise
+        answered = session.handle_response(response, version)
+        if answered is None:
+            if was_full:
+                await asyncio.sleep(around.config.replica_fetch_backoff_ms / 1000)
+            return
         out_of_range = []
-        for topic_partition, data in fetched_partitions(due, response):
-            state = due.get(topic_partition)
-            if state is None or self.partitions.get(topic_partition) is not state:
+        for topic_partition, data in answered.items():
+            self._changed[topic_partition] = None
+            state = self.partitions.get(topic_partition)
+            if state is None or topic_partition in self._assigned:
                 continue  # a control request has stopped the partition, or made it follow anew
             error = error_for_code(data.error_code)
             if error is Errors.NONE:
@@ -306,9 +360,22 @@ class ReplicaFetcher:
             elif error is Errors.OFFSET_OUT_OF_RANGE:
                 out_of_range.append((topic_partition, state))
             else:
-                self._delay(topic_partition, state, error)
+                self._delay(topic_partition, error)
         for topic_partition, state in out_of_range:
             await self._reset_offset(topic_partition, state)
+
+    def _wanted(self) -> dict[TopicPartition, FetchedPartition | None]:
+        """What the next Fetch says of the partitions that have changed; of all where the session begins."""
+        changed, self._changed = self._changed, {}
+        if self._session.is_full:
+            changed = dict.fromkeys(self.partitions)
+        config = self._around.config
+        wanted: dict[TopicPartition, FetchedPartition | None] = {}
+        for topic_partition in changed:
+            state = self.partitions.get(topic_partition)
+            is_due = state is not None and topic_partition not in self._delayed
+            wanted[topic_partition] = fetched_partition(state, config) if state is not None and is_due else None
+        return wanted
 
     def _apply(self, topic_partition: TopicPartition, state: PartitionFetchState, data: PartitionData) -> None:
         """Append the records of one partition; or truncate, and take no offsets from an answer that says so."""
@@ -324,13 +391,13 @@ class ReplicaFetcher:
                 offset=state.partition.log.log_end_offset,
                 why=refused.message,
             )
-            self._delay(topic_partition, state, refused.error)
+            self._delay(topic_partition, refused.error)
 
-    def _delay(self, topic_partition: TopicPartition, state: PartitionFetchState, error: Errors) -> None:
+    def _delay(self, topic_partition: TopicPartition, error: Errors) -> None:
         """Fetch a partition no more for the backoff; where it is fenced, until a LeaderAndIsr (BK-13)."""
         again_ms = self._around.clock.monotonic_ms() + self._around.config.replica_fetch_backoff_ms
-        delay_until = float("inf") if error is Errors.FENCED_LEADER_EPOCH else again_ms
-        self.partitions[topic_partition] = state._replace(delayed_until_ms=delay_until)
+        self._delayed[topic_partition] = float("inf") if error is Errors.FENCED_LEADER_EPOCH else again_ms
+        self._changed[topic_partition] = None
 
     # ------------------------------------------------------------------ truncating
 
@@ -355,16 +422,15 @@ class ReplicaFetcher:
             replica.truncate_to(truncation.offset, now_ms=self._around.clock.wall_ms())
         return truncation.is_complete
 
-    async def _truncate_to_epoch_ends(self, due: Mapping[TopicPartition, PartitionFetchState]) -> None:
+    async def _truncate_to_epoch_ends(self, truncating: Mapping[TopicPartition, PartitionFetchState]) -> None:
         """Ask the leader where the last epochs of this broker's logs end in its own, and truncate; `maybeTruncate`.
 
         A log without any epoch is truncated to its high watermark.
         """
         asked: dict[TopicPartition, PartitionFetchState] = {}
-        for topic_partition, state in due.items():
-            if not state.is_truncating:
-                continue
+        for topic_partition, state in truncating.items():
             replica = state.partition.log
+            self._changed[topic_partition] = None
             if replica.epochs.latest is None:
                 with self._around.log_events.truncating(state.partition):
                     replica.truncate_to(replica.high_watermark, now_ms=self._around.clock.wall_ms())
@@ -387,7 +453,7 @@ class ReplicaFetcher:
                     continue
                 error = error_for_code(end.error_code)
                 if error is not Errors.NONE:
-                    self._delay(topic_partition, asked_state, error)
+                    self._delay(topic_partition, error)
                 elif self._truncate(asked_state.partition, end.leader_epoch, end.end_offset):
                     self.partitions[topic_partition] = asked_state._replace(is_truncating=False)
 
@@ -439,13 +505,13 @@ class ReplicaFetcher:
         if found is not None and found.error_code == Errors.NONE:
             return found.offset
         error = Errors.UNKNOWN_SERVER_ERROR if found is None else error_for_code(found.error_code)
-        self._delay(topic_partition, state, error)
+        self._delay(topic_partition, error)
         return None
 
     async def _wait_until_due(self, now_ms: float) -> None:
         """Wait until the first delayed partition may be fetched again, or another one has been added."""
         self._woken.clear()
-        first_ms = min((state.delayed_until_ms for state in self.partitions.values()), default=float("inf"))
+        first_ms = min(self._delayed.values(), default=float("inf"))
         if first_ms == float("inf"):
             await self._woken.wait()
             return

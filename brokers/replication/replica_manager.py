@@ -256,6 +256,9 @@ class FetcherManager(Protocol):
     def stop(self, partitions: Iterable[TopicPartition]) -> None:
         """Fetch `partitions` no more."""
 
+    def note_change(self, topic_partition: TopicPartition) -> None:
+        """Name a partition in the next Fetch, if it is followed: its log has changed otherwise than by a Fetch."""
+
 
 class Logs(Protocol):
     """What the replica manager needs of `LogManager`."""
@@ -471,6 +474,11 @@ class ReplicaManager:
             self.delayed_fetches.check_and_complete((partition.topic_partition,))
         if replica.log_start_offset < log_start_offset <= replica.high_watermark:
             replica.maybe_increment_log_start_offset(log_start_offset)
+
+    def log_start_offset_raised(self, topic_partition: TopicPartition) -> None:
+        """Have the followers of a partition, or its leader, learn that retention has deleted records here."""
+        self.delayed_fetches.check_and_complete((topic_partition,))
+        self._fetchers.note_change(topic_partition)
 
     def maybe_increment_high_watermark(self, partition: Partition) -> bool:
         """Raise the high watermark of a partition led here as far as its replicas allow; return whether it rose.

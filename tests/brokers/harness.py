@@ -20,6 +20,7 @@ from brokers.log.partition_log import PartitionLog
 from brokers.log.topic_configs import TopicConfigs
 from brokers.membership.controller_channel import ControllerChannel
 from brokers.metadata.metadata_cache import MetadataCache
+from brokers.replication.fetch_session_cache import FetchSessionCache
 from brokers.replication.isr_manager import IsrManager
 from brokers.supervisor import Supervisor
 from controller.events import ElectionType, FeatureUpdate, OngoingReassignments, ReassignmentResults
@@ -204,6 +205,12 @@ class BrokerHarness:
             topic_configs=TopicConfigs(cast(LogManager, self.logs), _no_zookeeper),
             replicas=self.replicas,
             isr=isr,
+            fetch_sessions=FetchSessionCache(
+                self.config.max_incremental_fetch_session_cache_slots,
+                purgatory=self.replicas.delayed_fetches,
+                clock=self.clock,
+                random=random.Random(7),
+            ),
             producer_ids=self._producer_ids or _unconnected_producer_id_manager(channel, self.clock),
             controller=cast(KafkaController, self.controller),
             broker_epoch=lambda: BROKER_EPOCH,

@@ -96,6 +96,9 @@ class Fetchers:
         for topic_partition in partitions:
             self.following.pop(topic_partition, None)
 
+    def note_change(self, topic_partition: TopicPartition) -> None:
+        """Nothing is fetched here, so nothing is to be named."""
+
 
 def state(
     partition: int = 0,

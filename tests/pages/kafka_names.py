@@ -70,6 +70,9 @@ foundation/records/errors.py
   org.apache.kafka.common.errors.CorruptRecordException CorruptRecord
   org.apache.kafka.common.InvalidRecordException InvalidRecord
   org.apache.kafka.common.errors.UnsupportedVersionException UnsupportedMagic
+foundation/records/down_conversion.py
+  org.apache.kafka.common.record.RecordsUtil.downConvert down_convert
+  org.apache.kafka.common.errors.UnsupportedCompressionTypeException NotConvertible
 foundation/records/message_set.py
   org.apache.kafka.common.record.AbstractLegacyRecordBatch Message
   org.apache.kafka.common.record.LegacyRecord Message
@@ -332,6 +335,9 @@ brokers/apis/fencing.py
   kafka.server.KafkaApis.isBrokerEpochStale epoch_error
 brokers/apis/fetch.py
   kafka.server.KafkaApis.handleFetchRequest handle
+  kafka.server.DelayedFetch
+brokers/apis/fetch_reading.py
+  kafka.server.ReplicaManager.readFromLog FetchReading
 brokers/apis/leader_hints.py
   kafka.server.KafkaApis.getCurrentLeader current_leader
 brokers/apis/list_offsets.py
@@ -515,6 +521,19 @@ brokers/replication/alter_partition_manager.py
 brokers/replication/delayed_operations.py
   kafka.server.DelayedOperation DelayedOperation
   kafka.server.DelayedOperationPurgatory DelayedOperationPurgatory
+brokers/replication/fetch_session.py
+  kafka.server.FetchSession FetchSession
+  kafka.server.CachedPartition CachedPartition
+brokers/replication/fetch_session_cache.py
+  kafka.server.FetchManager FetchSessionCache
+  kafka.server.FetchSessionCacheShard FetchSessionCache
+  kafka.server.SessionlessFetchContext FetchContext
+  kafka.server.FullFetchContext FullFetchContext
+  kafka.server.IncrementalFetchContext IncrementalFetchContext
+brokers/replication/fetch_session_handler.py
+  org.apache.kafka.clients.FetchSessionHandler FetchSessionHandler
+brokers/replication/fetch_session_metrics.py
+  kafka.server.FetchSessionCache
 brokers/replication/isr.py
   kafka.cluster.Partition.maybeExpandIsr expansion
   kafka.cluster.Partition.maybeShrinkIsr shrinkage
@@ -535,6 +554,10 @@ brokers/replication/replica_manager.py
   kafka.server.ReplicaManager ReplicaManager
   kafka.cluster.Partition.appendRecordsToLeader ReplicaManager
   kafka.cluster.Partition.checkEnoughReplicasReachOffset ReplicaManager
+brokers/replication/replica_selector.py
+  org.apache.kafka.common.replica.RackAwareReplicaSelector preferred_read_replica
+  org.apache.kafka.common.replica.ReplicaView ReplicaView
+  kafka.server.ReplicaManager.findPreferredReadReplica preferred_read_replica
 brokers/replication/truncation.py
   kafka.server.AbstractFetcherThread
   kafka.server.AbstractFetcherThread.getOffsetTruncationState truncation_offset

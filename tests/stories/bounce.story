@@ -53,11 +53,11 @@ settle
    2.343  broker-3   applies LeaderAndIsr from controller 2: leads orders-2 at epoch 1 and follows orders-1 at epoch 1
    2.343  broker-3   fence broker.fetch-leader-epoch refuses Fetch orders-2 (offered 0, known 1)
    2.343  broker-3   fence broker.fetch-leader-epoch refuses Fetch orders-2 (offered 0, known 1)
-   2.345  broker-2   proposes ISR 2 3 1 for orders-0
    2.345  broker-2   proposes ISR 2 3 1 for orders-1
-   2.347  broker-2   writes (alter-partition) orders-0: leader 2 epoch 1 ISR 2 3 1, orders-1: leader 2 epoch 1 ISR 2 3 1
-   2.347  broker-2   receives NONE for its ISR change of orders-0: ISR 2 3 1
+   2.345  broker-2   proposes ISR 2 3 1 for orders-0
+   2.347  broker-2   writes (alter-partition) orders-1: leader 2 epoch 1 ISR 2 3 1, orders-0: leader 2 epoch 1 ISR 2 3 1
    2.347  broker-2   receives NONE for its ISR change of orders-1: ISR 2 3 1
+   2.347  broker-2   receives NONE for its ISR change of orders-0: ISR 2 3 1
    2.347  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3, 2 partitions
    2.347  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3, 3 partitions
    2.348  broker-3   applies UpdateMetadata from controller 2: live brokers 2 3, 3 partitions

@@ -72,24 +72,23 @@ settle
    9.283  broker-1   applies UpdateMetadata from controller 1: live brokers 1 2 3, 2 partitions
    9.283  broker-2   registers with broker epoch 78
    9.285  broker-3   applies UpdateMetadata from controller 1: live brokers 1 2 3
-   9.289  broker-3   applies UpdateMetadata from controller 1: live brokers 1 2 3, 2 partitions
-   9.291  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2 3, 2 partitions
+   9.288  broker-3   applies UpdateMetadata from controller 1: live brokers 1 2 3, 2 partitions
+   9.290  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2 3, 2 partitions
    9.293  broker-1   sends LeaderAndIsr to broker 2 with 2 partitions
    9.296  broker-2   applies LeaderAndIsr from controller 1: follows orders-0 at epoch 1, orders-1 at epoch 2
    9.296  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 0, known 2)
    9.296  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 0, known 2)
-   9.296  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 0, known 2)
    9.299  broker-1   proposes ISR 1 3 2 for orders-0
-   9.300  broker-1   writes (alter-partition) orders-0: leader 1 epoch 1 ISR 1 3 2
-   9.300  broker-1   applies UpdateMetadata from controller 1: live brokers 1 2 3, 1 partition
-   9.300  broker-1   receives NONE for its ISR change of orders-0: ISR 1 3 2
+   9.299  broker-1   writes (alter-partition) orders-0: leader 1 epoch 1 ISR 1 3 2
+   9.299  broker-1   applies UpdateMetadata from controller 1: live brokers 1 2 3, 1 partition
+   9.299  broker-1   receives NONE for its ISR change of orders-0: ISR 1 3 2
    9.300  broker-3   proposes ISR 3 1 2 for orders-1
    9.301  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2 3, 2 partitions
    9.302  broker-3   applies UpdateMetadata from controller 1: live brokers 1 2 3, 1 partition
-   9.307  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2 3, 1 partition
+   9.306  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2 3, 1 partition
    9.309  broker-1   writes (alter-partition) orders-1: leader 3 epoch 2 ISR 3 1 2
    9.309  broker-1   applies UpdateMetadata from controller 1: live brokers 1 2 3, 1 partition
-   9.312  broker-3   applies UpdateMetadata from controller 1: live brokers 1 2 3, 1 partition
-   9.312  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2 3, 1 partition
+   9.311  broker-3   applies UpdateMetadata from controller 1: live brokers 1 2 3, 1 partition
    9.312  broker-3   receives NONE for its ISR change of orders-1: ISR 3 1 2
+   9.312  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2 3, 1 partition
   14.222  = controller 1 epoch 3; leaders (ISR): orders-0 1 (1 3 2), orders-1 3 (3 1 2)

@@ -92,16 +92,16 @@ settle
   20.633  broker-1   sends LeaderAndIsr to broker 2 with 3 partitions
   20.633  broker-2   applies LeaderAndIsr from controller 1: follows orders-0 at epoch 3, orders-1 at epoch 2, orders-2 at epoch 1
   20.633  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 0, known 2)
+  20.634  broker-3   proposes ISR 3 1 2 for orders-2
   20.634  broker-3   proposes ISR 3 1 2 for orders-0
   20.634  broker-3   proposes ISR 3 1 2 for orders-1
-  20.634  broker-3   proposes ISR 3 1 2 for orders-2
   20.635  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2 3, 3 partitions
   20.636  broker-3   applies UpdateMetadata from controller 1: live brokers 1 2 3, 3 partitions
-  20.640  broker-1   writes (alter-partition) orders-0: leader 3 epoch 3 ISR 3 1 2, orders-1: leader 3 epoch 2 ISR 3 1 2, orders-2: leader 3 epoch 1 ISR 3 1 2
+  20.640  broker-1   writes (alter-partition) orders-2: leader 3 epoch 1 ISR 3 1 2, orders-0: leader 3 epoch 3 ISR 3 1 2, orders-1: leader 3 epoch 2 ISR 3 1 2
   20.640  broker-1   applies UpdateMetadata from controller 1: live brokers 1 2 3, 3 partitions
   20.640  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2 3, 3 partitions
+  20.642  broker-3   receives NONE for its ISR change of orders-2: ISR 3 1 2
   20.642  broker-3   receives NONE for its ISR change of orders-0: ISR 3 1 2
   20.642  broker-3   receives NONE for its ISR change of orders-1: ISR 3 1 2
-  20.642  broker-3   receives NONE for its ISR change of orders-2: ISR 3 1 2
   20.642  broker-3   applies UpdateMetadata from controller 1: live brokers 1 2 3, 3 partitions
   23.326  = controller 1 epoch 2; leaders (ISR): orders-0 3 (3 1 2), orders-1 3 (3 1 2), orders-2 3 (3 1 2)

@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
-from brokers.apis import fetch
+from brokers.apis import fetch, fetch_reading
 from brokers.apis.services import BrokerServices
+from brokers.config.kafka_config import KafkaConfig
 from brokers.replication.delayed_operations import DelayedOperationPurgatory
+from brokers.replication.fetch_session import RequestedPartition
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
+from foundation.records.compression import Compression
+from foundation.records.message_set import first_magic, messages
 from foundation.wire.messages.fetch import FetchPartition, FetchReplicaState, FetchRequest, FetchResponse, FetchTopic
 from foundation.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from tests.brokers.harness import BrokerHarness
-from tests.brokers.log.parts import log_with
+from tests.brokers.log.parts import batch, log_with
 from tests.brokers.parts import (
     ME,
     ORDERS,
@@ -40,7 +45,9 @@ def request(
     max_wait_ms: int = 0,
     min_bytes: int = 1,
 ) -> FetchRequest:
-    asked = FetchPartition(partition=partition, current_leader_epoch=leader_epoch, fetch_offset=offset)
+    asked = FetchPartition(
+        partition=partition, current_leader_epoch=leader_epoch, fetch_offset=offset, partition_max_bytes=10_000
+    )
     return FetchRequest(
         replica_id=follower,
         replica_state=FetchReplicaState(replica_id=follower),
@@ -90,7 +97,7 @@ def test_each_partition_is_answered_with_records_or_an_error(
 
     response = asyncio.run(scenario())
     assert error_of(response) is expected
-    assert response.session_id == 0, "no fetch session is opened"
+    assert response.session_id == 0, "the request asks for no session"
     assert response.responses[0].partitions[0].records == b""
 
 
@@ -214,6 +221,100 @@ def test_topics_in_zstd_are_refused_to_consumers_that_do_not_know_it(version: in
     assert error_of(asyncio.run(scenario())) is expected
 
 
+@pytest.mark.parametrize(
+    ("version", "follower", "is_allowed", "magic"),
+    [
+        (0, CONSUMER, True, 0),
+        (1, CONSUMER, True, 0),
+        (2, CONSUMER, True, 1),
+        (3, CONSUMER, True, 1),
+        (4, CONSUMER, True, 2),
+        (3, CONSUMER, False, None),
+        (4, CONSUMER, False, 2),
+        (3, OTHER, False, 2),
+    ],
+)
+def test_records_are_converted_for_consumers_of_old_versions(
+    version: int, follower: int, is_allowed: bool, magic: int | None
+) -> None:
+    async def scenario() -> FetchResponse:
+        harness = BrokerHarness(log=log_with(log_end_offset=9))
+        harness.become_leader("orders", 0)
+        harness.logs.update_topic_config("orders", {"message.downconversion.enable": str(is_allowed).lower()})
+        return await answer(harness, request(follower, leader_epoch=-1, offset=4), version)
+
+    (data,) = asyncio.run(scenario()).responses[0].partitions
+    assert data.error_code == (Errors.UNSUPPORTED_VERSION if magic is None else Errors.NONE)
+    assert first_magic(data.records or b"") == magic
+    if magic in (0, 1):
+        assert [(each.offset, each.value) for each in messages(data.records or b"")] == [
+            (offset, b"%d" % offset) for offset in range(4, 9)
+        ]
+
+
+def test_batches_in_zstd_cannot_be_converted() -> None:
+    async def scenario() -> FetchResponse:
+        harness = BrokerHarness()
+        harness.become_leader("orders", 0)
+        led = harness.replicas.partitions[ORDERS_0]
+        harness.replicas.append_as_leader(led, batch(b"value", compression=Compression.ZSTD), required_acks=1)
+        await answer(harness, request(OTHER, offset=1))
+        return await answer(harness, request(CONSUMER), 3)
+
+    assert error_of(asyncio.run(scenario())) is Errors.UNSUPPORTED_COMPRESSION_TYPE
+
+
+RACK_AWARE = KafkaConfig.from_properties(
+    {
+        "zookeeper.connect": "z",
+        "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("follower", "rack", "version", "config", "replica"),
+    [
+        (CONSUMER, "r2", 11, RACK_AWARE, OTHER),
+        (CONSUMER, "r2", 17, RACK_AWARE, OTHER),
+        (CONSUMER, "r1", 17, RACK_AWARE, -1),
+        (CONSUMER, "r3", 17, RACK_AWARE, -1),
+        (CONSUMER, "", 17, RACK_AWARE, -1),
+        (CONSUMER, "r2", 10, RACK_AWARE, -1),
+        (CONSUMER, "r2", 17, KafkaConfig(), -1),
+        (OTHER, "r2", 17, RACK_AWARE, -1),
+    ],
+)
+def test_consumer_is_sent_to_the_replica_in_its_rack(
+    follower: int, rack: str, version: int, config: KafkaConfig, replica: int
+) -> None:
+    """With another replica to read from there are no records in the answer, and no wait."""
+
+    async def scenario() -> FetchResponse:
+        harness = BrokerHarness(config, log=log_with(log_end_offset=9))
+        harness.become_leader("orders", 0)
+        for offset in (0, 9):
+            await answer(harness, request(OTHER, offset=offset))
+        asked = replace(request(follower, offset=4, max_wait_ms=20_000), rack_id=rack)
+        async with asyncio.timeout(5):
+            return await answer(harness, asked, version)
+
+    (data,) = asyncio.run(scenario()).responses[0].partitions
+    assert (data.error_code, data.preferred_read_replica) == (Errors.NONE, replica)
+    assert bool(data.records) == (replica == -1)
+    assert data.high_watermark == 9
+
+
+def test_leader_epoch_is_checked_before_a_consumer_is_sent_elsewhere() -> None:
+    async def scenario() -> FetchResponse:
+        harness = BrokerHarness(RACK_AWARE, log=log_with(log_end_offset=9))
+        harness.become_leader("orders", 0)
+        await answer(harness, request(OTHER, offset=9))
+        return await answer(harness, replace(request(CONSUMER, leader_epoch=4), rack_id="r2"))
+
+    assert error_of(asyncio.run(scenario())) is Errors.FENCED_LEADER_EPOCH
+
+
 # ------------------------------------------------------------------ waiting
 
 
@@ -225,13 +326,13 @@ class WaitingFetchHarness(BrokerHarness):
         self.checks = 0
         self.become_leader("other", 3)
         self.become_leader("orders", 0)
-        original = fetch.partition_error
+        original = fetch_reading.partition_error
 
-        def counted(services: BrokerServices, requested: fetch.RequestedPartition, reader: fetch.Reader) -> Errors:
+        def counted(services: BrokerServices, requested: RequestedPartition, reader: fetch_reading.Reader) -> Errors:
             self.checks += 1
             return original(services, requested, reader)
 
-        monkeypatch.setattr(fetch, "partition_error", counted)
+        monkeypatch.setattr(fetch_reading, "partition_error", counted)
 
     async def waiting(self, max_wait_ms: int = 5_000) -> asyncio.Task[FetchResponse]:
         """Start a Fetch of `orders-0`, which waits."""

@@ -68,6 +68,11 @@ def error(**overrides: str) -> str:
         ("security.inter.broker.protocol", "TELNET", "String must be one of: PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
         ("process.roles", "broker", "this broker runs in ZooKeeper mode only; remove it"),
         ("log.dirs", "/a,/b", "exactly one directory is supported"),
+        (
+            "replica.selector.class",
+            "org.example.Nearest",
+            "no class can be loaded; only org.apache.kafka.common.replica.RackAwareReplicaSelector is supported",
+        ),
         ("zookeeper.set.acl", "true", "not supported yet; remove it"),
         # Accepted keys are read too, though nothing is done with them.
         ("num.io.threads", "abc", "Not a number of type INT"),

@@ -10,13 +10,14 @@ import pytest
 
 from brokers.config.kafka_config import KafkaConfig
 from brokers.log.partition_log import PartitionLog
+from brokers.replication.fetch_session_handler import FetchSessionHandler
 from brokers.replication.partition import LocalPartitionState, Partition, Role
 from brokers.replication.replica_fetcher import (
     FetcherSurroundings,
     PartitionFetchState,
     ReplicaFetcherManager,
     fetch_request,
-    fetched_partitions,
+    fetched_partition,
 )
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
@@ -32,6 +33,12 @@ A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 CONFIG = KafkaConfig.from_properties(
     {"zookeeper.connect": "z", "replica.fetch.backoff.ms": "20", "replica.fetch.wait.max.ms": "5"}
 )
+
+
+def full_request(fetched: dict[TopicPartition, PartitionFetchState], config: KafkaConfig) -> tuple[FetchRequest, int]:
+    """The first Fetch of a session."""
+    data = FetchSessionHandler(1).build({here: fetched_partition(state, config) for here, state in fetched.items()})
+    return fetch_request(data, broker_id=3, broker_epoch=40, config=config)
 
 
 ALL_IDS, ONE_WITHOUT = (ORDERS, ORDERS), (ORDERS, NO_TOPIC_ID)
@@ -59,7 +66,7 @@ def test_fetch_version_follows_from_the_protocol_and_from_whether_all_topics_hav
         TopicPartition(f"t{index}", 0): PartitionFetchState(topic_id, 4, a_partition())
         for index, topic_id in enumerate(ids)
     }
-    request, used_version = fetch_request(fetched, broker_id=3, broker_epoch=40, config=config)
+    request, used_version = full_request(fetched, config)
     assert used_version == version
     sent = decode(FetchRequest, version, encode(request, version))
     replica = sent.replica_state.replica_id if version >= 15 else sent.replica_id
@@ -71,7 +78,7 @@ def test_fetch_starts_at_the_end_of_the_followers_log() -> None:
     fetched = {
         A0: PartitionFetchState(ORDERS, 4, a_partition(log_with(log_start_offset=3, log_end_offset=9, leader_epoch=2)))
     }
-    request, _ = fetch_request(fetched, broker_id=3, broker_epoch=40, config=CONFIG)
+    request, _ = full_request(fetched, CONFIG)
     (asked,) = request.topics[0].partitions
     assert (asked.fetch_offset, asked.log_start_offset, asked.last_fetched_epoch) == (9, 3, 2)
 
@@ -80,20 +87,22 @@ def a_partition(log: PartitionLog | None = None) -> Partition:
     return Partition(LocalPartitionState(topic_partition=A0), log or open_log(topic_partition=A0))
 
 
-def failing(*errors: Errors) -> FetchResponse:
-    partitions = tuple(PartitionData(partition_index=index, error_code=error) for index, error in enumerate(errors))
-    return FetchResponse(responses=(FetchableTopicResponse(topic_id=ORDERS, partitions=partitions),))
-
-
-def test_errors_are_read_by_topic_name_by_topic_id_or_for_all_partitions() -> None:
-    due = {here: PartitionFetchState(ORDERS, 1, a_partition()) for here in (A0, A1)}
-    errors = {
-        here: data.error_code for here, data in fetched_partitions(due, failing(Errors.NONE, Errors.UNKNOWN_TOPIC_ID))
-    }
-    assert errors == {A0: Errors.NONE, A1: Errors.UNKNOWN_TOPIC_ID}
-    whole = FetchResponse(error_code=Errors.UNKNOWN_SERVER_ERROR)
-    errors = {here: data.error_code for here, data in fetched_partitions(due, whole)}
-    assert errors == dict.fromkeys((A0, A1), Errors.UNKNOWN_SERVER_ERROR)
+def answering(request: FetchRequest, **errors: Errors) -> FetchResponse:
+    """An answer about the partitions of a request, each with its error: `p1=Errors.…` is that of partition 1."""
+    return FetchResponse(
+        responses=tuple(
+            FetchableTopicResponse(
+                topic_id=topic.topic_id,
+                partitions=tuple(
+                    PartitionData(
+                        partition_index=each.partition, error_code=errors.get(f"p{each.partition}", Errors.NONE)
+                    )
+                    for each in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )
 
 
 class LoopClock:
@@ -165,7 +174,7 @@ async def until(condition: Callable[[], bool]) -> None:
 @pytest.mark.spec("BK-9")
 def test_one_loop_per_leader_fetches_all_that_it_leads() -> None:
     async def scenario() -> FetcherHarness:
-        harness = FetcherHarness(lambda _: failing(Errors.NONE, Errors.NONE))
+        harness = FetcherHarness(answering)
         harness.follow(0)
         harness.follow(1)
         harness.follow(2, leader=2)
@@ -190,7 +199,7 @@ def test_one_loop_per_leader_fetches_all_that_it_leads() -> None:
 @pytest.mark.spec("BK-13")
 def test_partition_in_error_is_delayed_and_the_others_are_fetched() -> None:
     async def scenario() -> list[list[tuple[int, int]]]:
-        harness = FetcherHarness(lambda _: failing(Errors.NONE, Errors.NOT_LEADER_OR_FOLLOWER))
+        harness = FetcherHarness(lambda request: answering(request, p1=Errors.NOT_LEADER_OR_FOLLOWER))
         harness.follow(0)
         harness.follow(1)
         await until(lambda: len([1 for _, asked in harness.fetches if (1, 0) in asked]) >= 3)
@@ -206,7 +215,7 @@ def test_partition_in_error_is_delayed_and_the_others_are_fetched() -> None:
 @pytest.mark.spec("BK-13")
 def test_fenced_partition_is_not_fetched_until_the_next_leader_and_isr() -> None:
     async def scenario() -> tuple[int, list[tuple[int, int]]]:
-        harness = FetcherHarness(lambda request: failing(Errors.FENCED_LEADER_EPOCH))
+        harness = FetcherHarness(lambda request: answering(request, p0=Errors.FENCED_LEADER_EPOCH))
         harness.follow(0)
         await until(lambda: len(harness.fetches) == 1)
         await asyncio.sleep(0.06)
@@ -221,8 +230,8 @@ def test_fenced_partition_is_not_fetched_until_the_next_leader_and_isr() -> None
 
 def test_unreachable_leader_is_tried_again_over_a_new_connection() -> None:
     async def scenario() -> FetcherHarness:
-        responses: list[FetchResponse | None] = [None, failing(Errors.NONE)]
-        harness = FetcherHarness(lambda _: responses.pop(0) if len(responses) > 1 else responses[0])
+        lost = [True]
+        harness = FetcherHarness(lambda request: None if lost and lost.pop() else answering(request))
         harness.peer.reachable = False
         harness.follow(0)
         await asyncio.sleep(0.03)

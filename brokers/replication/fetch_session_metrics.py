@@ -1,0 +1,35 @@
+"""The metrics of a broker's fetch sessions. Mirrors the MBeans of `kafka.server.FetchSessionCache`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from brokers.replication.fetch_session_cache import FetchSessionCache
+from foundation.metrics.mbeans import Kind, MBean, Reading
+
+SESSIONS = MBean(
+    "kafka.server", "FetchSessionCache", "NumIncrementalFetchSessions", Kind.GAUGE, "Fetch sessions that are open."
+)
+PARTITIONS = MBean(
+    "kafka.server",
+    "FetchSessionCache",
+    "NumIncrementalFetchPartitionsCached",
+    Kind.GAUGE,
+    "Partitions in these sessions, each counted once for each session.",
+)
+EVICTIONS = MBean(
+    "kafka.server",
+    "FetchSessionCache",
+    "IncrementalFetchSessionEvictionsPerSec",
+    Kind.METER,
+    "Sessions that had to make room for others.",
+)
+
+FETCH_SESSION_MBEANS = (SESSIONS, PARTITIONS, EVICTIONS)
+"""In the order of docs/metrics.md."""
+
+
+def fetch_session_readings(cache: FetchSessionCache) -> Iterator[Reading]:
+    yield Reading(SESSIONS, len(cache))
+    yield Reading(PARTITIONS, cache.partitions)
+    yield Reading(EVICTIONS, cache.evictions)
