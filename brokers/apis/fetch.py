@@ -311,13 +311,16 @@ async def _wait(
 def _responses(
     requested: Sequence[RequestedPartition], found: Sequence[PartitionData], version: int
 ) -> Iterator[FetchableTopicResponse]:
+    """The answers in the order of the request, which clients rely on: a topic may be named several times."""
     by_name = version < FIRST_VERSION_BY_TOPIC_ID
-    topics: dict[tuple[str, TopicId], list[PartitionData]] = {}
+    topics: list[tuple[tuple[str, TopicId], list[PartitionData]]] = []
     for each, data in zip(requested, found, strict=True):
         topic_partition = each.topic_partition
-        name = topic_partition.topic if by_name and topic_partition is not None else ""
-        topics.setdefault((name, each.topic_id), []).append(data)
-    for (name, topic_id), answers in topics.items():
+        topic = (topic_partition.topic if by_name and topic_partition is not None else "", each.topic_id)
+        if not topics or topics[-1][0] != topic:
+            topics.append((topic, []))
+        topics[-1][1].append(data)
+    for (name, topic_id), answers in topics:
         yield FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=tuple(answers))
 
 

@@ -107,6 +107,28 @@ def test_unknown_topic_id(topic_id: TopicId, expected: Errors) -> None:
     assert error_of(asyncio.run(scenario())) is expected
 
 
+@pytest.mark.parametrize("version", [11, 12, 17])
+def test_partitions_are_answered_in_the_order_of_the_request(version: int) -> None:
+    """A request may name a topic several times; the partitions that come first are the ones that get records."""
+    asked = [(topic, topic_id, 0) for topic, topic_id in (("orders", ORDERS), ("bills", ANOTHER_ID))]
+    asked += [("orders", ORDERS, 1), ("orders", ORDERS, 2)]
+
+    async def scenario() -> FetchResponse:
+        topics = tuple(
+            request(topic=name, topic_id=identifier, partition=index).topics[0] for name, identifier, index in asked
+        )
+        return await answer(BrokerHarness(), FetchRequest(topics=topics), version)
+
+    found = asyncio.run(scenario()).responses
+    partitions = [
+        (topic.topic if version < 13 else topic.topic_id, partition.partition_index)
+        for topic in found
+        for partition in topic.partitions
+    ]
+    assert partitions == [(name if version < 13 else identifier, index) for name, identifier, index in asked]
+    assert len(found) == 3
+
+
 @pytest.mark.parametrize(
     ("session_id", "epoch", "found"), [(12, 1, False), (0, 1, False), (12, 0, True), (12, -1, True)]
 )
