@@ -17,6 +17,7 @@ from brokers.log.append_info import LogAppendInfo
 from brokers.log.partition_log import PartitionLog
 from brokers.replication import isr
 from brokers.replication.delayed_operations import DelayedOperationPurgatory
+from brokers.replication.follower_append import append_to_follower
 from brokers.replication.partition import (
     UNKNOWN_OFFSET,
     LocalPartitionState,
@@ -451,7 +452,7 @@ class ReplicaManager:
         """
         replica = partition.log
         if len(data):
-            replica.append_as_follower(data, now_ms=self._clock.wall_ms())
+            append_to_follower(replica, data, now_ms=self._clock.wall_ms())
         before = replica.high_watermark
         if replica.update_high_watermark(high_watermark) != before:
             self.delayed_fetches.check_and_complete((partition.topic_partition,))

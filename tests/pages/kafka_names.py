@@ -535,6 +535,8 @@ brokers/replication/replica_manager.py
   kafka.server.ReplicaManager ReplicaManager
   kafka.cluster.Partition.appendRecordsToLeader ReplicaManager
   kafka.cluster.Partition.checkEnoughReplicasReachOffset ReplicaManager
+brokers/replication/follower_append.py
+  kafka.cluster.Partition.appendRecordsToFollowerOrFutureReplica append_to_follower
 brokers/replication/truncation.py
   kafka.server.AbstractFetcherThread
   kafka.server.AbstractFetcherThread.getOffsetTruncationState truncation_offset
