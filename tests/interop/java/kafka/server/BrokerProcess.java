@@ -46,6 +46,7 @@ public class BrokerProcess extends KafkaServer {
     private final BrokerObjects objects = new BrokerObjects(this);
     private ZooKeeper zooKeeper;
     private Process process;
+    private JsonNode lastRegistration;
 
     public BrokerProcess(KafkaConfig config, Time time, Option<String> threadNamePrefix, boolean enableForwarding) {
         super(config, time, threadNamePrefix, enableForwarding);
@@ -92,7 +93,7 @@ public class BrokerProcess extends KafkaServer {
 
     private void awaitRegistration() throws InterruptedException {
         long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(REGISTRATION_TIMEOUT_MS);
-        while (stored("/brokers/ids/" + config().brokerId()) == null) {
+        while ((lastRegistration = stored("/brokers/ids/" + config().brokerId())) == null) {
             if (!process.isAlive()) {
                 throw new KafkaException("the broker's process ended with " + process.exitValue());
             }
@@ -162,13 +163,16 @@ public class BrokerProcess extends KafkaServer {
         return objects.logManager();
     }
 
-    /** The address under which the broker is registered for a listener. */
+    /** The address under which the broker is, or was last, registered for a listener. */
     URI endpoint(ListenerName listener) {
-        JsonNode registration = stored("/brokers/ids/" + config().brokerId());
-        if (registration == null) {
-            throw new KafkaException("broker " + config().brokerId() + " is not registered");
+        JsonNode registration = isRunning() ? stored("/brokers/ids/" + config().brokerId()) : null;
+        if (registration != null) {
+            lastRegistration = registration;
         }
-        for (JsonNode endpoint : registration.get("endpoints")) {
+        if (lastRegistration == null) {
+            throw new KafkaException("broker " + config().brokerId() + " was never registered");
+        }
+        for (JsonNode endpoint : lastRegistration.get("endpoints")) {
             if (endpoint.asText().startsWith(listener.value() + "://")) {
                 return URI.create(endpoint.asText());
             }
@@ -182,7 +186,7 @@ public class BrokerProcess extends KafkaServer {
     }
 
     boolean isController() {
-        JsonNode controller = stored("/controller");
+        JsonNode controller = isRunning() ? stored("/controller") : null;
         return controller != null && controller.get("brokerid").asInt() == config().brokerId();
     }
 
