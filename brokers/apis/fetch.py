@@ -27,6 +27,7 @@ from brokers.replication.partition import Role
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.cluster.leadership import NO_LEADER
+from foundation.records.batch import size_of_first
 from foundation.records.errors import CorruptRecord
 from foundation.records.varint import Buffer
 from foundation.wire.messages.fetch import (
@@ -207,6 +208,8 @@ def _read(
                 end_offset=reader.end_offset(log),
                 min_one=min_one,
             )
+            if reader.version >= FIRST_VERSION_WITH_WHOLE_BATCH and not _has_whole_batch(records):
+                records = b""  # A consumer takes a part of a batch alone for one that it can never read.
     except ApiError as refused:
         return _refused(services, requested, refused.error, reader.version)
     except OSError as failure:
@@ -303,6 +306,11 @@ async def _wait(
         if delayed_fetch.is_woken:
             found = _read_all(services, requested, reader)  # a partition has changed at the very end of the wait
     return _with_offsets(services, requested, found)
+
+
+def _has_whole_batch(records: Buffer) -> bool:
+    size = size_of_first(records)
+    return size is not None and size <= len(records)
 
 
 # ------------------------------------------------------------------ answers

@@ -225,6 +225,25 @@ def test_offsets_are_those_of_the_partitions_log() -> None:
     assert (proposed["leader_end_offset"], proposed["high_watermark"], proposed["epoch_start_offset"]) == (9, 7, 9)
 
 
+@pytest.mark.parametrize("max_bytes", [10, 60, 100])
+@pytest.mark.parametrize(("version", "has_whole_batches"), [(2, False), (3, True), (12, True)])
+def test_only_old_consumers_get_a_part_of_a_batch_alone(version: int, has_whole_batches: bool, max_bytes: int) -> None:
+    """From version 3 on the first partition has its batch whole, and a later one whose batch is too large has none."""
+
+    async def scenario() -> FetchResponse:
+        harness = BrokerHarness(log=log_with(log_end_offset=1))
+        harness.become_leader("orders", 0)
+        harness.become_leader("orders", 1)
+        asked = tuple(FetchPartition(partition=index, partition_max_bytes=max_bytes) for index in (0, 1))
+        topic = FetchTopic(topic="orders", topic_id=ORDERS, partitions=asked)
+        return await answer(harness, FetchRequest(topics=(topic,), max_bytes=1_000), version)
+
+    size = len(bytes(log_with(log_end_offset=1).read(0, 1_000, end_offset=1)))
+    found = [len(each.records or b"") for each in asyncio.run(scenario()).responses[0].partitions]
+    part = min(max_bytes, size)
+    assert found == ([size, size if part == size else 0] if has_whole_batches else [part, part])
+
+
 @pytest.mark.parametrize(("version", "expected"), [(9, Errors.UNSUPPORTED_COMPRESSION_TYPE), (10, Errors.NONE)])
 def test_topics_in_zstd_are_refused_to_consumers_that_do_not_know_it(version: int, expected: Errors) -> None:
     async def scenario() -> FetchResponse:
