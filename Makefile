@@ -9,7 +9,7 @@ ROUNDS ?= 200
 FROM  ?= $(shell date +%s)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test interop soak spec pages check format lint types layers fast bench seeds crash-points clean
+.PHONY: help setup demo test interop kafka-tests soak spec pages check format lint types layers fast bench seeds crash-points clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -31,6 +31,9 @@ test: setup  ## all tests
 
 interop: setup  ## a real Apache Kafka 3.9.1 as the judge; Maven fetches it (REQUIRE_MAVEN=1: fail where it cannot)
 	$(PYTEST) tests/interop -m interop -n 2 --dist loadgroup $(ARGS)
+
+kafka-tests: setup  ## the integration tests of Apache Kafka 3.9.1 against our brokers, all of them (half an hour)
+	KAFKA_TESTS=all $(PYTEST) tests/interop/test_kafkas_own_tests.py -m interop -n 2 $(ARGS)
 
 soak: setup  ## 200 rounds of faults under a running producer: no acknowledged record may be lost (ROUNDS=N)
 	SOAK_ROUNDS=$(ROUNDS) $(PYTEST) tests/durability -n 0 -s $(ARGS)

@@ -217,11 +217,15 @@ async def _wait_in_session(
 def _responses(
     requested: Requested, answered: Mapping[Key, PartitionData], version: int
 ) -> Iterator[FetchableTopicResponse]:
+    """The answers in the order of the partitions, which clients rely on: a topic may be named several times."""
     by_name = version < FIRST_VERSION_BY_TOPIC_ID
-    topics: dict[tuple[str, TopicId], list[PartitionData]] = {}
+    topics: list[tuple[tuple[str, TopicId], list[PartitionData]]] = []
     for key, data in answered.items():
-        topics.setdefault((key[0] if by_name else "", requested[key].topic_id), []).append(data)
-    for (name, topic_id), answers in topics.items():
+        topic = key[0] if by_name else "", requested[key].topic_id
+        if not topics or topics[-1][0] != topic:
+            topics.append((topic, []))
+        topics[-1][1].append(data)
+    for (name, topic_id), answers in topics:
         yield FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=tuple(answers))
 
 

@@ -21,6 +21,7 @@ from brokers.replication.partition import Partition, Role
 from brokers.replication.replica_selector import preferred_read_replica
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID
+from foundation.records.batch import size_of_first
 from foundation.records.down_conversion import NotConvertible, down_convert
 from foundation.records.errors import CorruptRecord, InvalidRecord
 from foundation.records.varint import Buffer
@@ -207,6 +208,8 @@ def _read(
                 end_offset=reader.end_offset(log),
                 min_one=min_one,
             )
+            if reader.version >= FIRST_VERSION_WITH_WHOLE_BATCH and not _has_whole_batch(records):
+                records = b""  # A consumer takes a part of a batch alone for one that it can never read.
             if reader.converts and len(records):
                 records = down_convert(records, 0 if reader.version < WITH_FORMAT_1 else 1, fetch.fetch_offset)
     except ApiError as refused:
@@ -219,6 +222,11 @@ def _read(
         logger.error("a damaged log cannot be read", partition=str(requested.topic_partition), why=str(corrupt))
         return _refused(services, requested, Errors.CORRUPT_MESSAGE, reader.version)
     return _data(fetch.partition, partition, reader, records=bytes(records), diverging=diverging)
+
+
+def _has_whole_batch(records: Buffer) -> bool:
+    size = size_of_first(records)
+    return size is not None and size <= len(records)
 
 
 def _preferred_read_replica(

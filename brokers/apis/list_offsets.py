@@ -37,6 +37,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.
 
 CONSUMER, DEBUGGING_CONSUMER = -1, -2
 READ_COMMITTED = 1
+WITH_LEADER_EPOCH = 4
 WITH_OFFSET_NOT_AVAILABLE = 5
 
 _SINCE_VERSION = {
@@ -115,11 +116,12 @@ def _answer(
         raise services.replicas.storage_error(partition, error) from error
     if found is None:
         return ListOffsetsPartitionResponse(partition_index=index)
+    leader_epoch = found.leader_epoch if version >= WITH_LEADER_EPOCH else None
     return ListOffsetsPartitionResponse(
         partition_index=index,
         timestamp=found.timestamp,
         offset=found.offset,
-        leader_epoch=-1 if found.leader_epoch is None else found.leader_epoch,
+        leader_epoch=-1 if leader_epoch is None else leader_epoch,
     )
 
 

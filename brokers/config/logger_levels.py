@@ -56,6 +56,22 @@ LOGGERS = (
 )
 """Every logger that writes, and `kafka` above most of them."""
 
+WITHOUT_LINES = (
+    "kafka.authorizer.logger",
+    "kafka.cluster.Replica",
+    "kafka.controller",
+    "kafka.log.LogCleaner",
+    "kafka.network.RequestChannel$",
+    "kafka.request.logger",
+    "org.apache.kafka",
+    "org.apache.kafka.controller",
+    "org.apache.zookeeper",
+)
+"""Loggers that every broker of Kafka has, most of them because its `log4j.properties` names them. Nothing is written to
+them here, but tools and scripts may change their levels; the level of `kafka.controller` is inherited."""
+
+_CONFIGURABLE = frozenset((*LOGGERS, *WITHOUT_LINES, ROOT))
+
 
 class LoggerLevels:
     """Looks up and changes levels.
@@ -71,7 +87,7 @@ class LoggerLevels:
 
     def describe(self) -> dict[str, str]:
         """The level of every logger, its own or an inherited one."""
-        return {name: self._level(name) for name in sorted((*LOGGERS, ROOT))}
+        return {name: self._level(name) for name in sorted(_CONFIGURABLE)}
 
     def threshold(self, name: str) -> int:
         """The lowest level at which the logger `name`, which need not be one of `LOGGERS`, writes a line."""
@@ -123,5 +139,5 @@ class LoggerLevels:
         return self._levels[name or ROOT]
 
     def _check_exists(self, name: str) -> None:
-        if name != ROOT and name not in LOGGERS:
+        if name not in _CONFIGURABLE:
             raise ApiError(Errors.INVALID_CONFIG, f"Logger {name} does not exist!")

@@ -136,7 +136,7 @@ class LogEvents:
                     partition=number,
                     leader_epoch=partition.leader_epoch,
                     to_offset=log.log_end_offset,
-                    is_full=log.log_start_offset == log.log_end_offset,
+                    is_full=log.log_start_offset >= log.log_end_offset,
                     log_end_offset=end_offset,
                     high_watermark=high_watermark,
                     epochs=_epochs(log),

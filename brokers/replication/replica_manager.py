@@ -17,6 +17,7 @@ from brokers.log.append_info import LogAppendInfo
 from brokers.log.partition_log import PartitionLog
 from brokers.replication import isr
 from brokers.replication.delayed_operations import DelayedOperationPurgatory
+from brokers.replication.follower_append import append_to_follower
 from brokers.replication.log_events import LogEvents
 from brokers.replication.partition import (
     UNKNOWN_OFFSET,
@@ -465,9 +466,7 @@ class ReplicaManager:
         """
         replica = partition.log
         if len(data):
-            end_offset = replica.log_end_offset
-            replica.append_as_follower(data, now_ms=self._clock.wall_ms())
-            self.log_events.appended(partition, end_offset)
+            append_to_follower(partition, data, now_ms=self._clock.wall_ms(), log_events=self.log_events)
         before = replica.high_watermark
         if replica.update_high_watermark(high_watermark) != before:
             self.log_events.high_watermark_changed(partition)

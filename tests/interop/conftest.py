@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -43,9 +44,14 @@ def kafka() -> ApacheKafka:
     try:
         return ApacheKafka.at(kafka_libs(), jvm_options=SMALL_JVM)
     except NotFetched as why:
-        if os.environ.get("REQUIRE_MAVEN") == "1":
-            pytest.fail(f"REQUIRE_MAVEN=1, but {why}")
-        pytest.skip(f"interop tests: {why}")
+        skip_or_fail(why)
+
+
+def skip_or_fail(why: NotFetched) -> NoReturn:
+    """Skip the test with the reason; fail it where `REQUIRE_MAVEN=1`."""
+    if os.environ.get("REQUIRE_MAVEN") == "1":
+        pytest.fail(f"REQUIRE_MAVEN=1, but {why}")
+    pytest.skip(f"interop tests: {why}")
 
 
 @pytest.fixture

@@ -38,6 +38,40 @@ POM = f"""\
 """
 
 
+def _dependency(group: str, artifact: str, version: str, classifier: str = "") -> str:
+    ends = f"<classifier>{classifier}</classifier>" if classifier else ""
+    return (
+        f"    <dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
+        f"<version>{version}</version>{ends}</dependency>"
+    )
+
+
+_WITH_TESTS = ("kafka_2.13", "kafka-clients", "kafka-server-common", "kafka-metadata", "kafka-raft", "kafka-storage")
+_DEPENDENCIES = (
+    *(_dependency("org.apache.kafka", artifact, VERSION, "test") for artifact in _WITH_TESTS),
+    _dependency("org.apache.kafka", "kafka_2.13", VERSION),
+    _dependency("org.junit.platform", "junit-platform-console-standalone", "1.10.2"),
+    _dependency("org.mockito", "mockito-core", "5.10.0"),
+    _dependency("org.hamcrest", "hamcrest", "2.2"),
+    _dependency("org.bouncycastle", "bcpkix-jdk18on", "1.78.1"),
+    _dependency("org.slf4j", "slf4j-reload4j", "1.7.36"),
+    _dependency("org.xerial.snappy", "snappy-java", "1.1.10.5"),
+    _dependency("io.dropwizard.metrics", "metrics-core", "4.1.12.1"),
+)
+# Kafka's brokers and clients with their published tests, and what these need to run; versions as in Kafka's build.
+TESTS_POM = f"""\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>understudy</groupId>
+  <artifactId>apache-kafka-tests</artifactId>
+  <version>{VERSION}</version>
+  <dependencies>
+{chr(10).join(_DEPENDENCIES)}
+  </dependencies>
+</project>
+"""
+
+
 class NotFetched(Exception):
     """Apache Kafka could not be fetched. The message names the reason and a remedy."""
 
@@ -54,25 +88,38 @@ def kafka_libs(environment: Mapping[str, str] = os.environ) -> Path:
                 f"KAFKA_LIBS={named} holds no kafka-tools-3.9.*.jar; give the libs folder of a download, or unset it"
             )
         return Path(named)
+    return _cached(f"kafka-{VERSION}", POM, environment)
+
+
+def kafka_test_libs(environment: Mapping[str, str] = os.environ) -> Path:
+    """The folder with the jars of Apache Kafka 3.9.1 and of its tests: the cache, else fetched into it.
+
+    Raises:
+        NotFetched: there is no Maven, or it failed.
+    """
+    return _cached(f"kafka-tests-{VERSION}", TESTS_POM, environment)
+
+
+def _cached(name: str, pom: str, environment: Mapping[str, str]) -> Path:
     cache = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "understudy"
-    libs = cache / f"kafka-{VERSION}"
+    libs = cache / name
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "kafka.lock").open("w") as lock:
         # Several test processes may ask at the same time; the first one fetches.
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not libs.is_dir():
-            _fetch(libs)
+            _fetch(libs, pom)
     return libs
 
 
-def _fetch(libs: Path) -> None:
+def _fetch(libs: Path, pom: str) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise NotFetched(
             "no mvn on the PATH to fetch Apache Kafka with; install Maven, or give its jars with KAFKA_LIBS"
         )
     with tempfile.TemporaryDirectory(dir=libs.parent, prefix="fetching-") as folder:
-        (Path(folder) / "pom.xml").write_text(POM)
+        (Path(folder) / "pom.xml").write_text(pom)
         goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=libs"]
         try:
             run = subprocess.run(

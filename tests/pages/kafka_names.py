@@ -558,6 +558,8 @@ brokers/replication/replica_selector.py
   org.apache.kafka.common.replica.RackAwareReplicaSelector preferred_read_replica
   org.apache.kafka.common.replica.ReplicaView ReplicaView
   kafka.server.ReplicaManager.findPreferredReadReplica preferred_read_replica
+brokers/replication/follower_append.py
+  kafka.cluster.Partition.appendRecordsToFollowerOrFutureReplica append_to_follower
 brokers/replication/truncation.py
   kafka.server.AbstractFetcherThread
   kafka.server.AbstractFetcherThread.getOffsetTruncationState truncation_offset

@@ -114,6 +114,28 @@ def test_unknown_topic_id(topic_id: TopicId, expected: Errors) -> None:
     assert error_of(asyncio.run(scenario())) is expected
 
 
+@pytest.mark.parametrize("version", [11, 12, 17])
+def test_partitions_are_answered_in_the_order_of_the_request(version: int) -> None:
+    """A request may name a topic several times; the partitions that come first are the ones that get records."""
+    asked = [(topic, topic_id, 0) for topic, topic_id in (("orders", ORDERS), ("bills", ANOTHER_ID))]
+    asked += [("orders", ORDERS, 1), ("orders", ORDERS, 2)]
+
+    async def scenario() -> FetchResponse:
+        topics = tuple(
+            request(topic=name, topic_id=identifier, partition=index).topics[0] for name, identifier, index in asked
+        )
+        return await answer(BrokerHarness(), FetchRequest(topics=topics), version)
+
+    found = asyncio.run(scenario()).responses
+    partitions = [
+        (topic.topic if version < 13 else topic.topic_id, partition.partition_index)
+        for topic in found
+        for partition in topic.partitions
+    ]
+    assert partitions == [(name if version < 13 else identifier, index) for name, identifier, index in asked]
+    assert len(found) == 3
+
+
 @pytest.mark.parametrize(
     ("session_id", "epoch", "found"), [(12, 1, False), (0, 1, False), (12, 0, True), (12, -1, True)]
 )
@@ -208,6 +230,29 @@ def test_offsets_are_those_of_the_partitions_log() -> None:
     (proposed,) = harness.recorder.of("IsrProposed")
     assert proposed["follower_end_offsets"] == [[3, 9]], "8 is above the high watermark, and below the epoch's start"
     assert (proposed["leader_end_offset"], proposed["high_watermark"], proposed["epoch_start_offset"]) == (9, 7, 9)
+
+
+@pytest.mark.parametrize("max_bytes", [10, 60, 100])
+@pytest.mark.parametrize(("version", "has_whole_batches"), [(2, False), (3, True), (12, True)])
+def test_only_old_consumers_get_a_part_of_a_batch_alone(version: int, has_whole_batches: bool, max_bytes: int) -> None:
+    """From version 3 on the first partition has its batch whole, and a later one whose batch is too large has none."""
+
+    async def fetch(max_bytes: int) -> list[int]:
+        harness = BrokerHarness(log=log_with(log_end_offset=1))
+        harness.become_leader("orders", 0)
+        harness.become_leader("orders", 1)
+        asked = tuple(FetchPartition(partition=index, partition_max_bytes=max_bytes) for index in (0, 1))
+        topic = FetchTopic(topic="orders", topic_id=ORDERS, partitions=asked)
+        response = await answer(harness, FetchRequest(topics=(topic,), max_bytes=1_000), version)
+        return [len(each.records or b"") for each in response.responses[0].partitions]
+
+    whole = asyncio.run(fetch(1_000))
+    assert whole[0] == whole[1] > 0
+    if max_bytes >= len(bytes(log_with(log_end_offset=1).read(0, 1_000, end_offset=1))):
+        expected = whole
+    else:
+        expected = [whole[0], 0] if has_whole_batches else [max_bytes, max_bytes]
+    assert asyncio.run(fetch(max_bytes)) == expected
 
 
 @pytest.mark.parametrize(("version", "expected"), [(9, Errors.UNSUPPORTED_COMPRESSION_TYPE), (10, Errors.NONE)])

@@ -9,6 +9,7 @@ import pytest
 from brokers.apis import list_offsets
 from brokers.log.partition_log import PartitionLog
 from foundation.cluster.errors import Errors
+from foundation.wire.codec import encode
 from foundation.wire.messages.list_offsets import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_TIMESTAMP,
@@ -18,7 +19,9 @@ from foundation.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
+    ListOffsetsResponse,
     ListOffsetsTopic,
+    ListOffsetsTopicResponse,
 )
 from tests.brokers.harness import BrokerHarness
 from tests.brokers.log.parts import NOW_MS, batch, config, log_with, open_log
@@ -200,6 +203,15 @@ def test_a_new_leader_whose_high_watermark_lags_does_not_name_an_older_end(versi
     )
     codes = [found.error_code for found in answers(some_log(), *asked, version=version, lagging=True)]
     assert codes == [code, code, Errors.NONE, Errors.NONE]
+
+
+@pytest.mark.parametrize("version", range(list_offsets.SERVES.versions[0], list_offsets.SERVES.versions[1] + 1))
+@pytest.mark.parametrize("timestamp", [LATEST_TIMESTAMP, EARLIEST_TIMESTAMP, NOW_MS], ids=["end", "begin", "time"])
+def test_an_answer_fits_into_every_version(timestamp: int, version: int) -> None:
+    """Versions 1 to 3 have no leader epoch; a response that carries one cannot be encoded for them."""
+    (found,) = answers(some_log(), request(timestamp), version=version)
+    encode(ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name="orders", partitions=(found,)),)), version)
+    assert (found.leader_epoch >= 0) == (version >= 4)
 
 
 @pytest.mark.spec("BK-13")

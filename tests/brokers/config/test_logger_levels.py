@@ -9,7 +9,7 @@ from pathlib import Path
 
 import structlog
 
-from brokers.config.logger_levels import LEVELS, LOGGERS, ROOT, LoggerLevels
+from brokers.config.logger_levels import LEVELS, LOGGERS, ROOT, WITHOUT_LINES, LoggerLevels
 from brokers.config.operations import Change, Operation
 from brokers.machine.operator_log import configure_operator_log
 
@@ -35,6 +35,21 @@ def test_a_logger_inherits_the_level_above_it() -> None:
     levels.apply([Change("kafka.server.KafkaApis", Operation.DELETE, None), Change(ROOT, Operation.SET, "ERROR")])
     assert [levels.threshold(name) for name in ("kafka.server.KafkaApis", "kazoo")] == [LEVELS["WARN"], LEVELS["ERROR"]]
     assert levels.describe()["kafka.server.KafkaApis"] == "WARN"
+
+
+def test_the_loggers_of_kafkas_log4j_properties_have_levels() -> None:
+    """A script that changes the level of the log cleaner's logger works, although nothing is cleaned here."""
+    levels = LoggerLevels()
+    changes = [
+        Change("kafka.log.LogCleaner", Operation.SET, "DEBUG"),
+        Change("kafka.controller", Operation.SET, "WARN"),
+    ]
+    levels.check(changes)
+    levels.apply(changes)
+    described = levels.describe()
+    assert (described["kafka.log.LogCleaner"], described["kafka.cluster.Replica"]) == ("DEBUG", "INFO")
+    assert described["kafka.controller.KafkaController"] == "WARN"
+    assert not set(WITHOUT_LINES) & set(LOGGERS)
 
 
 def test_the_operators_log_follows_the_levels() -> None:

@@ -1,0 +1,137 @@
+"""Which of Apache Kafka's own test classes are run, and which of their tests do not pass with our brokers, and why.
+
+docs/fidelity.md has the same lists; a test compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import NamedTuple
+
+
+class JudgedClass(NamedTuple):
+    """A class of Kafka's tests.
+
+    Attributes:
+        tests: how many of its tests start a broker in ZooKeeper mode.
+        is_quick: whether `make interop` runs it.
+    """
+
+    name: str
+    tests: int
+    is_quick: bool = False
+
+    @property
+    def short_name(self) -> str:
+        return self.name.rpartition(".")[2]
+
+    def exceptions(self) -> set[str]:
+        """The names of its tests that have a reason not to pass."""
+        names = (name.split(".") for tests in EXCEPTIONS.values() for name in tests)
+        return {test for test_class, test in names if test_class == self.short_name}
+
+
+CLASSES = (
+    JudgedClass("kafka.server.ProduceRequestTest", 5, is_quick=True),
+    JudgedClass("kafka.server.LogOffsetTest", 11, is_quick=True),
+    JudgedClass("kafka.server.OffsetsForLeaderEpochRequestTest", 2, is_quick=True),
+    JudgedClass("kafka.server.DeleteRecordsRequestTest", 3, is_quick=True),
+    JudgedClass("kafka.server.FetchRequestMaxBytesTest", 1, is_quick=True),
+    JudgedClass("kafka.server.ReplicaFetchTest", 1, is_quick=True),
+    JudgedClass("kafka.api.test.ProducerCompressionTest", 1, is_quick=True),
+    JudgedClass("kafka.server.ListOffsetsRequestTest", 5),
+    JudgedClass("kafka.server.FetchRequestTest", 15),
+    JudgedClass("kafka.api.PlaintextProducerSendTest", 21),
+    JudgedClass("kafka.api.PlaintextConsumerFetchTest", 8),
+    JudgedClass("kafka.api.PlaintextConsumerAssignTest", 9),
+    JudgedClass("kafka.api.PlaintextAdminIntegrationTest", 57),
+    JudgedClass("kafka.api.ProducerFailureHandlingTest", 10),
+    JudgedClass("kafka.api.LogAppendTimeTest", 1),
+    JudgedClass("kafka.admin.ListOffsetsIntegrationTest", 10),
+    JudgedClass("kafka.server.LogRecoveryTest", 4),
+    JudgedClass("kafka.server.epoch.LeaderEpochIntegrationTest", 3),
+    JudgedClass("kafka.server.FetchFromFollowerIntegrationTest", 3),
+    JudgedClass("kafka.server.EdgeCaseRequestTest", 5),
+    JudgedClass("kafka.server.MetadataRequestTest", 15),
+    JudgedClass("kafka.server.CreateTopicsRequestTest", 7),
+    JudgedClass("kafka.server.DeleteTopicsRequestTest", 5),
+    JudgedClass("kafka.server.DescribeClusterRequestTest", 2),
+    JudgedClass("kafka.admin.AddPartitionsTest", 7),
+    JudgedClass("kafka.api.ConsumerTopicCreationTest", 1),
+    JudgedClass("kafka.api.RackAwareAutoTopicCreationTest", 1),
+)
+
+
+class Exceptional(Enum):
+    """Why a test does not pass; the value is how docs/fidelity.md names it."""
+
+    GROUPS = "Consumer groups"
+    TRANSACTIONS = "Transactions"
+    SEVERAL_DIRECTORIES = "Several log directories"
+    ACLS = "ACLs"
+    SESSIONS = "Fetch sessions"
+    READ_REPLICA = "The choice of a replica near the consumer"
+    OLD_FORMATS = "Message formats 0 and 1"
+    OWN_OBJECTS = "Kafka's own objects"
+
+
+EXCEPTIONS: Mapping[Exceptional, tuple[str, ...]] = {
+    Exceptional.GROUPS: (
+        "PlaintextAdminIntegrationTest.testConsumerGroups",
+        "PlaintextAdminIntegrationTest.testDeleteConsumerGroupOffsets",
+        "PlaintextAdminIntegrationTest.testSeekAfterDeleteRecords",
+        "PlaintextConsumerAssignTest.testAssignAndCommitAsyncNotCommitted",
+        "PlaintextConsumerAssignTest.testAssignAndCommitSyncAllConsumed",
+        "PlaintextConsumerAssignTest.testAssignAndCommitSyncNotCommitted",
+        "PlaintextConsumerAssignTest.testAssignAndConsumeFromCommittedOffsets",
+        "PlaintextConsumerAssignTest.testAssignAndFetchCommittedOffsets",
+        "PlaintextConsumerAssignTest.testAssignAndRetrievingCommittedOffsetsMultipleTimes",
+    ),
+    Exceptional.TRANSACTIONS: ("PlaintextAdminIntegrationTest.testAbortTransaction",),
+    Exceptional.SEVERAL_DIRECTORIES: (
+        "PlaintextAdminIntegrationTest.testAlterLogDirsAfterDeleteRecords",
+        "PlaintextAdminIntegrationTest.testAlterReplicaLogDirs",
+        "PlaintextAdminIntegrationTest.testLongTopicNames",
+    ),
+    Exceptional.ACLS: ("PlaintextAdminIntegrationTest.testAclOperations",),
+    Exceptional.SESSIONS: (
+        "FetchRequestTest.testCreateIncrementalFetchWithPartitionsInErrorV12",
+        "FetchRequestTest.testEpochValidationWithinFetchSession",
+        "FetchRequestTest.testEpochValidationWithinFetchSessionV12",
+    ),
+    Exceptional.READ_REPLICA: (
+        "FetchFromFollowerIntegrationTest.testFetchFromFollowerWithRoll",
+        "FetchFromFollowerIntegrationTest.testFetchFromLeaderWhilePreferredReadReplicaIsUnavailable",
+    ),
+    Exceptional.OLD_FORMATS: (
+        "FetchRequestTest.testDownConversionFromBatchedToUnbatchedRespectsOffset",
+        "FetchRequestTest.testDownConversionWithConnectionFailure",
+        "FetchRequestTest.testZStdCompressedRecords",
+        "ListOffsetsIntegrationTest.testListVersion0",
+        "ListOffsetsIntegrationTest.testThreeRecordsInOneBatchWithMessageConversion",
+        "ListOffsetsIntegrationTest.testThreeRecordsInSeparateBatchWithMessageConversion",
+    ),
+    Exceptional.OWN_OBJECTS: (
+        "LogOffsetTest.testFetchOffsetByTimestampForMaxTimestampAfterTruncate",
+        "LogOffsetTest.testGetOffsetsAfterDeleteRecords",
+        "LogRecoveryTest.testHWCheckpointNoFailuresSingleLogSegment",
+        "PlaintextAdminIntegrationTest.testCreateTopicsReturnsConfigs",
+        "ProduceRequestTest.testCorruptLz4ProduceRequest",
+    ),
+}
+"""The tests that do not pass, as `Class.test`."""
+
+VARYING: Mapping[str, str] = {
+    "PlaintextAdminIntegrationTest.testSeekAfterDeleteRecords": (
+        "Without a group, an answer to the consumer's first look for offsets may come late and undo its seek; with "
+        "Kafka's brokers, too."
+    )
+}
+"""Those that may pass all the same, with the reason."""
+
+
+def reason_of(test_class: str, test: str) -> Exceptional | None:
+    """Why a test does not pass, or None for one that has to."""
+    name = f"{test_class.rpartition('.')[2]}.{test}"
+    return next((reason for reason, tests in EXCEPTIONS.items() if name in tests), None)
