@@ -8,7 +8,8 @@ import importlib
 from benchmarks.rows import print_rows
 
 BENCHMARKS = (
-    "codec", "zookeeper", "simulator", "cluster", "controller", "scale", "spark", "lake", "seeds", "follow", "idle",
+    "codec", "zookeeper", "simulator", "cluster", "controller", "scale", "records", "idle", "spark", "lake", "seeds",
+    "follow",
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ is no answer; where a partition fails the connection is closed, so that the prod
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final, NamedTuple
 
 import structlog
@@ -16,8 +17,9 @@ from msgspec.structs import replace
 from brokers.apis.leader_hints import current_leader, leader_addresses
 from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import CloseConnection, Serves
+from brokers.config.log_config import LogConfig
 from brokers.log.append_info import LogAppendInfo
-from brokers.log.log_validator import RecordValidationError
+from brokers.log.log_validator import CheckedBatches, RecordValidationError, checked_batches, takes_long
 from brokers.metadata.topic_names import is_internal
 from brokers.replication.partition import Partition
 from brokers.replication.replica_manager import ALL_ACKS
@@ -68,7 +70,7 @@ async def handle(services: BrokerServices, request: ProduceRequest, context: Req
         for partition in topic.partition_data:
             topic_partition = TopicPartition(topic.name, partition.index)
             try:
-                appended = _append(services, topic_partition, partition.records or b"", request.acks, context)
+                appended = await _append(services, topic_partition, partition.records or b"", request.acks, context)
                 results[topic_partition] = _accepted(appended)
                 if request.acks == ALL_ACKS:
                     awaited[topic_partition] = appended
@@ -86,7 +88,7 @@ async def handle(services: BrokerServices, request: ProduceRequest, context: Req
     return _response(services, request, results, context)
 
 
-def _append(
+async def _append(
     services: BrokerServices, topic_partition: TopicPartition, records: bytes, acks: int, context: RequestContext
 ) -> _Appended:
     """Append the records of one partition.
@@ -101,11 +103,13 @@ def _append(
         raise ApiError(Errors.INVALID_REQUIRED_ACKS, f"acks is {acks}; expected -1, 0 or 1")
     if is_internal(topic_partition.topic) and context.client_id != ADMIN_CLIENT_ID:
         raise ApiError(Errors.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic_partition.topic}")
-    partition = services.replicas.partitions.get(topic_partition)
-    if partition is None or not partition.is_leader:
-        raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {topic_partition}")
+    partition = _led_partition(services, topic_partition)
+    data: Buffer | CheckedBatches = records
+    if takes_long(records) and not (acks == ALL_ACKS and partition.is_under_min_isr):
+        data = await _check(services, records, partition.log.config)
+        partition = _led_partition(services, topic_partition)
     isr = partition.state.isr
-    return _Appended(partition, services.replicas.append_as_leader(partition, records, required_acks=acks), isr)
+    return _Appended(partition, services.replicas.append_as_leader(partition, data, required_acks=acks), isr)
 
 
 def _accepted(appended: _Appended) -> PartitionProduceResponse:
@@ -121,6 +125,28 @@ def _accepted(appended: _Appended) -> PartitionProduceResponse:
 
 def _record_acknowledgement(services: BrokerServices, appended: _Appended, acks: int) -> None:
     services.replicas.log_events.acknowledged(appended.partition, appended.info, acks=acks, isr_at_append=appended.isr)
+
+
+def _led_partition(services: BrokerServices, topic_partition: TopicPartition) -> Partition:
+    """Return a partition that this broker leads.
+
+    Raises:
+        ApiError: NOT_LEADER_OR_FOLLOWER.
+    """
+    partition = services.replicas.partitions.get(topic_partition)
+    if partition is None or not partition.is_leader:
+        raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {topic_partition}")
+    return partition
+
+
+async def _check(services: BrokerServices, records: bytes, config: LogConfig) -> CheckedBatches:
+    """Check batches on another thread, so that a compressed one of millions of records does not stop the broker.
+
+    A producer's batches stay in order: its next request is not read before this one is answered.
+    """
+    now_ms = int(services.clock.wall_ms())
+    async with services.long_checks:
+        return await services.offload(partial(checked_batches, records, config=config, now_ms=now_ms))
 
 
 def check_records_of(version: int, records: Buffer) -> None:

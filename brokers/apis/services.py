@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ from foundation.eventlog.fences import Fences
 from foundation.eventlog.log import EventLog
 from foundation.zk.kafka_zk_client import KafkaZkClient
 
+MOST_LONG_CHECKS = 4
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerServices:
@@ -36,6 +39,7 @@ class BrokerServices:
         coordinator_partitions: by coordinators' topic, the number of partitions it had when this broker started, or is
             to have.
         topics_being_created: the topics whose automatic creation is in progress.
+        long_checks: bounds the checks of producers' batches that run on other threads, each with up to 128 MB.
     """
 
     broker_id: BrokerId
@@ -61,6 +65,7 @@ class BrokerServices:
     coordinator_partitions: Mapping[str, int]
     offload: Offload = at_once
     topics_being_created: set[str] = field(default_factory=set)
+    long_checks: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_LONG_CHECKS))
 
     @property
     def config(self) -> KafkaConfig:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Final, NamedTuple
 
 from brokers.config.kafka_config import MAX_LONG
 from brokers.config.log_config import LogConfig
 from foundation.cluster.errors import ApiError, Errors
 from foundation.records.batch import (
+    HEADER,
     MAGIC,
     NO_TIMESTAMP,
+    SIZE_UP_TO_MAGIC,
     BatchHeader,
     RecordBatch,
     batches,
@@ -26,7 +29,7 @@ from foundation.records.batch import (
     set_create_time,
     set_log_append_time,
 )
-from foundation.records.compression import Compression, TooLarge, compress, decompress
+from foundation.records.compression import COMPRESSION_MASK, Compression, TooLarge, compress, decompress
 from foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
 from foundation.records.message_set import first_magic, messages, messages_in
 from foundation.records.record import (
@@ -42,6 +45,12 @@ from foundation.records.varint import Buffer
 NO_OFFSET: Final = -1
 
 _SHOWN_ERRORS: Final = 3
+
+_MANY_RECORDS: Final = 5_000
+"""So many take some five milliseconds to check."""
+
+_MOST_RECORD_ERRORS: Final = 10_000
+"""A batch of one MB may have millions of records; with an error for each a broker would run out of memory."""
 
 _RATIO: Final = 8
 _ALWAYS_DECOMPRESSED_BYTES: Final = 32 * 1024 * 1024
@@ -138,8 +147,48 @@ class _Checked(NamedTuple):
     max_timestamp: int
 
 
-def validate(
+class CheckedBatches(NamedTuple):
+    """A producer's batches that may be appended, before they have offsets. `checked_batches` makes them."""
+
+    batches: tuple[_Checked, ...]
+
+
+def takes_long(data: Buffer) -> bool:
+    """Whether the check of a producer's batches may take more than some milliseconds.
+
+    It does where there are many records, and where that is not known, because they are compressed or of an old format:
+    one MB may become 32 MB with millions of records.
+    """
+    if len(data) < HEADER.size or data[SIZE_UP_TO_MAGIC - 1] != MAGIC:
+        return len(data) >= HEADER.size
+    header = BatchHeader(*HEADER.unpack_from(data))
+    return bool(header.attributes & COMPRESSION_MASK) or header.count > _MANY_RECORDS
+
+
+def checked_batches(
     data: Buffer,
+    *,
+    config: LogConfig,
+    now_ms: int,
+    from_client: bool = True,
+    max_decompressed_bytes: int | None = None,
+) -> CheckedBatches:
+    """Check a producer's batches as `validate` does, which accepts what this returns. It may run on another thread.
+
+    Takes and raises what `validate` does.
+    """
+    if max_decompressed_bytes is None:
+        limit = max(_RATIO * config.max_message_bytes, _ALWAYS_DECOMPRESSED_BYTES)
+        max_decompressed_bytes = min(limit, MAX_DECOMPRESSED_BYTES)
+    rules = _Rules(config, now_ms, from_client, max_decompressed_bytes)
+    with _api_errors():
+        magic = first_magic(data)
+        found = _check_batches(data, rules) if magic is None or magic == MAGIC else _converted(data, rules)
+    return CheckedBatches(tuple(found))
+
+
+def validate(
+    data: Buffer | CheckedBatches,
     *,
     next_offset: int,
     leader_epoch: int,
@@ -154,6 +203,7 @@ def validate(
     With `compression.type` other than the batch's codec, the records are compressed anew, by the codec's default level.
 
     Args:
+        data: the producer's bytes; or what `checked_batches` has returned for them, which are not checked again.
         next_offset: the offset of the first record.
         leader_epoch: the epoch of this leader.
         config: that of the topic's logs.
@@ -168,20 +218,18 @@ def validate(
             batch is larger than `max.message.bytes`, or its records larger than `max_decompressed_bytes`;
             INVALID_RECORD; INVALID_TXN_STATE, transactions are not served.
     """
-    if max_decompressed_bytes is None:
-        limit = max(_RATIO * config.max_message_bytes, _ALWAYS_DECOMPRESSED_BYTES)
-        max_decompressed_bytes = min(limit, MAX_DECOMPRESSED_BYTES)
-    rules = _Rules(config, now_ms, from_client, max_decompressed_bytes)
-    with _api_errors():
-        magic = first_magic(data)
-        if magic is None or magic == MAGIC:
-            checked = _check_batches(data, rules)
-        else:
-            checked = _converted(data, rules)
-    placed = bytearray().join([each.data for each in checked])
+    if not isinstance(data, CheckedBatches):
+        data = checked_batches(
+            data,
+            config=config,
+            now_ms=now_ms,
+            from_client=from_client,
+            max_decompressed_bytes=max_decompressed_bytes,
+        )
+    placed = bytearray().join([each.data for each in data.batches])
     headers = []
     largest, offset_of_largest, position = NO_TIMESTAMP, NO_OFFSET, 0
-    for each in checked:
+    for each in data.batches:
         header = _place(placed, position, each, next_offset, leader_epoch, now_ms if config.log_append_time else None)
         headers.append(header)
         if header.max_timestamp > largest:
@@ -361,7 +409,7 @@ def _refuse_records(found: Iterable[Record], rules: _Rules, *, has_log_append_ti
     Args:
         has_log_append_time: whether the producer stated that a leader has set the timestamps.
     """
-    refused = list(_record_errors(found, rules, has_log_append_time))
+    refused = list(islice(_record_errors(found, rules, has_log_append_time), _MOST_RECORD_ERRORS))
     if not refused:
         return
     errors = tuple(error for _, error in refused)
@@ -369,9 +417,10 @@ def _refuse_records(found: Iterable[Record], rules: _Rules, *, has_log_append_ti
         message = "One or more records have been rejected due to invalid timestamp"
         raise RecordValidationError(Errors.INVALID_TIMESTAMP, message, errors)
     shown = ", ".join(error.message for error in errors[:_SHOWN_ERRORS])
+    number = f"{len(errors)} or more" if len(errors) == _MOST_RECORD_ERRORS else str(len(errors))
     raise RecordValidationError(
         Errors.INVALID_RECORD,
-        f"One or more records have been rejected due to {len(errors)} record errors in total, and only showing the "
+        f"One or more records have been rejected due to {number} record errors in total, and only showing the "
         f"first three errors at most: [{shown}]",
         errors,
     )

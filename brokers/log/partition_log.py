@@ -21,7 +21,7 @@ from brokers.log.leader_epoch_cache import LeaderEpochCache
 from brokers.log.log_files import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from brokers.log.log_loader import LoadedLog, LogLoader
 from brokers.log.log_segments import delete_last_first, parts_of, place_of, read_from, rename_to_deleted
-from brokers.log.log_validator import validate, validate_replicated
+from brokers.log.log_validator import CheckedBatches, validate, validate_replicated
 from brokers.log.partition_metadata import encode_topic_id
 from brokers.log.producer_snapshot import ProducerEntry
 from brokers.log.producer_snapshots import ProducerSnapshots, note_producers
@@ -203,7 +203,7 @@ class PartitionLog:
     # ------------------------------------------------------------------ appending
 
     def append_as_leader(
-        self, data: Buffer, leader_epoch: int, *, now_ms: float, from_client: bool = True
+        self, data: Buffer | CheckedBatches, leader_epoch: int, *, now_ms: float, from_client: bool = True
     ) -> LogAppendInfo:
         """Check batches, give them offsets and the leader epoch, and add them. A batch sent again is not added again.
 

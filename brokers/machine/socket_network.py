@@ -9,10 +9,12 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
+from foundation.records.varint import Buffer
 from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost
 
 BACKLOG = 128
-RECEIVE_BYTES = 256 * 1024
+READ_AHEAD_BYTES = 256 * 1024
+"""Asyncio reads as much with one call; the second one reaches the limit."""
 ACCEPT_RETRY_MS = 50
 
 NO_ADDRESS = (OSError, OverflowError, ValueError)
@@ -22,47 +24,116 @@ with an empty label or a NUL. Addresses come from znodes and requests, so any of
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.network.Acceptor")
 
 
-class SocketConnection:
+class SocketConnection(asyncio.Protocol):
     """One TCP connection.
 
     `send` waits until the kernel has all the bytes: a peer that does not read makes this broker keep one answer, not
-    more. `close` lets what was sent arrive.
+    more. `close` lets what was sent arrive. Bytes that are not asked for yet are read ahead up to a limit, beyond which
+    they stay in the kernel.
+
+    It is a protocol of asyncio, and no pair of streams, which copy each byte twice more. Asyncio sets TCP_NODELAY; with
+    Nagle's algorithm some answers would be delayed by 40 ms.
     """
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-        self._peer = _address(writer.get_extra_info("peername"))
-        writer.transport.set_write_buffer_limits(high=0)
-        raw = writer.get_extra_info("socket")
-        if raw is not None:
-            # Requests are small, and each waits for its answer: Nagle's algorithm would delay some by 40 ms.
-            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    _transport: asyncio.Transport
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._peer = "unknown"
+        self._unread: list[bytes] = []
+        self._unread_bytes = 0
+        self._is_reading = True
+        self._has_ended = False
+        self._failure: Exception | None = None
+        self._reader: asyncio.Future[None] | None = None
+        self._is_full = False
+        """Whether bytes wait that the kernel has not taken."""
+        self._senders: list[asyncio.Future[None]] = []
 
     @property
     def peer(self) -> str:
         return self._peer
 
-    async def send(self, data: bytes) -> None:
-        if self._writer.is_closing():
+    async def send(self, data: Buffer) -> None:
+        if self._transport.is_closing():
             raise ConnectionLost(f"the connection to {self._peer} is closed")
-        self._writer.write(data)
-        try:
-            await self._writer.drain()
-        except OSError as error:
-            raise ConnectionLost(f"the connection to {self._peer} broke: {error}") from error
+        self._transport.write(data)
+        if self._transport.is_closing():
+            raise ConnectionLost(f"the connection to {self._peer} broke")
+        while self._is_full:
+            sender = self._loop.create_future()
+            self._senders.append(sender)
+            await sender
+        if self._failure is not None:
+            raise ConnectionLost(f"the connection to {self._peer} broke: {self._failure}") from self._failure
 
     async def receive(self) -> bytes:
-        try:
-            return await self._reader.read(RECEIVE_BYTES)
-        except OSError as error:
-            raise ConnectionLost(f"the connection to {self._peer} broke: {error}") from error
+        while not self._unread:
+            if self._failure is not None:
+                raise ConnectionLost(f"the connection to {self._peer} broke: {self._failure}") from self._failure
+            if self._has_ended:
+                return b""
+            self._reader = self._loop.create_future()
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+        data = self._unread[0] if len(self._unread) == 1 else b"".join(self._unread)
+        self._unread.clear()
+        self._unread_bytes = 0
+        if not self._is_reading:
+            self._is_reading = True
+            self._transport.resume_reading()
+        return data
 
     def close(self) -> None:
-        if self._writer.is_closing():
-            self._writer.transport.abort()
+        if self._transport.is_closing():
+            self._transport.abort()
         else:
-            self._writer.close()
+            self._transport.close()
+
+    # ------------------------------------------------------------------ called by the event loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._peer = _address(transport.get_extra_info("peername"))
+        transport.set_write_buffer_limits(high=0)
+
+    def data_received(self, data: bytes) -> None:
+        self._unread.append(data)
+        self._unread_bytes += len(data)
+        if self._unread_bytes > READ_AHEAD_BYTES:
+            self._is_reading = False
+            self._transport.pause_reading()
+        self._wake_reader()
+
+    def eof_received(self) -> bool:
+        self._has_ended = True
+        self._wake_reader()
+        return True  # answers can still be sent
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._has_ended = True
+        self._failure = exc
+        self._wake_reader()
+        if self._is_full:
+            self._failure = exc or ConnectionAbortedError("closed on this side")
+            self.resume_writing()
+
+    def pause_writing(self) -> None:
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        for sender in self._senders:
+            if not sender.done():
+                sender.set_result(None)
+        self._senders.clear()
+
+    def _wake_reader(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
 
 
 class TcpServer:
@@ -112,11 +183,11 @@ class TcpServer:
     async def _accept_one(self) -> SocketConnection:
         accepted, _ = await asyncio.get_running_loop().sock_accept(self._listening)
         try:
-            reader, writer = await asyncio.open_connection(sock=accepted)
+            _, connection = await asyncio.get_running_loop().connect_accepted_socket(SocketConnection, accepted)
         except BaseException:
             accepted.close()  # also where the task is cancelled because the listener closes
             raise
-        return SocketConnection(reader, writer)
+        return connection
 
     async def _run(self, connection: SocketConnection) -> None:
         try:
@@ -132,12 +203,12 @@ class SocketNetwork:
     async def connect(self, host: str, port: int, *, timeout_ms: int) -> SocketConnection:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                reader, writer = await asyncio.open_connection(host, port)
+                _, connection = await asyncio.get_running_loop().create_connection(SocketConnection, host, port)
         except TimeoutError as error:
             raise ConnectionFailed(f"{host}:{port} did not accept within {timeout_ms} ms") from error
         except NO_ADDRESS as error:
             raise ConnectionFailed(f"{host}:{port} cannot be reached: {_why(error)}") from error
-        return SocketConnection(reader, writer)
+        return connection
 
     async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> TcpServer:
         loop = asyncio.get_running_loop()

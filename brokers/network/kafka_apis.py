@@ -122,16 +122,16 @@ class KafkaApis:
             HandlerFailed: the handler failed, or its response cannot be encoded in this version.
             CloseConnection: the request failed, and its client expects no answer.
         """
-        header, body = decode_request_header(frame)
+        header, position = decode_request_header(frame)
         api = api_by_key(header.api_key)
         assert api is not None, "decode_request_header knows the key"
         if api.request is ApiVersionsRequest:
-            return self._api_versions(api, header, body)
+            return self._api_versions(api, header, frame, position)
         serves = self._served.get(header.api_key)
         if serves is None or not serves.versions[0] <= header.api_version <= serves.versions[1]:
             raise UnsupportedVersion(f"{api.name} v{header.api_version} is not served here")
-        read = partial(decode, serves.request, header.api_version, body)
-        request = read() if len(body) < LONG_REQUEST_BYTES else await self._services.offload(read)
+        read = partial(decode, serves.request, header.api_version, frame, position)
+        request = read() if len(frame) < LONG_REQUEST_BYTES else await self._services.offload(read)
         context = RequestContext(
             api_version=header.api_version,
             correlation_id=header.correlation_id,
@@ -170,11 +170,11 @@ class KafkaApis:
         else:
             log.error("error when handling request", **about, left_out=left_out, exc_info=error)
 
-    def _api_versions(self, api: Api, header: RequestHeader, body: bytes) -> bytes:
+    def _api_versions(self, api: Api, header: RequestHeader, frame: bytes, position: int) -> bytes:
         low, high = api_versions.VERSIONS
         if not low <= header.api_version <= high:
             return encode_response(api, 0, header.correlation_id, api_versions.unsupported_version())
-        request = decode(ApiVersionsRequest, header.api_version, body)
+        request = decode(ApiVersionsRequest, header.api_version, frame, position)
         response = api_versions.answer(request, header.api_version, SERVED_VERSIONS, self._services.features.features)
         return encode_response(api, header.api_version, header.correlation_id, response)
 

@@ -7,9 +7,9 @@ the channel. So responses keep the order of requests, and a client that sends wi
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
+from math import inf
 
 import structlog
 
@@ -29,7 +29,68 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.network
 
 
 class _Idle(Exception):
-    """A connection was idle for too long; the message says what the broker waited for."""
+    """A connection was idle for too long; the message says what the broker waited for, and how long."""
+
+
+class _IdleDeadline:
+    """Cancels the task of a connection when one step of a request takes longer than `connections.max.idle.ms`.
+
+    A request has three steps, each of which begins a new deadline. The connection has one timer, which is set again
+    only when it is due, or when the limit was lowered: a timer for each step would take a fifth of the processor time
+    of small requests.
+
+    Args:
+        limit_ms: returns the limit as it is now; as in Kafka, a negative value is no limit.
+    """
+
+    def __init__(self, limit_ms: Callable[[], int]) -> None:
+        task = asyncio.current_task()
+        assert task is not None, "made in the task of the connection"
+        self._task = task
+        self._loop = asyncio.get_running_loop()
+        self._limit_ms = limit_ms
+        self._due = inf
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_due = inf
+        self._missing = ""
+        self._for_ms = 0
+        self._has_expired = False
+
+    def begin(self, missing: str) -> None:
+        """Begin a step, for the end of which the limit counts from now on.
+
+        Args:
+            missing: what is missing if the limit is exceeded, for the message.
+        """
+        limit_ms = self._limit_ms()
+        self._missing = missing
+        self._for_ms = limit_ms
+        self._due = inf if limit_ms < 0 else self._loop.time() + limit_ms / 1000
+        if self._due < self._timer_due:
+            self._set_timer()
+
+    def check_cancelled(self) -> None:
+        """Raise `_Idle` where the deadline, and nothing else, has cancelled the task."""
+        if self._has_expired and self._task.uncancel() == 0:
+            raise _Idle(f"{self._missing} for {self._for_ms} ms (connections.max.idle.ms)")
+
+    def end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _set_timer(self) -> None:
+        self.end()
+        self._timer_due = self._due
+        if self._due < inf:
+            self._timer = self._loop.call_at(self._due, self._on_timer)
+
+    def _on_timer(self) -> None:
+        if self._due > self._timer_due:
+            self._set_timer()
+        else:
+            self._has_expired = True
+            self._task.cancel()
 
 
 class SocketServer:
@@ -124,7 +185,7 @@ class SocketServer:
         except (MalformedMessage, UnsupportedVersion) as error:
             self._refuse(connection, str(error))
         except _Idle as idle:
-            self._refuse(connection, f"{idle} for {config.connections_max_idle_ms} ms (connections.max.idle.ms)")
+            self._refuse(connection, str(idle))
         except HandlerFailed as error:
             self._refuse(connection, f"internal error: {error}")
         except CloseConnection as close:
@@ -142,12 +203,25 @@ class SocketServer:
 
         One deadline spans a whole request, so that single bytes do not keep a connection alive. Another spans its
         handling: a client may ask to wait for weeks and be gone, which shows only when it is answered.
+
+        Raises:
+            _Idle: a deadline has passed.
         """
+        deadline = _IdleDeadline(lambda: self._config().connections_max_idle_ms)
+        try:
+            await self._answer_until(deadline, listener, connection)
+        except asyncio.CancelledError:
+            deadline.check_cancelled()
+            raise
+        finally:
+            deadline.end()
+
+    async def _answer_until(self, deadline: _IdleDeadline, listener: str, connection: Connection) -> None:
         assert self._apis is not None, "connections are served after start()"
         frames = FrameReader(self._config().socket_request_max_bytes)
         while True:
-            async with self._idle_limit("no whole request"):
-                ready = await self._next_frames(connection, frames)
+            deadline.begin("no whole request")
+            ready = await self._next_frames(connection, frames)
             if not ready:
                 if frames.has_unfinished_frame:
                     log.debug("connection ended inside a request", peer=connection.peer)
@@ -156,22 +230,11 @@ class SocketServer:
                 if position:
                     # A client that sends thousands of requests at once must not keep the others waiting.
                     await asyncio.sleep(0)
-                async with self._idle_limit("no answer was found"):
-                    answer = await self._apis.handle(frame, listener=listener, peer=connection.peer)
-                if answer is None:
-                    continue
-                async with self._idle_limit("an answer was not read"):
+                deadline.begin("no answer was found")
+                answer = await self._apis.handle(frame, listener=listener, peer=connection.peer)
+                if answer is not None:
+                    deadline.begin("an answer was not read")
                     await connection.send(answer)
-
-    @contextlib.asynccontextmanager
-    async def _idle_limit(self, what: str) -> AsyncIterator[None]:
-        """Raise `_Idle` with `what` after `connections.max.idle.ms`; as in Kafka, a negative value is no limit."""
-        limit_ms = self._config().connections_max_idle_ms
-        try:
-            async with asyncio.timeout(None if limit_ms < 0 else limit_ms / 1000):
-                yield
-        except TimeoutError as timeout:
-            raise _Idle(what) from timeout
 
     async def _next_frames(self, connection: Connection, frames: FrameReader) -> list[bytes]:
         """Return at least one whole frame; none when the peer has closed."""

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 import msgspec
 
 from brokers.log.append_info import LogAppendInfo
+from brokers.log.log_validator import CheckedBatches
 from brokers.log.partition_log import PartitionLog
 from brokers.replication import isr
 from brokers.replication.delayed_operations import DelayedOperationPurgatory
@@ -418,7 +419,7 @@ class ReplicaManager:
     # ------------------------------------------------------------------ records
 
     def append_as_leader(
-        self, partition: Partition, data: Buffer, *, required_acks: int, from_client: bool = True
+        self, partition: Partition, data: Buffer | CheckedBatches, *, required_acks: int, from_client: bool = True
     ) -> LogAppendInfo:
         """Append a producer's batches to a partition that this broker leads. Mirrors `appendRecordsToLeader`.
 

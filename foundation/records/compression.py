@@ -41,7 +41,7 @@ _SNAPPY_BLOCK_BYTES: Final = 32 * 1024
 _SIZE: Final = struct.Struct(">i")
 
 
-_COMPRESSION_MASK: Final = 0x07
+COMPRESSION_MASK: Final = 0x07
 
 
 def codec_of(attributes: int, kind: str, offset: int) -> Compression:
@@ -53,7 +53,7 @@ def codec_of(attributes: int, kind: str, offset: int) -> Compression:
     Raises:
         CorruptRecord: its number is unknown.
     """
-    number = attributes & _COMPRESSION_MASK
+    number = attributes & COMPRESSION_MASK
     if number > Compression.ZSTD:
         raise CorruptRecord(f"the {kind} at offset {offset} has compression {number}; known are 0 to 4")
     return Compression(number)

@@ -18,6 +18,8 @@ from foundation.wire.schema import Message
 
 M = TypeVar("M", bound=Message)
 
+_SIZE = struct.Struct(">i")
+
 # The errors of a generated function when bytes or values are not what they should be.
 _ERRORS = (ValueError, IndexError, TypeError, AttributeError, OverflowError, struct.error)
 
@@ -25,11 +27,16 @@ _ERRORS = (ValueError, IndexError, TypeError, AttributeError, OverflowError, str
 class Codec(NamedTuple):
     """The reader and writer of one message class and version."""
 
-    read: Callable[[bytes], Any]
-    write: Callable[[Any], bytes]
+    read: Callable[..., Any]
+    """Takes bytes, and the position in them at which the message begins, 0 by default."""
+    parts: Callable[[Any], list[bytes]]
+    """Returns the message as bytes that are to be joined."""
     flexible: bool
     to_the_end: bool
     """Whether the reader refuses bytes after the end of the message."""
+
+    def write(self, message: Message) -> bytes:
+        return b"".join(self.parts(message))
 
 
 def encode(message: Message, version: int) -> bytes:
@@ -46,8 +53,18 @@ def encode(message: Message, version: int) -> bytes:
         raise diagnosis.why_unencodable(message, version, codec.flexible) from error
 
 
-def decode(message_type: type[M], version: int, data: bytes) -> M:
-    """Decode a message from `data`.
+def encode_frame(message: Message, version: int, header: bytes) -> bytes:
+    """Encode size, `header` and body in one step, so that records are copied once. Raises as `encode` does."""
+    codec = _codecs.get((type(message), version)) or codec_of(type(message), version)
+    try:
+        parts = codec.parts(message)
+        return b"".join((_SIZE.pack(len(header) + sum(map(len, parts))), header, *parts))
+    except _ERRORS as error:
+        raise diagnosis.why_unencodable(message, version, codec.flexible) from error
+
+
+def decode(message_type: type[M], version: int, data: bytes, position: int = 0) -> M:
+    """Decode a message from `data`, where it begins at `position`.
 
     Raises:
         UnsupportedVersion: the API has no such version.
@@ -56,10 +73,10 @@ def decode(message_type: type[M], version: int, data: bytes) -> M:
     """
     codec = _codecs.get((message_type, version)) or codec_of(message_type, version)
     try:
-        message: M = codec.read(data)
+        message: M = codec.read(data, position)
     except _ERRORS as error:
         raise diagnosis.why_malformed(
-            message_type, version, codec.flexible, data, to_the_end=codec.to_the_end
+            message_type, version, codec.flexible, data[position:], to_the_end=codec.to_the_end
         ) from error
     return message
 
@@ -89,16 +106,16 @@ def compile_codec(message_type: type[Message], version: int, *, flexible: bool, 
     source = reader_source(message_type, version, flexible=flexible, to_the_end=to_the_end)
     return Codec(
         read=_function(source, "read", message_type, version),
-        write=_function(writer_source(message_type, version, flexible=flexible), "write", message_type, version),
+        parts=_function(writer_source(message_type, version, flexible=flexible), "write", message_type, version),
         flexible=flexible,
         to_the_end=to_the_end,
     )
 
 
-def _function(source: GeneratedSource, name: str, message_type: type[Message], version: int) -> Callable[[Any], Any]:
+def _function(source: GeneratedSource, name: str, message_type: type[Message], version: int) -> Callable[..., Any]:
     """Compile the generated source, which contains only names of the schema and no input, and return its function."""
     namespace = dict(source.names)
     code = compile(source.text(), f"<{name} {message_type.__name__} v{version}>", "exec")
     exec(code, namespace)
-    function: Callable[[Any], Any] = namespace[name]  # type: ignore[assignment]  # the source defines it
+    function: Callable[..., Any] = namespace[name]  # type: ignore[assignment]  # the source defines it
     return function

@@ -74,7 +74,7 @@ def minimum_size(wire_type: WireType, version: int, flexible: bool) -> int:
 
 
 def reader_source(message: type[Message], version: int, *, flexible: bool, to_the_end: bool = True) -> GeneratedSource:
-    """Generate `read(data: bytes) -> message`; with `to_the_end` it refuses bytes after the message."""
+    """Generate `read(data: bytes, pos: int = 0) -> message`; with `to_the_end` it refuses bytes after the message."""
     return _Reader(version, flexible).function(message, to_the_end=to_the_end)
 
 
@@ -90,8 +90,7 @@ class _Reader:
 
     def function(self, message: type[Message], *, to_the_end: bool) -> GeneratedSource:
         source = self.source
-        with source.block("def read(data):"):
-            source.line("pos = 0")
+        with source.block("def read(data, pos=0):"):
             source.line("size = len(data)")
             result = self.struct(message, 0)
             if to_the_end:
@@ -260,7 +259,7 @@ class _Reader:
 
 
 def writer_source(message: type[Message], version: int, *, flexible: bool) -> GeneratedSource:
-    """Generate `write(message) -> bytes`."""
+    """Generate `write(message)`, which returns parts of the bytes: they are joined with the header, by one copy."""
     return _Writer(version, flexible).function(message)
 
 
@@ -283,7 +282,7 @@ class _Writer:
             source.line("out = []")
             source.line("append = out.append")
             self.struct(message, "message", 0)
-            source.line("return b''.join(out)")
+            source.line("return out")
         return source
 
     def struct(self, message: type[Message], subject: str, depth: int) -> None:
@@ -310,8 +309,10 @@ class _Writer:
                 self.run.append((code, subject))
             case Plain.UUID:
                 self.run.append(("16s", f"{self.source.bind(topic_id_to_bytes, 'topic_id_bytes')}({subject})"))
-            case Plain.STRING | Plain.BYTES:
-                self.text_or_bytes(wire_type, subject, local, nullable=nullable)
+            case Plain.STRING:
+                self.text(subject, local, nullable=nullable)
+            case Plain.BYTES:
+                self.raw_bytes(subject, local, nullable=nullable)
             case ArrayOf(FixedInt(code)) if not nullable:
                 self.assign(local, subject)
                 self.run.append((f"*{code}", local))
@@ -321,15 +322,35 @@ class _Writer:
                 self.assign(local, subject)
                 self.struct(message, local, depth + 1)
 
-    def text_or_bytes(self, wire_type: Plain, subject: str, local: str, *, nullable: bool) -> None:
+    def text(self, subject: str, local: str, *, nullable: bool) -> None:
         self.flush()
-        write = self._primitive(f"write_{'compact' if self.flexible else 'legacy'}_{wire_type.value}")
+        write = self._primitive(f"write_{'compact' if self.flexible else 'legacy'}_string")
         if nullable:
-            null = self.null(2 if wire_type is Plain.STRING else 4)
             self.assign(local, subject)
-            self.source.line(f"{self.append}({null} if {local} is None else {write}({local}))")
+            self.source.line(f"{self.append}({self.null(2)} if {local} is None else {write}({local}))")
         else:
             self.source.line(f"{self.append}({write}({subject}))")
+
+    def raw_bytes(self, subject: str, local: str, *, nullable: bool) -> None:
+        """Emit the writes of a length and of the bytes themselves, which are not copied here: they may be megabytes."""
+        self.assign(local, subject)
+        if nullable:
+            self.flush()
+            with self.source.block(f"if {local} is None:"):
+                self.source.line(f"{self.append}({self.null(4)})")
+            with self.source.block("else:"):
+                self.length_and_bytes(local)
+        else:
+            self.length_and_bytes(local)
+
+    def length_and_bytes(self, local: str) -> None:
+        if self.flexible:
+            self.flush()
+            self.source.line(f"{self.append}({self._primitive('write_uvarint')}(len({local}) + 1))")
+        else:
+            self.run.append(("i", f"len({local})"))
+            self.flush()
+        self.source.line(f"{self.append}({local})")
 
     def array(self, element: WireType, subject: str, local: str, depth: int, *, nullable: bool) -> None:
         source = self.source

@@ -26,7 +26,10 @@ class FrameReader:
     def __init__(self, max_bytes: int = DEFAULT_MAX_BYTES, *, limit: str = "socket.request.max.bytes") -> None:
         self._max_bytes = max_bytes
         self._limit = limit
-        self._buffer = bytearray()
+        self._unfinished = bytearray()
+        """The beginning of a frame. It grows as bytes are received, and not by the size that a peer announces."""
+        self._needed = 0
+        """The fewest bytes that the unfinished frame, or its size, will have when it is whole."""
 
     def feed(self, data: bytes) -> list[bytes]:
         """Add received bytes; return the frames that they complete, in order, often none.
@@ -35,23 +38,30 @@ class FrameReader:
             InvalidReceive: a size is negative or above the limit; the stream cannot be read on. Frames that the same
                 `data` completes are not returned either: their sender gets no answer, its connection is closed.
         """
-        buffer = self._buffer
-        buffer += data
+        unfinished = self._unfinished
+        if unfinished:
+            unfinished += data
+            if len(unfinished) < self._needed:
+                return []
+        view = memoryview(unfinished or data)
         frames: list[bytes] = []
-        start = 0
-        while len(buffer) - start >= _SIZE.size:
-            (size,) = _SIZE.unpack_from(buffer, start)
-            if not 0 <= size <= self._max_bytes:
-                raise InvalidReceive(size, self._max_bytes, self._limit)
-            end = start + _SIZE.size + size
-            if end > len(buffer):
+        start, size = 0, len(view)
+        self._needed = _SIZE.size
+        while size - start >= _SIZE.size:
+            (length,) = _SIZE.unpack_from(view, start)
+            if not 0 <= length <= self._max_bytes:
+                raise InvalidReceive(length, self._max_bytes, self._limit)
+            end = start + _SIZE.size + length
+            if end > size:
+                self._needed = end - start
                 break
-            frames.append(bytes(buffer[start + _SIZE.size : end]))
+            frames.append(bytes(view[start + _SIZE.size : end]))
             start = end
-        del buffer[:start]
+        if start or not unfinished:
+            self._unfinished = bytearray(view[start:])
         return frames
 
     @property
     def has_unfinished_frame(self) -> bool:
         """Whether bytes are waiting for the rest of their frame."""
-        return bool(self._buffer)
+        return bool(self._unfinished)

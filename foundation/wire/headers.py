@@ -11,7 +11,7 @@ from __future__ import annotations
 from struct import Struct, error
 from typing import Final, NamedTuple
 
-from foundation.wire.codec import decode, encode
+from foundation.wire.codec import decode, encode_frame
 from foundation.wire.errors import MalformedMessage, UnencodableValue, UnsupportedVersion
 from foundation.wire.messages.api_versions import ApiVersionsRequest
 from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest
@@ -58,18 +58,19 @@ def encode_request(
         UnencodableValue: see `codec.encode`.
     """
     api = api_of(message)
-    body = encode(message, api_version) if body is None else body
     header_version = request_header_version(api, api_version)
     header = _REQUEST_START.pack(api.key, api_version, correlation_id)
     if header_version >= 1:
         header += _client_id(client_id)
     if header_version >= 2:
         header += _NO_TAGGED_FIELDS
+    if body is None:
+        return encode_frame(message, api_version, header)
     return b"".join((_SIZE.pack(len(header) + len(body)), header, body))
 
 
-def decode_request_header(frame: bytes) -> tuple[RequestHeader, bytes]:
-    """Decode the header of a request frame (without its size); return it with the encoded body.
+def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
+    """Decode the header of a request frame (without its size); return it with the position of the body.
 
     The API version is not checked: an ApiVersions request of an unknown version has to be answered, too.
 
@@ -92,7 +93,7 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, bytes]:
             offset = skip_tagged_fields(frame, offset + 1, frame[offset])
     except (error, IndexError, ValueError) as reason:
         raise MalformedMessage("RequestHeader", header_version, field, offset, str(reason)) from reason
-    return RequestHeader(api_key, api_version, correlation_id, client_id), frame[offset:]
+    return RequestHeader(api_key, api_version, correlation_id, client_id), offset
 
 
 def decode_request(frame: bytes) -> tuple[RequestHeader, Message]:
@@ -102,10 +103,10 @@ def decode_request(frame: bytes) -> tuple[RequestHeader, Message]:
         UnsupportedVersion: the API, or this version of it, is unknown.
         MalformedMessage: header or body cannot be decoded.
     """
-    header, body = decode_request_header(frame)
+    header, position = decode_request_header(frame)
     api = api_by_key(header.api_key)
     assert api is not None
-    return header, decode(api.request, header.api_version, body)
+    return header, decode(api.request, header.api_version, frame, position)
 
 
 def encode_response(api: Api, api_version: int, correlation_id: int, message: Message) -> bytes:
@@ -115,11 +116,10 @@ def encode_response(api: Api, api_version: int, correlation_id: int, message: Me
         UnsupportedVersion: see `codec.encode`.
         UnencodableValue: see `codec.encode`.
     """
-    body = encode(message, api_version)
     header = _CORRELATION_ID.pack(correlation_id)
     if response_header_version(api, api_version) >= 1:
         header += _NO_TAGGED_FIELDS
-    return b"".join((_SIZE.pack(len(header) + len(body)), header, body))
+    return encode_frame(message, api_version, header)
 
 
 def decode_response(api: Api, api_version: int, frame: bytes) -> tuple[int, Message]:
@@ -140,13 +140,12 @@ def decode_response(api: Api, api_version: int, frame: bytes) -> tuple[int, Mess
             offset = skip_tagged_fields(frame, offset + 1, frame[offset])
     except (error, IndexError, ValueError) as reason:
         raise MalformedMessage("ResponseHeader", header_version, field, offset, str(reason)) from reason
-    body = frame[offset:]
     try:
-        return correlation_id, decode(api.response, api_version, body)
+        return correlation_id, decode(api.response, api_version, frame, offset)
     except MalformedMessage:
         if api.request is not ApiVersionsRequest or api_version == 0:
             raise
-    return correlation_id, decode(api.response, 0, body)
+    return correlation_id, decode(api.response, 0, frame, offset)
 
 
 def _client_id(client_id: str | None) -> bytes:

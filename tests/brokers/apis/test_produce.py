@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TypeVar
 
 import pytest
 
 from brokers.apis import produce
+from brokers.apis.services import MOST_LONG_CHECKS
 from brokers.apis.serving import CloseConnection
 from brokers.replication.delayed_operations import DelayedOperationPurgatory
 from foundation.cluster.errors import Errors
@@ -24,6 +27,8 @@ from tests.brokers.harness import BrokerHarness
 from tests.brokers.log.parts import NOW_MS, batch
 from tests.brokers.parts import ME, ORDERS_0, OTHER, apply_leader_and_isr, leader_and_isr, state
 from tests.foundation.records.test_message_set import message
+
+T = TypeVar("T")
 
 ALL = -1
 
@@ -90,6 +95,50 @@ def test_records_are_appended_with_offsets_and_the_leader_epoch() -> None:
             for record in records(each)
         ]
         assert found == [(0, b"a", 5), (1, b"b", 5), (2, b"c", 5)]
+
+    run(scenario)
+
+
+class HeldOffload:
+    """Runs work when it is released; the broker goes on meanwhile."""
+
+    def __init__(self) -> None:
+        self.released = asyncio.Event()
+        self.begun = 0
+
+    async def __call__(self, work: Callable[[], T]) -> T:
+        self.begun += 1
+        await self.released.wait()
+        return work()
+
+
+def test_records_of_others_are_appended_while_a_compressed_batch_is_checked() -> None:
+    async def scenario() -> None:
+        harness, offload = leader(), HeldOffload()
+        harness.services = replace(harness.services, offload=offload)
+        long_checks = [
+            asyncio.create_task(answer(harness, request(batch(b"slow", compression=Compression.ZSTD))))
+            for _ in range(MOST_LONG_CHECKS + 1)
+        ]
+        await next_steps()
+        assert offload.begun == MOST_LONG_CHECKS
+        assert only(await answer(harness, request(batch(b"fast")))).base_offset == 0
+        offload.released.set()
+        assert {only(await each).base_offset for each in long_checks} == set(range(1, MOST_LONG_CHECKS + 2))
+
+    run(scenario)
+
+
+def test_partition_that_is_led_no_more_when_its_batch_is_checked_gets_no_records() -> None:
+    async def scenario() -> None:
+        harness, offload = leader(), HeldOffload()
+        harness.services = replace(harness.services, offload=offload)
+        checked = asyncio.create_task(answer(harness, request(batch(b"late", compression=Compression.ZSTD))))
+        await next_steps()
+        apply_leader_and_isr(harness.replicas, leader_and_isr(state(leader=OTHER, leader_epoch=6)))
+        offload.released.set()
+        assert only(await checked).error_code == Errors.NOT_LEADER_OR_FOLLOWER
+        assert harness.replicas.partitions[ORDERS_0].log.log_end_offset == 0
 
     run(scenario)
 

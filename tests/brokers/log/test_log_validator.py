@@ -19,6 +19,8 @@ from brokers.log.log_validator import (
     RecordValidationError,
     UnexpectedAppendOffset,
     ValidatedBatches,
+    checked_batches,
+    takes_long,
     validate,
     validate_replicated,
 )
@@ -219,6 +221,37 @@ def test_a_batch_beyond_max_message_bytes_is_refused() -> None:
 
 def test_of_several_batches_a_bad_one_refuses_all() -> None:
     assert refusal(BATCH + with_header(BATCH, count=0)).error is Errors.INVALID_RECORD
+
+
+def test_batch_of_many_bad_records_is_refused_with_so_many_errors_and_no_more() -> None:
+    """The errors of the millions of records that one compressed MB may hold would fill the memory."""
+    data = encode_records([Record(i, NOW_MS, None, b"") for i in range(10_001)], compression=Compression.ZSTD)
+    error = refusal(data, topic(cleanup_policy="compact"))
+    assert isinstance(error, RecordValidationError)
+    assert [each.batch_index for each in error.record_errors] == list(range(10_000))
+    assert "due to 10000 or more record errors in total" in error.message
+
+
+def test_batches_that_were_checked_are_given_offsets_like_others() -> None:
+    found = checked_batches(BATCH, config=topic(), now_ms=NOW_MS)
+    assert validate(found, next_offset=100, leader_epoch=7, config=topic(), now_ms=NOW_MS) == validated(BATCH)
+
+
+@pytest.mark.parametrize(
+    ("data", "takes"),
+    [
+        (BATCH, False),
+        (b"", False),
+        (BATCH[:60], False),
+        (encode_records(THREE, compression=Compression.GZIP), True),
+        (encode_records([Record(i, NOW_MS, None, None) for i in range(5_000)]), False),
+        (encode_records([Record(i, NOW_MS, None, None) for i in range(5_001)]), True),
+        (message(value=b"v" * 100, magic=1), True),
+    ],
+    ids=["three records", "no bytes", "a part", "compressed", "many records", "one more", "old format"],
+)
+def test_check_takes_long_where_there_are_many_records_or_an_unknown_number(data: bytes, takes: bool) -> None:
+    assert takes_long(data) is takes
 
 
 def test_records_without_a_key_are_refused_by_a_compacted_topic() -> None:

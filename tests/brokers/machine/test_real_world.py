@@ -24,7 +24,7 @@ from brokers.config.config_def import ConfigError
 from brokers.config.kafka_config import KafkaConfig
 from brokers.machine.disk import FileDisk
 from brokers.machine.real_world import FilePoints, node_name, real_world
-from brokers.machine.socket_network import SocketConnection, SocketNetwork
+from brokers.machine.socket_network import READ_AHEAD_BYTES, SocketConnection, SocketNetwork
 from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost
 from foundation.zk.client import Create, Created
 from foundation.zk.kazoo_client import KazooZooKeeper
@@ -100,7 +100,7 @@ def test_sent_bytes_arrive_after_close() -> None:
             async with asyncio.timeout(0.3):
                 while True:
                     await connection.send(bytes(4096))
-                    left_behind.add(connection._writer.transport.get_write_buffer_size())
+                    left_behind.add(connection._transport.get_write_buffer_size())
         connection.close()
         await server.close()
         return left_behind
@@ -141,12 +141,12 @@ def test_listener_that_closes_while_it_accepts_closes_the_connection(monkeypatch
         client = await SocketNetwork().connect("127.0.0.1", server.port, timeout_ms=1_000)
         taken: list[socket.socket] = []
 
-        async def takes_for_ever(*, sock: socket.socket) -> None:
+        async def takes_for_ever(_: object, sock: socket.socket) -> None:
             taken.append(sock)
             accepting.set()
             await asyncio.sleep(3600)
 
-        monkeypatch.setattr(asyncio, "open_connection", takes_for_ever)
+        monkeypatch.setattr(asyncio.get_running_loop(), "connect_accepted_socket", takes_for_ever)
         server.start()
         await accepting.wait()
         await server.close()
@@ -156,6 +156,39 @@ def test_listener_that_closes_while_it_accepts_closes_the_connection(monkeypatch
         return answer, taken[0].fileno() == -1
 
     assert asyncio.run(scenario()) == (b"", True)
+
+
+def test_bytes_that_are_not_received_yet_are_read_ahead_up_to_a_limit() -> None:
+    """A client that sends without end fills its own socket, and loses nothing."""
+
+    async def scenario() -> tuple[bool, int, int]:
+        accepted: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
+
+        async def sit(connection: Connection) -> None:
+            accepted.set_result(connection)
+            await asyncio.sleep(3600)
+
+        server = await SocketNetwork().bind("127.0.0.1", 0, sit)
+        server.start()
+        client = await SocketNetwork().connect("127.0.0.1", server.port, timeout_ms=30_000)
+        flood = asyncio.create_task(client.send(bytes(32 * 1024 * 1024)))
+        serving = await accepted
+        assert isinstance(serving, SocketConnection)
+        while serving._is_reading:
+            await asyncio.sleep(0.001)
+        was_held, ahead = not flood.done(), serving._unread_bytes
+        received = 0
+        while received < 32 * 1024 * 1024:
+            received += len(await serving.receive())
+        await flood
+        client.close()
+        await server.close()
+        return was_held, ahead, received
+
+    was_held, ahead, received = asyncio.run(scenario())
+    assert was_held
+    assert ahead <= 2 * READ_AHEAD_BYTES
+    assert received == 32 * 1024 * 1024
 
 
 def test_send_waits_for_a_peer_that_does_not_read_and_fails_once_it_has_closed() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import random
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
@@ -31,6 +32,7 @@ from foundation.wire.registry import api_by_key, api_of
 from foundation.wire.schema import Message
 from tests.brokers.harness import BrokerHarness
 from tests.operators_log import Line, operators_log
+from understudy.simulator.loop import new_loop
 
 T = TypeVar("T")
 
@@ -95,6 +97,12 @@ class ServerHarness(NamedTuple):
     broker: BrokerHarness
     network: FakeNetwork
     apis: KafkaApis
+    config: list[KafkaConfig]
+    """The configuration as it is now, alone in the list."""
+
+    def use(self, **settings: str) -> None:
+        """Change the configuration while the server runs; named as for `start_server`."""
+        self.config[0] = config_with(settings)
 
     def connect(self, peer: str = "127.0.0.1:50000") -> tuple[FakeConnection, asyncio.Task[None]]:
         assert self.network.serve is not None
@@ -107,16 +115,20 @@ class ServerHarness(NamedTuple):
 
 async def start_server(**settings: str) -> ServerHarness:
     """Start a socket server on a fake network; `max_connections="2"` sets `max.connections`."""
-    properties = {"zookeeper.connect": "zk:1", "broker.id": "1"}
-    config = KafkaConfig.from_properties(properties | {key.replace("_", "."): value for key, value in settings.items()})
-    broker, network = BrokerHarness(config), FakeNetwork()
+    config = [config_with(settings)]
+    broker, network = BrokerHarness(config[0]), FakeNetwork()
     server = SocketServer(
-        config=lambda: config, network=network, events=broker.recorder.log, clock=broker.services.clock
+        config=lambda: config[0], network=network, events=broker.recorder.log, clock=broker.services.clock
     )
     await server.bind()
     apis = KafkaApis(broker.services, broker.supervisor)
     server.start(apis)
-    return ServerHarness(broker, network, apis)
+    return ServerHarness(broker, network, apis, config)
+
+
+def config_with(settings: Mapping[str, str]) -> KafkaConfig:
+    properties = {"zookeeper.connect": "zk:1", "broker.id": "1"}
+    return KafkaConfig.from_properties(properties | {key.replace("_", "."): value for key, value in settings.items()})
 
 
 def frame(message: Message, correlation_id: int = 1, version: int | None = None) -> bytes:
@@ -458,6 +470,38 @@ def test_negative_idle_limit_means_no_limit() -> None:
         return correlation_ids(connection), harness.refusals()
 
     assert asyncio.run(scenario()) == ([7], [])
+
+
+def test_each_step_of_a_request_has_the_whole_idle_limit() -> None:
+    async def scenario() -> list[str]:
+        harness = await start_server(connections_max_idle_ms="1000")
+        connection, task = harness.connect()
+        for correlation_id in range(5):
+            await asyncio.sleep(0.9)
+            connection.feed(frame(ApiVersionsRequest(), correlation_id, 0))
+        await asyncio.sleep(0.9)
+        assert correlation_ids(connection) == [0, 1, 2, 3, 4]
+        await task
+        assert asyncio.get_running_loop().time() == pytest.approx(4.5 + 1.0)
+        return harness.refusals()
+
+    with contextlib.closing(new_loop()) as loop:
+        assert loop.run_until_complete(scenario()) == ["no whole request for 1000 ms (connections.max.idle.ms)"]
+
+
+def test_idle_limit_that_is_lowered_holds_from_the_next_step_on() -> None:
+    async def scenario() -> list[str]:
+        harness = await start_server(connections_max_idle_ms="600000")
+        connection, task = harness.connect()
+        await asyncio.sleep(1)
+        harness.use(connections_max_idle_ms="1000")
+        connection.feed(frame(ApiVersionsRequest(), 7, 0))
+        await task
+        assert asyncio.get_running_loop().time() == pytest.approx(1.0 + 1.0)
+        return harness.refusals()
+
+    with contextlib.closing(new_loop()) as loop:
+        assert loop.run_until_complete(scenario()) == ["no whole request for 1000 ms (connections.max.idle.ms)"]
 
 
 @pytest.mark.parametrize(("cut", "logged"), [(0, []), (-1, ["connection ended inside a request"])])

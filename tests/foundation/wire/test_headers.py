@@ -69,8 +69,8 @@ def test_the_first_controlled_shutdown_has_no_client_id() -> None:
 
 def test_unknown_tagged_fields_of_a_header_are_skipped() -> None:
     frame = pack(">hhih", 18, 3, 9, -1) + b"\1\x63\2ab" + b"\1\1\0"
-    header, body = decode_request_header(frame)
-    assert (header, body) == (RequestHeader(18, 3, 9, None), b"\1\1\0")
+    header, position = decode_request_header(frame)
+    assert (header, frame[position:]) == (RequestHeader(18, 3, 9, None), b"\1\1\0")
 
 
 @pytest.mark.spec("AP-2")

@@ -152,7 +152,7 @@ def test_every_array_element_takes_a_byte_or_more(api: Api, message: type[Messag
 def test_the_generated_code_can_be_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["UpdateMetadataResponse", "8"]) == 0
     shown = capsys.readouterr().out
-    assert "def read(data):" in shown
+    assert "def read(data, pos=0):" in shown
     assert "append(pack_hx(message.error_code))" in shown
     assert "if pos != size:" in shown
     assert main(["UpdateMetadataResponse", "9"]) == 2
