@@ -115,87 +115,100 @@ def scan_records(header: BatchHeader, data: Buffer) -> RecordsScan:
         InvalidRecord: they are malformed, or are others than the header says.
     """
     _check_count(header.count)
-    end, position, largest, smallest = len(data), 0, NO_TIMESTAMP, _MAX_TIMESTAMP + 1
-    base, last_delta = header.base_timestamp, None
-    has_record_without_key = False
-    # Bytes are read faster than a view. Varints of one and two bytes are read here: a call would take longer than the
-    # rest of the record. The bits of a zigzag-coded number that is not negative are twice the number.
+    # Bytes are read faster than a view.
     data = bytes(data)
     try:
-        for number in range(header.count):
-            bits = data[position]
-            if bits < _MORE:
-                size, begin = (bits >> 1) ^ -(bits & 1), position + 1
-            elif (byte := data[position + 1]) < _MORE:
-                bits = bits & 0x7F | byte << 7
-                size, begin = (bits >> 1) ^ -(bits & 1), position + 2
-            else:
-                size, begin = read_varint(data, position)
-            after = begin + size
-            if size < 0 or after > end:
-                raise InvalidRecord(_ends(number, size, end - begin))
-
-            bits = data[begin + 1]
-            if bits < _MORE:
-                delta, position = (bits >> 1) ^ -(bits & 1), begin + 2
-            else:
-                delta, position = read_varlong(data, begin + 1)
-            if delta != last_delta:
-                last_delta, timestamp = delta, base + delta
-                if timestamp > largest:
-                    largest = timestamp
-                if timestamp < smallest and timestamp != NO_TIMESTAMP:
-                    smallest = timestamp
-
-            bits = data[position]
-            if bits < _MORE:
-                position += 1
-            elif (byte := data[position + 1]) < _MORE:
-                bits, position = bits & 0x7F | byte << 7, position + 2
-            else:
-                offset_delta, position = read_varint(data, position)
-                bits = offset_delta << 1
-            if bits != number << 1:
-                raise InvalidRecord(_other_offset(number, (bits >> 1) ^ -(bits & 1)))
-
-            bits = data[position]
-            if bits == _MINUS_ONE:
-                has_record_without_key = True
-                position += 1
-            elif bits < _MORE and not bits & 1:
-                position += (bits >> 1) + 1
-            else:
-                length, position = read_varint(data, position)
-                has_record_without_key |= length < 0
-                position += max(length, 0)
-
-            bits = data[position]
-            if bits < _MORE and not bits & 1:
-                position += (bits >> 1) + 1
-            elif not bits & 1 and (byte := data[position + 1]) < _MORE:
-                position += ((bits & 0x7F | byte << 7) >> 1) + 2
-            else:
-                length, position = read_varint(data, position)
-                position += max(length, 0)
-
-            if data[position]:
-                count, position = read_varint(data, position)
-                position = _skip_headers(data, position, count)
-            else:
-                position += 1
-            if position != after:
-                raise InvalidRecord(_other_size(size, position - begin))
+        scan, position = _walk(data, header.count, header.base_timestamp)
     except (IndexError, ValueError) as error:
         if isinstance(error, InvalidRecord):
             raise
         raise InvalidRecord(f"Found invalid record structure: {error}") from None
-    if position != end:
-        raise InvalidRecord(f"Incorrect declared batch size: {end - position} bytes follow {header.count} records")
+    if position != len(data):
+        left = len(data) - position
+        raise InvalidRecord(f"Incorrect declared batch size: {left} bytes follow {header.count} records")
+    if scan.largest_timestamp > _MAX_TIMESTAMP or scan.smallest_timestamp < -_MAX_TIMESTAMP - 1:
+        raise InvalidRecord(f"a timestamp has more than 64 bits; that of the batch is {header.base_timestamp}")
+    return scan
+
+
+def _walk(data: bytes, count: int, base_timestamp: int) -> tuple[RecordsScan, int]:
+    """Look at `count` records; return what was found, and the position after them.
+
+    Varints of one and two bytes are read here: a call would take longer than the rest of the record. The bits of a
+    zigzag-coded number that is not negative are twice the number.
+
+    Raises:
+        InvalidRecord: a record is not whole, or has another offset.
+        IndexError, ValueError: the bytes end in a record, or a varint is too long.
+    """
+    end, position, largest, smallest = len(data), 0, NO_TIMESTAMP, _MAX_TIMESTAMP + 1
+    last_delta, has_record_without_key = None, False
+    for number in range(count):
+        bits = data[position]
+        if bits < _MORE:
+            size, begin = (bits >> 1) ^ -(bits & 1), position + 1
+        elif (byte := data[position + 1]) < _MORE:
+            bits = bits & 0x7F | byte << 7
+            size, begin = (bits >> 1) ^ -(bits & 1), position + 2
+        else:
+            size, begin = read_varint(data, position)
+        after = begin + size
+        if size < 0 or after > end:
+            raise InvalidRecord(_ends(number, size, end - begin))
+
+        bits = data[begin + 1]
+        if bits < _MORE:
+            delta, position = (bits >> 1) ^ -(bits & 1), begin + 2
+        else:
+            delta, position = read_varlong(data, begin + 1)
+        if delta != last_delta:
+            last_delta, timestamp = delta, base_timestamp + delta
+            if timestamp > largest:
+                largest = timestamp
+            if timestamp < smallest and timestamp != NO_TIMESTAMP:
+                smallest = timestamp
+
+        bits = data[position]
+        if bits < _MORE:
+            position += 1
+        elif (byte := data[position + 1]) < _MORE:
+            bits, position = bits & 0x7F | byte << 7, position + 2
+        else:
+            offset_delta, position = read_varint(data, position)
+            bits = offset_delta << 1
+        if bits != number << 1:
+            raise InvalidRecord(_other_offset(number, (bits >> 1) ^ -(bits & 1)))
+
+        bits = data[position]
+        if bits == _MINUS_ONE:
+            has_record_without_key = True
+            position += 1
+        elif bits < _MORE and not bits & 1:
+            position += (bits >> 1) + 1
+        else:
+            length, position = read_varint(data, position)
+            has_record_without_key |= length < 0
+            position += max(length, 0)
+
+        bits = data[position]
+        if bits < _MORE and not bits & 1:
+            position += (bits >> 1) + 1
+        elif not bits & 1 and (byte := data[position + 1]) < _MORE:
+            position += ((bits & 0x7F | byte << 7) >> 1) + 2
+        else:
+            length, position = read_varint(data, position)
+            position += max(length, 0)
+
+        if data[position]:
+            headers, position = read_varint(data, position)
+            position = _skip_headers(data, position, headers)
+        else:
+            position += 1
+        if position != after:
+            raise InvalidRecord(_other_size(size, position - begin))
     if smallest > _MAX_TIMESTAMP:
         smallest = NO_TIMESTAMP
-    if largest > _MAX_TIMESTAMP or smallest < -_MAX_TIMESTAMP - 1:
-        raise InvalidRecord(f"a timestamp has more than 64 bits; that of the batch is {base}")
-    return RecordsScan(largest, smallest, has_record_without_key)
+    return RecordsScan(largest, smallest, has_record_without_key), position
 
 
 def _read(data: bytes, begin: int, base_offset: int, base_timestamp: int, number: int) -> tuple[Record, int]:
