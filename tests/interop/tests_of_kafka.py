@@ -47,6 +47,7 @@ CLASSES = (
     JudgedClass("kafka.api.PlaintextConsumerAssignTest", 9),
     JudgedClass("kafka.api.PlaintextAdminIntegrationTest", 57),
     JudgedClass("kafka.api.ProducerFailureHandlingTest", 10),
+    JudgedClass("kafka.api.ProducerSendWhileDeletionTest", 1),
     JudgedClass("kafka.api.LogAppendTimeTest", 1),
     JudgedClass("kafka.admin.ListOffsetsIntegrationTest", 10),
     JudgedClass("kafka.server.LogRecoveryTest", 4),
@@ -113,6 +114,7 @@ EXCEPTIONS: Mapping[Exceptional, tuple[str, ...]] = {
         "ListOffsetsIntegrationTest.testThreeRecordsInSeparateBatchWithMessageConversion",
     ),
     Exceptional.OWN_OBJECTS: (
+        "LeaderEpochIntegrationTest.shouldAddCurrentLeaderEpochToMessagesAsTheyAreWrittenToLeader",
         "LogOffsetTest.testFetchOffsetByTimestampForMaxTimestampAfterTruncate",
         "LogOffsetTest.testGetOffsetsAfterDeleteRecords",
         "LogRecoveryTest.testHWCheckpointNoFailuresSingleLogSegment",
