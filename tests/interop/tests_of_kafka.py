@@ -39,7 +39,7 @@ CLASSES = (
     JudgedClass("kafka.server.DeleteRecordsRequestTest", 3, is_quick=True),
     JudgedClass("kafka.server.FetchRequestMaxBytesTest", 1, is_quick=True),
     JudgedClass("kafka.server.ReplicaFetchTest", 1, is_quick=True),
-    JudgedClass("kafka.api.test.ProducerCompressionTest", 1, is_quick=True),
+    JudgedClass("kafka.api.test.ProducerCompressionTest", 2, is_quick=True),
     JudgedClass("kafka.server.ListOffsetsRequestTest", 5),
     JudgedClass("kafka.server.FetchRequestTest", 15),
     JudgedClass("kafka.api.PlaintextProducerSendTest", 21),
