@@ -71,14 +71,13 @@ class Exceptional(Enum):
     TRANSACTIONS = "Transactions"
     SEVERAL_DIRECTORIES = "Several log directories"
     ACLS = "ACLs"
-    SESSIONS = "Fetch sessions"
-    READ_REPLICA = "The choice of a replica near the consumer"
     OLD_FORMATS = "Message formats 0 and 1"
     OWN_OBJECTS = "Kafka's own objects"
 
 
 EXCEPTIONS: Mapping[Exceptional, tuple[str, ...]] = {
     Exceptional.GROUPS: (
+        "FetchFromFollowerIntegrationTest.testFetchFromFollowerWithRoll",
         "PlaintextAdminIntegrationTest.testConsumerGroups",
         "PlaintextAdminIntegrationTest.testDeleteConsumerGroupOffsets",
         "PlaintextAdminIntegrationTest.testSeekAfterDeleteRecords",
@@ -96,18 +95,7 @@ EXCEPTIONS: Mapping[Exceptional, tuple[str, ...]] = {
         "PlaintextAdminIntegrationTest.testLongTopicNames",
     ),
     Exceptional.ACLS: ("PlaintextAdminIntegrationTest.testAclOperations",),
-    Exceptional.SESSIONS: (
-        "FetchRequestTest.testCreateIncrementalFetchWithPartitionsInErrorV12",
-        "FetchRequestTest.testEpochValidationWithinFetchSession",
-        "FetchRequestTest.testEpochValidationWithinFetchSessionV12",
-    ),
-    Exceptional.READ_REPLICA: (
-        "FetchFromFollowerIntegrationTest.testFetchFromFollowerWithRoll",
-        "FetchFromFollowerIntegrationTest.testFetchFromLeaderWhilePreferredReadReplicaIsUnavailable",
-    ),
     Exceptional.OLD_FORMATS: (
-        "FetchRequestTest.testDownConversionFromBatchedToUnbatchedRespectsOffset",
-        "FetchRequestTest.testDownConversionWithConnectionFailure",
         "FetchRequestTest.testZStdCompressedRecords",
         "ListOffsetsIntegrationTest.testListVersion0",
         "ListOffsetsIntegrationTest.testThreeRecordsInOneBatchWithMessageConversion",
