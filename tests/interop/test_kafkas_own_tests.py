@@ -81,7 +81,7 @@ def test_the_page_lists_every_exception_under_its_reason() -> None:
     for item in re.split(r"^- ", section(), flags=re.MULTILINE)[1:]:
         bold = re.match(r"\*\*(.+?)\*\*", item, re.DOTALL)
         assert bold is not None, item
-        listed[" ".join(bold[1].split())] = set(re.findall(r"`(\w+\.test\w+)`", item))
+        listed[" ".join(bold[1].split())] = set(re.findall(r"`(\w+Test\.\w+)`", item))
     assert listed == {reason.value: set(EXCEPTIONS[reason]) for reason in Exceptional}
 
 

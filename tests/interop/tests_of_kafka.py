@@ -39,7 +39,7 @@ CLASSES = (
     JudgedClass("kafka.server.DeleteRecordsRequestTest", 3, is_quick=True),
     JudgedClass("kafka.server.FetchRequestMaxBytesTest", 1, is_quick=True),
     JudgedClass("kafka.server.ReplicaFetchTest", 1, is_quick=True),
-    JudgedClass("kafka.api.test.ProducerCompressionTest", 1, is_quick=True),
+    JudgedClass("kafka.api.test.ProducerCompressionTest", 2, is_quick=True),
     JudgedClass("kafka.server.ListOffsetsRequestTest", 5),
     JudgedClass("kafka.server.FetchRequestTest", 15),
     JudgedClass("kafka.api.PlaintextProducerSendTest", 21),
@@ -47,6 +47,7 @@ CLASSES = (
     JudgedClass("kafka.api.PlaintextConsumerAssignTest", 9),
     JudgedClass("kafka.api.PlaintextAdminIntegrationTest", 57),
     JudgedClass("kafka.api.ProducerFailureHandlingTest", 10),
+    JudgedClass("kafka.api.ProducerSendWhileDeletionTest", 1),
     JudgedClass("kafka.api.LogAppendTimeTest", 1),
     JudgedClass("kafka.admin.ListOffsetsIntegrationTest", 10),
     JudgedClass("kafka.server.LogRecoveryTest", 4),
@@ -70,14 +71,13 @@ class Exceptional(Enum):
     TRANSACTIONS = "Transactions"
     SEVERAL_DIRECTORIES = "Several log directories"
     ACLS = "ACLs"
-    SESSIONS = "Fetch sessions"
-    READ_REPLICA = "The choice of a replica near the consumer"
     OLD_FORMATS = "Message formats 0 and 1"
     OWN_OBJECTS = "Kafka's own objects"
 
 
 EXCEPTIONS: Mapping[Exceptional, tuple[str, ...]] = {
     Exceptional.GROUPS: (
+        "FetchFromFollowerIntegrationTest.testFetchFromFollowerWithRoll",
         "PlaintextAdminIntegrationTest.testConsumerGroups",
         "PlaintextAdminIntegrationTest.testDeleteConsumerGroupOffsets",
         "PlaintextAdminIntegrationTest.testSeekAfterDeleteRecords",
@@ -95,24 +95,14 @@ EXCEPTIONS: Mapping[Exceptional, tuple[str, ...]] = {
         "PlaintextAdminIntegrationTest.testLongTopicNames",
     ),
     Exceptional.ACLS: ("PlaintextAdminIntegrationTest.testAclOperations",),
-    Exceptional.SESSIONS: (
-        "FetchRequestTest.testCreateIncrementalFetchWithPartitionsInErrorV12",
-        "FetchRequestTest.testEpochValidationWithinFetchSession",
-        "FetchRequestTest.testEpochValidationWithinFetchSessionV12",
-    ),
-    Exceptional.READ_REPLICA: (
-        "FetchFromFollowerIntegrationTest.testFetchFromFollowerWithRoll",
-        "FetchFromFollowerIntegrationTest.testFetchFromLeaderWhilePreferredReadReplicaIsUnavailable",
-    ),
     Exceptional.OLD_FORMATS: (
-        "FetchRequestTest.testDownConversionFromBatchedToUnbatchedRespectsOffset",
-        "FetchRequestTest.testDownConversionWithConnectionFailure",
         "FetchRequestTest.testZStdCompressedRecords",
         "ListOffsetsIntegrationTest.testListVersion0",
         "ListOffsetsIntegrationTest.testThreeRecordsInOneBatchWithMessageConversion",
         "ListOffsetsIntegrationTest.testThreeRecordsInSeparateBatchWithMessageConversion",
     ),
     Exceptional.OWN_OBJECTS: (
+        "LeaderEpochIntegrationTest.shouldAddCurrentLeaderEpochToMessagesAsTheyAreWrittenToLeader",
         "LogOffsetTest.testFetchOffsetByTimestampForMaxTimestampAfterTruncate",
         "LogOffsetTest.testGetOffsetsAfterDeleteRecords",
         "LogRecoveryTest.testHWCheckpointNoFailuresSingleLogSegment",

@@ -4,9 +4,12 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Disabled;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.junit.platform.engine.DiscoverySelector;
 import org.junit.platform.engine.TestExecutionResult;
 import org.junit.platform.engine.discovery.DiscoverySelectors;
@@ -20,8 +23,8 @@ import org.junit.platform.launcher.core.LauncherFactory;
 /**
  * Runs the tests of one of Kafka's classes and prints the outcome of each.
  *
- * <p>{@code java RunTests CLASS [METHOD…]}. Of a test with parameters only the first iteration is run, which is that with
- * ZooKeeper. A line for each: {@code outcome<TAB>method<TAB>milliseconds<TAB>reason}, where the outcome is {@code passed},
+ * <p>{@code java RunTests CLASS [METHOD…]}. Of a test with parameters only the iterations with ZooKeeper are run. A line for
+ * each: {@code outcome<TAB>method<TAB>milliseconds<TAB>reason}, where the outcome is {@code passed},
  * {@code failed}, or {@code started-no-broker}.
  */
 public final class RunTests {
@@ -34,7 +37,11 @@ public final class RunTests {
         for (Method method : tests.getMethods()) {
             if (!method.isAnnotationPresent(Disabled.class) && (wanted.isEmpty() || wanted.contains(method.getName()))) {
                 if (method.isAnnotationPresent(ParameterizedTest.class)) {
-                    selected.add(DiscoverySelectors.selectIteration(DiscoverySelectors.selectMethod(tests, method), 0));
+                    int[] iterations = withZooKeeper(method);
+                    if (iterations.length > 0) {
+                        selected.add(DiscoverySelectors.selectIteration(
+                            DiscoverySelectors.selectMethod(tests, method), iterations));
+                    }
                 } else if (method.isAnnotationPresent(Test.class)) {
                     selected.add(DiscoverySelectors.selectMethod(tests, method));
                 }
@@ -43,6 +50,17 @@ public final class RunTests {
         LauncherDiscoveryRequest request = LauncherDiscoveryRequestBuilder.request().selectors(selected).build();
         LauncherFactory.create().execute(request, new Printer(startedBrokers()));
         System.exit(0);  // Threads of Kafka's harness may still run.
+    }
+
+    /** The iterations of a test that name ZooKeeper; the first one where the parameters name neither it nor KRaft. */
+    private static int[] withZooKeeper(Method method) {
+        CsvSource lines = method.getAnnotation(CsvSource.class);
+        ValueSource values = method.getAnnotation(ValueSource.class);
+        List<String> parameters = List.of(lines != null ? lines.value() : values != null ? values.strings() : new String[0]);
+        if (parameters.stream().noneMatch(each -> each.contains("zk") || each.contains("kraft"))) {
+            return new int[] {0};
+        }
+        return IntStream.range(0, parameters.size()).filter(each -> parameters.get(each).contains("zk")).toArray();
     }
 
     /** The counter of processes, or one that is never 0 where Kafka's own brokers are judged. */

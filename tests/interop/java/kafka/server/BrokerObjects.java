@@ -4,6 +4,7 @@ import static org.mockito.Mockito.RETURNS_DEFAULTS;
 import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.withSettings;
 
+import java.io.File;
 import java.io.IOException;
 import java.net.URI;
 import java.util.ArrayList;
@@ -137,7 +138,9 @@ final class BrokerObjects {
     }
 
     LogManager logManager() {
+        String directory = broker.logDirectory(broker.config().logDirs().mkString(","));
         return object(LogManager.class, Map.of(
+            "liveLogDirs", arguments -> CollectionConverters.asScala(List.of(new File(directory))).toSeq(),
             "getLog", arguments -> Option.apply(log((TopicPartition) arguments[0])),
             "getOrCreateLog", arguments -> existing(log((TopicPartition) arguments[0]), arguments[0])));
     }

@@ -80,8 +80,7 @@ public class BrokerProcess extends KafkaServer {
         config().originals().forEach((key, value) -> {
             if (value != null) {
                 boolean listsDirectories = key.equals("log.dirs") || key.equals("log.dir");
-                String text = value.toString();
-                properties.put(key, listsDirectories ? text.substring(text.lastIndexOf(',') + 1) : text);
+                properties.put(key, listsDirectories ? logDirectory(value.toString()) : value.toString());
             }
         });
         Path file = Files.createTempFile(Path.of(System.getProperty("judged.log")).getParent(), "server", ".properties");
@@ -89,6 +88,11 @@ public class BrokerProcess extends KafkaServer {
             properties.store(output, null);
         }
         return file;
+    }
+
+    /** The directory that the broker uses of a list with commas. */
+    String logDirectory(String directories) {
+        return directories.substring(directories.lastIndexOf(',') + 1);
     }
 
     private void awaitRegistration() throws InterruptedException {
