@@ -34,12 +34,12 @@ class JudgedClass(NamedTuple):
 
 CLASSES = (
     JudgedClass("kafka.server.ProduceRequestTest", 5, is_quick=True),
-    JudgedClass("kafka.server.LogOffsetTest", 11, is_quick=True),
     JudgedClass("kafka.server.OffsetsForLeaderEpochRequestTest", 2, is_quick=True),
     JudgedClass("kafka.server.DeleteRecordsRequestTest", 3, is_quick=True),
     JudgedClass("kafka.server.FetchRequestMaxBytesTest", 1, is_quick=True),
     JudgedClass("kafka.server.ReplicaFetchTest", 1, is_quick=True),
     JudgedClass("kafka.api.test.ProducerCompressionTest", 2, is_quick=True),
+    JudgedClass("kafka.server.LogOffsetTest", 11),
     JudgedClass("kafka.server.ListOffsetsRequestTest", 5),
     JudgedClass("kafka.server.FetchRequestTest", 15),
     JudgedClass("kafka.api.PlaintextProducerSendTest", 21),
