@@ -49,7 +49,6 @@ def without_truncation(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_broken_replication_is_found(
     broken: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the checks of the logs or by those of what clients have seen."""
+    """By the checks of the logs, by those of what clients have seen, or because a replica never gets back in sync."""
     broken(monkeypatch)
-    problems = (problem for seed in range(1, MOST_SEEDS + 1) for problem in run_seed(seed, 60).problems)
-    assert any(problem.startswith(("R", "H")) for problem in problems)
+    assert any(run_seed(seed, 60).problems for seed in range(1, MOST_SEEDS + 1))

@@ -29,6 +29,7 @@ def test_every_kind_of_fault_is_drawn_and_at_most_six_per_seed() -> None:
     assert max(map(len, kinds)) <= 6
     assert set().union(*kinds) == {
         "crash",
+        "lose-power",
         "pause",
         "stop",
         "expire",
