@@ -1,0 +1,84 @@
+"""Records in partitions that our brokers and Kafka's share, while their leaderships move back and forth."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from brokers.machine.socket_network import SocketNetwork
+from foundation.cluster.identifiers import TopicPartition
+from tests.durability.replicas import divergent_replicas
+from tests.interop.mixed import KAFKAS, OURS, PATIENCE_S, Complaints, mixed_cluster, restored
+from tests.interop.steps import create, leaders, whole
+from tests.interop.tools import Tools
+from understudy.admin_client import AdminClient
+from understudy.testbed.apache_kafka import ApacheKafka
+from understudy.testbed.local_cluster import LocalCluster
+from understudy.testbed.producer_in_background import Delivered, ProducerInBackground
+
+pytestmark = pytest.mark.xdist_group("records beside Kafka")
+
+REPLICAS = ([1, 3, 2], [3, 1, 4], [2, 4, 3], [4, 2, 1])
+"""Of each partition, in order of preference; every broker follows brokers of both kinds."""
+MOVES = 3
+RECORDS_PER_MOVE = 200
+
+
+@pytest.fixture(scope="module")
+def cluster(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    with mixed_cluster(kafka, tmp_path_factory.mktemp("records")) as cluster:
+        yield cluster
+
+
+def admin_of(cluster: LocalCluster) -> AdminClient:
+    return AdminClient(SocketNetwork(), [broker.address for broker in cluster.brokers], timeout_ms=30_000)
+
+
+def lead_by_first_of(cluster: LocalCluster, topic: str, replicas: Sequence[Sequence[int]]) -> None:
+    """Reorder the replicas of each partition, and elect the first ones."""
+    admin = admin_of(cluster)
+    moves = {TopicPartition(topic, number): list(order) for number, order in enumerate(replicas)}
+    refused = {each: error for each, error in asyncio.run(admin.alter_partition_reassignments(moves)).items() if error}
+    assert refused == {}
+    wanted = [order[0] for order in replicas]
+    cluster.wait_until(lambda: whole(cluster.view.picture(), topic), "all replicas are in sync", PATIENCE_S)
+    asyncio.run(admin.elect_leaders())
+    cluster.wait_until(lambda: leaders(cluster, topic) == wanted, f"the leaders are {wanted}", PATIENCE_S)
+
+
+@pytest.mark.spec("IO-8")
+@pytest.mark.parametrize("controllers", [OURS, KAFKAS], ids=["our controller", "Kafka's controller"])
+def test_leaderships_move_between_our_brokers_and_kafkas_under_load(
+    cluster: LocalCluster, tools: Tools, complaints: Complaints, controllers: tuple[int, ...]
+) -> None:
+    # A new leader may know an older high watermark than its followers; Kafka's brokers write this of each other, too.
+    complaints.expect("Non-monotonic update of high watermark")
+    restored(cluster, under=controllers)
+    topic = f"ledger-{controllers[0]}"
+    assignment = ",".join(":".join(map(str, order)) for order in REPLICAS)
+    create(tools, cluster, topic, f"--replica-assignment {assignment} --config min.insync.replicas=2")
+    with ProducerInBackground([broker.address for broker in cluster.brokers], topic, len(REPLICAS)) as producer:
+        producer.start()
+        for move in range(1, MOVES + 1):
+            before = producer.acknowledged
+            lead_by_first_of(cluster, topic, [order[move % 3 :] + order[: move % 3] for order in REPLICAS])
+            cluster.wait_until(
+                lambda before=before: producer.acknowledged >= before + RECORDS_PER_MOVE,  # type: ignore[misc]
+                "records are acknowledged by the new leaders",
+                PATIENCE_S,
+            )
+    assert producer.acknowledged >= MOVES * RECORDS_PER_MOVE
+    assert producer.read_again() == Delivered(producer.acknowledged, (), ())
+    cluster.wait_until(lambda: whole(cluster.view.picture(), topic), "all replicas are in sync", PATIENCE_S)
+    assert differing(cluster, topic) == []
+
+
+def differing(cluster: LocalCluster, topic: str) -> list[str]:
+    """The replicas that differ from another of their partition, batch by batch. Nothing may be appended meanwhile."""
+    found = []
+    for number, order in enumerate(REPLICAS):
+        directories = {f"broker-{broker}": cluster.directory / f"broker-{broker}" / "data" for broker in order}
+        found += divergent_replicas(directories, [f"{topic}-{number}"])
+    return found
