@@ -48,6 +48,11 @@ def lead_by_first_of(cluster: LocalCluster, topic: str, replicas: Sequence[Seque
     cluster.wait_until(lambda: leaders(cluster, topic) == wanted, f"the leaders are {wanted}", PATIENCE_S)
 
 
+def wait_for_records(cluster: LocalCluster, producer: ProducerInBackground) -> None:
+    goal = producer.acknowledged + RECORDS_PER_MOVE
+    cluster.wait_until(lambda: producer.acknowledged >= goal, "more records are acknowledged", PATIENCE_S)
+
+
 @pytest.mark.spec("IO-8")
 @pytest.mark.parametrize("controllers", [OURS, KAFKAS], ids=["our controller", "Kafka's controller"])
 def test_leaderships_move_between_our_brokers_and_kafkas_under_load(
@@ -62,13 +67,8 @@ def test_leaderships_move_between_our_brokers_and_kafkas_under_load(
     with ProducerInBackground([broker.address for broker in cluster.brokers], topic, len(REPLICAS)) as producer:
         producer.start()
         for move in range(1, MOVES + 1):
-            before = producer.acknowledged
             lead_by_first_of(cluster, topic, [order[move % 3 :] + order[: move % 3] for order in REPLICAS])
-            cluster.wait_until(
-                lambda before=before: producer.acknowledged >= before + RECORDS_PER_MOVE,  # type: ignore[misc]
-                "records are acknowledged by the new leaders",
-                PATIENCE_S,
-            )
+            wait_for_records(cluster, producer)
     assert producer.acknowledged >= MOVES * RECORDS_PER_MOVE
     assert producer.read_again() == Delivered(producer.acknowledged, (), ())
     cluster.wait_until(lambda: whole(cluster.view.picture(), topic), "all replicas are in sync", PATIENCE_S)
