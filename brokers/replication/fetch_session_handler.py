@@ -2,7 +2,7 @@
 
 Mirrors `org.apache.kafka.clients.FetchSessionHandler`.
 
-The handler knows what the leader has been told to fetch. The first request names everything; the next ones name what is
+The handler knows what the leader was asked to fetch. The first request names everything; the next ones name what is
 different by now. When an answer is lost or refused, it is unknown what the leader's session holds, so the next request
 closes that session and names everything again.
 """

@@ -150,7 +150,7 @@ def recover(fault: str, victim: LocalBroker) -> None:
 
 
 def complaints(cluster: LocalCluster, journal: Journal, fault: str) -> list[str]:
-    """What a consumer finds that contradicts what the producer was told."""
+    """What a consumer finds that contradicts what the producer was answered."""
     variant = journal.variant
     read = read_with_librdkafka(cluster.bootstrap, journal.topic)
     half = len(read) // 2
