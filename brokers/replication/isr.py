@@ -119,12 +119,33 @@ def high_watermark(
         known = followers.get(replica)
         if known is None:
             return UNKNOWN_OFFSET
-        if known.log_end_offset < lowest and (
-            replica in partition.maximal_isr
-            or (is_caught_up(known, leader_end_offset, now_ms, max_lag_ms) and is_alive(replica))
+        if known.log_end_offset < lowest and is_awaited(
+            replica,
+            known,
+            partition=partition,
+            leader_end_offset=leader_end_offset,
+            now_ms=now_ms,
+            max_lag_ms=max_lag_ms,
+            is_alive=is_alive,
         ):
             lowest = known.log_end_offset
     return lowest
+
+
+def is_awaited(
+    follower: int,
+    known: FollowerState,
+    *,
+    partition: LocalPartitionState,
+    leader_end_offset: int,
+    now_ms: float,
+    max_lag_ms: float,
+    is_alive: Callable[[int], bool],
+) -> bool:
+    """Whether the high watermark waits for a follower: it is in the maximal ISR, or has caught up and may join it."""
+    return follower in partition.maximal_isr or (
+        is_caught_up(known, leader_end_offset, now_ms, max_lag_ms) and is_alive(follower)
+    )
 
 
 def is_caught_up(known: FollowerState, leader_end_offset: int, now_ms: float, max_lag_ms: float) -> bool:

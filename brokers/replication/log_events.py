@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from typing import TypedDict
 
 from brokers.log.append_info import LogAppendInfo
 from brokers.log.partition_log import PartitionLog
-from brokers.replication.isr import is_caught_up
+from brokers.replication.isr import is_awaited
 from brokers.replication.partition import Partition
 from foundation.cluster.identifiers import TopicId
 from foundation.eventlog.log import EventLog
@@ -44,12 +45,9 @@ class LogEvents:
         """Write with which log a partition is hosted, before its first leader or follower role is applied."""
         if self._events is not None:
             log = partition.log
-            topic, number = partition.topic_partition
             self._events.append(
                 LogOpened(
-                    topic=topic,
-                    topic_id=topic_id,
-                    partition=number,
+                    **_names(partition, topic_id),
                     log_start_offset=log.log_start_offset,
                     log_end_offset=log.log_end_offset,
                     high_watermark=log.high_watermark,
@@ -60,12 +58,9 @@ class LogEvents:
     def leader_started(self, partition: Partition) -> None:
         """Write that a leader epoch begins here."""
         if self._events is not None:
-            topic, number = partition.topic_partition
             self._events.append(
                 LeaderStarted(
-                    topic=topic,
-                    topic_id=partition.topic_id,
-                    partition=number,
+                    **_names(partition, partition.topic_id),
                     leader_epoch=partition.leader_epoch,
                     log_end_offset=partition.log.log_end_offset,
                     high_watermark=partition.log.high_watermark,
@@ -77,13 +72,10 @@ class LogEvents:
         """Write the batches that one append has added from `from_offset` on. They are read from the log again."""
         log = partition.log
         if self._events is not None and log.log_end_offset > from_offset:
-            topic, number = partition.topic_partition
             added = log.read(from_offset, _WHOLE, end_offset=log.log_end_offset, min_one=True)
             self._events.append(
                 RecordsAppended(
-                    topic=topic,
-                    topic_id=partition.topic_id,
-                    partition=number,
+                    **_names(partition, partition.topic_id),
                     role=partition.state.role.value,
                     leader_epoch=partition.leader_epoch,
                     batches=tuple(_logged(batch.header) for batch in batches(added)),
@@ -98,26 +90,34 @@ class LogEvents:
         max_lag_ms: float = 0.0,
         is_alive: Callable[[int], bool] = bool,
     ) -> None:
-        """Write a new high watermark; of a leader, also the ends of the replicas that it has waited for."""
+        """Write a new high watermark; of a leader, also the ends of the replicas that it has waited for.
+
+        Args:
+            now_ms, max_lag_ms, is_alive: as in `isr.is_awaited`; a follower waits for none, and needs none of them.
+        """
         if self._events is not None:
-            topic, number = partition.topic_partition
             end_offset = partition.log.log_end_offset
             awaited = tuple(
                 (broker, known.log_end_offset)
                 for broker, known in sorted(partition.followers.items())
-                if broker in partition.state.maximal_isr
-                or (is_caught_up(known, end_offset, now_ms, max_lag_ms) and is_alive(broker))
+                if is_awaited(
+                    broker,
+                    known,
+                    partition=partition.state,
+                    leader_end_offset=end_offset,
+                    now_ms=now_ms,
+                    max_lag_ms=max_lag_ms,
+                    is_alive=is_alive,
+                )
             )
             self._events.append(
                 HighWatermarkChanged(
-                    topic=topic,
-                    topic_id=partition.topic_id,
-                    partition=number,
+                    **_names(partition, partition.topic_id),
                     role=partition.state.role.value,
                     leader_epoch=partition.leader_epoch,
                     high_watermark=partition.log.high_watermark,
                     log_end_offset=end_offset,
-                    replica_end_offsets=awaited if partition.is_leader else (),
+                    replica_end_offsets=awaited,
                 )
             )
 
@@ -128,12 +128,9 @@ class LogEvents:
         end_offset, high_watermark = log.log_end_offset, log.high_watermark
         yield
         if self._events is not None:
-            topic, number = partition.topic_partition
             self._events.append(
                 LogTruncated(
-                    topic=topic,
-                    topic_id=partition.topic_id,
-                    partition=number,
+                    **_names(partition, partition.topic_id),
                     leader_epoch=partition.leader_epoch,
                     to_offset=log.log_end_offset,
                     is_full=log.log_start_offset >= log.log_end_offset,
@@ -148,13 +145,10 @@ class LogEvents:
     ) -> None:
         """Write that a producer is answered that its records are there."""
         if self._events is not None and info.last_offset >= 0:
-            topic, number = partition.topic_partition
             leader_epoch = partition.log.epochs.epoch_of(info.last_offset)
             self._events.append(
                 RecordsAcknowledged(
-                    topic=topic,
-                    topic_id=partition.topic_id,
-                    partition=number,
+                    **_names(partition, partition.topic_id),
                     leader_epoch=partition.leader_epoch if leader_epoch is None else leader_epoch,
                     base_offset=info.first_offset,
                     last_offset=info.last_offset,
@@ -165,6 +159,19 @@ class LogEvents:
                     answered_in_epoch=partition.leader_epoch,
                 )
             )
+
+
+class _Names(TypedDict):
+    """The fields that name a partition in a record."""
+
+    topic: str
+    topic_id: str
+    partition: int
+
+
+def _names(partition: Partition, topic_id: TopicId) -> _Names:
+    topic, number = partition.topic_partition
+    return _Names(topic=topic, topic_id=topic_id, partition=number)
 
 
 def _epochs(log: PartitionLog) -> tuple[tuple[int, int], ...]:
