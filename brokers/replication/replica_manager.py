@@ -447,8 +447,9 @@ class ReplicaManager:
             raise self.storage_error(partition, error) from error
         if not info.is_duplicate:
             self.log_events.appended(partition, end_offset)
-            self.maybe_increment_high_watermark(partition)
             self.delayed_fetches.check_and_complete((partition.topic_partition,))
+        # Also of a duplicate: a replica outside the ISR, for which the watermark waited, may have ended meanwhile.
+        self.maybe_increment_high_watermark(partition)
         return info
 
     def storage_error(self, partition: Partition, error: OSError) -> ApiError:

@@ -16,12 +16,11 @@ from tests.durability.replicas import divergent_replicas
 from tests.durability.rounds import RECORDS_PER_ROUND, run
 from understudy.testbed.local_cluster import LocalCluster
 
-pytestmark = pytest.mark.slow
+ROUNDS = int(os.environ.get("SOAK_ROUNDS", "20"))
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600 + 30 * ROUNDS)]
 
 TOPIC, PARTITIONS = "ledger", 3
-
-
-ROUNDS = int(os.environ.get("SOAK_ROUNDS", "20"))
 
 
 def test_no_acknowledged_record_is_lost(tmp_path: Path) -> None:

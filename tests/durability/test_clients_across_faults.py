@@ -7,25 +7,31 @@ can be read was sent, and an idempotent producer's records are there once and in
 
 from __future__ import annotations
 
-import gc
 import socket
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # as its documentation does
 
+from tests.durability.across_faults import (
+    FAULTS,
+    close_sockets_without_peer,
+    close_without_peer,
+    errors_named,
+    produce_across,
+)
 from tests.durability.stock_clients import (
     Journal,
     Sent,
     Variant,
+    offset_of_time_with_aiokafka,
     offset_of_time_with_kafka_python,
+    read_with_aiokafka,
     read_with_kafka_python,
     read_with_librdkafka,
     times_with_librdkafka,
 )
-from understudy.testbed.local_broker import LocalBroker
 from understudy.testbed.local_cluster import LocalCluster
 
 pytestmark = [
@@ -43,10 +49,9 @@ VARIANTS = (
     Variant("kafka-python", 1),
     Variant("kafka-python", -1),
     Variant("kafka-python", -1, is_idempotent=True, compression="gzip"),
+    *(Variant("aiokafka", acks) for acks in (0, 1, -1)),
+    Variant("aiokafka", -1, is_idempotent=True, compression="gzip"),
 )
-FAULTS = ("kill the controller", "kill the leader", "shut the leader down", "pause the leader")
-ACKNOWLEDGED_BEFORE, ACKNOWLEDGED_AFTER = 50, 50
-TIMEOUT_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -58,22 +63,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 @pytest.fixture(autouse=True)
 def sockets() -> Iterator[None]:
-    """Close the sockets that kafka-python leaves open where a connection is refused; they have no peer."""
     yield
-    for found in gc.get_objects():
-        # Not `isinstance`: it asks a weak proxy for its class, which raises where the object is gone.
-        if issubclass(type(found), socket.socket):
-            close_without_peer(found)
-
-
-def close_without_peer(found: socket.socket) -> None:
-    """Close a stream socket that neither listens nor is connected."""
-    try:
-        listens = found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-        if found.type == socket.SOCK_STREAM and not listens:
-            found.getpeername()
-    except OSError:
-        found.close()
+    close_sockets_without_peer()
 
 
 def test_only_stream_sockets_without_a_peer_are_closed() -> None:
@@ -84,69 +75,39 @@ def test_only_stream_sockets_without_a_peer_are_closed() -> None:
         assert [each.fileno() >= 0 for each in (one, other, listening, alone)] == [True, True, True, False]
 
 
+def test_the_errors_that_clients_log_have_one_name_each() -> None:
+    """Messages of the three clients with Apache Kafka 3.9.1."""
+    assert {message: errors_named(message) for message in LOGGED} == LOGGED
+
+
+LOGGED = {
+    "Connection lost: KafkaConnectionError: [Errno 104] Connection reset by peer": {"KafkaConnectionError"},
+    "Got error produce response: NodeNotReadyError: Attempt to send a request to node": {"KafkaConnectionError"},
+    "Error sending produce request to node 1: [Error 7] RequestTimedOutError: Request timed out after 3000 ms": {
+        "RequestTimedOutError"
+    },
+    "retrying. Error: <class 'aiokafka.errors.NotLeaderForPartitionError'>": {"NotLeaderForPartitionError"},
+    "MessageSet with 1 message(s) encountered error: Broker: Not leader for partition (actions Refresh)": {
+        "Not leader for partition"
+    },
+    "encountered error: Local: Broker transport failure (actions Refresh,MsgPossiblyPersisted)": {"_TRANSPORT"},
+    "Failed to acquire idempotence PID from broker 127.0.0.1:1/1: Broker: Coordinator load in progress: retrying": {
+        "Coordinator load in progress"
+    },
+    "_TRANSPORT": {"_TRANSPORT"},
+    "Task ran for 0.106s (>0.100s threshold). It is blocking the event loop": set(),
+}
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_stock_clients_work_across_a_fault(cluster: LocalCluster, fault: str) -> None:
-    journals = [Journal(cluster.bootstrap, variant, f"{variant}-{FAULTS.index(fault)}") for variant in VARIANTS]
-    create_topics(cluster, [journal.topic for journal in journals])
-    for journal in journals:
-        journal.start()
-    try:
-        wait_for(cluster, journals, ACKNOWLEDGED_BEFORE)
-        victim = cluster.controller() if fault.endswith("controller") else cluster.leader(journals[0].topic, 0)
-        inject(fault, victim)
-        if fault.startswith("pause"):
-            cluster.wait_until(lambda: victim.id not in cluster.view.brokers(), "the session has expired", TIMEOUT_S)
-        wait_for(cluster, journals, ACKNOWLEDGED_AFTER)
-        recover(fault, victim)
-        cluster.settle(timeout_s=TIMEOUT_S)
-    finally:
-        for journal in journals:
-            journal.stop()
-    cluster.check()
+    journals = produce_across(cluster, fault, VARIANTS)
     with ThreadPoolExecutor(len(journals)) as threads:
         found = threads.map(lambda journal: complaints(cluster, journal, fault), journals)
     wrong = {journal.topic: list(each) for journal, each in zip(journals, found, strict=True) if each}
     print({str(journal.variant): dict(journal.failed) for journal in journals if journal.failed})
     assert wrong == {}
     check_seeks(cluster, journals[0].topic)
-
-
-def create_topics(cluster: LocalCluster, names: list[str]) -> None:
-    """Create topics that a broker leads which is not the controller, so that the faults differ."""
-    others = [broker.id for broker in cluster.brokers if broker.id != cluster.controller().id]
-    replicas = [others[0], others[1], cluster.controller().id]
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    topics = [NewTopic(name, 1, replica_assignment=[replicas], config={"min.insync.replicas": "2"}) for name in names]
-    for created in admin.create_topics(topics).values():
-        created.result(30)
-    cluster.settle()
-
-
-def wait_for(cluster: LocalCluster, journals: list[Journal], count: int) -> None:
-    """Wait until every producer has `count` more acknowledged records."""
-    goals = [len(journal.acknowledged) + count for journal in journals]
-    cluster.wait_until(
-        lambda: all(len(journal.acknowledged) >= goal for journal, goal in zip(journals, goals, strict=True)),
-        f"every producer has {count} more acknowledged records",
-        TIMEOUT_S,
-    )
-
-
-def inject(fault: str, victim: LocalBroker) -> None:
-    match fault.split()[0]:
-        case "kill":
-            victim.kill()
-        case "pause":
-            victim.pause()
-        case _:
-            victim.stop()
-
-
-def recover(fault: str, victim: LocalBroker) -> None:
-    if fault.startswith("pause"):
-        victim.resume()
-    else:
-        victim.start()
 
 
 def complaints(cluster: LocalCluster, journal: Journal, fault: str) -> list[str]:
@@ -161,6 +122,8 @@ def complaints(cluster: LocalCluster, journal: Journal, fault: str) -> list[str]
         and read_with_kafka_python(cluster.bootstrap, journal.topic, offset=read[half].offset) != read[half:]
     ):
         found.append("kafka-python reads other records from the middle on")
+    if read_with_aiokafka(cluster.bootstrap, journal.topic, offset=read[half].offset) != read[half:]:
+        found.append("aiokafka reads other records from the middle on")
     numbers = [int(record.value) for record in read]
     if not set(numbers) <= set(range(journal.sent)):
         found.append("records that were never sent")
@@ -185,13 +148,14 @@ def missing(acknowledged: list[Sent], read: list[Sent]) -> list[Sent]:
 
 
 def check_seeks(cluster: LocalCluster, topic: str) -> None:
-    """Both clients find a record by its offset, and by its time the first that is not older."""
+    """Every client finds a record by its offset, and by its time the first that is not older."""
     middle = len(read_with_librdkafka(cluster.bootstrap, topic)) // 2
     record, found = times_with_librdkafka(cluster.bootstrap, topic, offset=middle)
     assert record.offset == middle
     assert found <= middle
-    assert offset_of_time_with_kafka_python(cluster.bootstrap, topic, record.timestamp_ms) == found
+    for offset_of_time in (offset_of_time_with_kafka_python, offset_of_time_with_aiokafka):
+        assert offset_of_time(cluster.bootstrap, topic, record.timestamp_ms) == found
+        assert offset_of_time(cluster.bootstrap, topic, record.timestamp_ms + 10**9) == -1
     assert times_with_librdkafka(cluster.bootstrap, topic, offset=found)[0].timestamp_ms == record.timestamp_ms
     if found > 0:
         assert times_with_librdkafka(cluster.bootstrap, topic, offset=found - 1)[0].timestamp_ms < record.timestamp_ms
-    assert offset_of_time_with_kafka_python(cluster.bootstrap, topic, record.timestamp_ms + 10**9) == -1

@@ -13,7 +13,7 @@ from brokers.replication.partition import Partition
 from foundation.cluster.errors import Errors, error_for_code
 from foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
 from tests.brokers.harness import BrokerHarness
-from tests.brokers.log.parts import log_with
+from tests.brokers.log.parts import batch, log_with
 from tests.brokers.parts import ME, ORDERS_0, OTHER, THIRD, apply_leader_and_isr, leader_and_isr, state
 
 END, HIGH_WATERMARK = 9, 7
@@ -200,3 +200,26 @@ def test_answer_that_a_control_request_has_overtaken_is_ignored(error: Errors) -
         assert (leader.partition.state, leader.queue.changes) == (before, [])
 
     run(scenario)
+
+
+def test_a_batch_that_is_sent_again_raises_a_high_watermark_that_waited_for_a_broker_that_has_ended() -> None:
+    """A leaving broker fetches from the new leader, may not join the ISR, and ends; no follower fetches more."""
+
+    async def scenario() -> None:
+        harness, queue = BrokerHarness(), Queue()
+        manager = harness.services.isr
+        manager.alter_partitions = queue  # type: ignore[assignment]  # a fake of what it uses
+        harness.become_leader("orders", 0)
+        partition = harness.replicas.partitions[ORDERS_0]
+        manager.follower_fetched(partition, THIRD, 0, leader_epoch=5)
+        refused = AlterPartitionResponsePartitionData(partition_index=0, error_code=Errors.INELIGIBLE_REPLICA)
+        manager._on_answer(queue.changes.pop(0), Errors.INELIGIBLE_REPLICA, refused)
+        data = batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0)
+        harness.replicas.append_as_leader(partition, data, required_acks=-1)
+        manager.follower_fetched(partition, OTHER, 1, leader_epoch=5)
+        assert partition.log.high_watermark == 0, "broker 3 has just been caught up, and may join the ISR"
+        harness.replicas._is_alive = lambda broker: broker != THIRD
+        assert harness.replicas.append_as_leader(partition, data, required_acks=-1).is_duplicate
+        assert partition.log.high_watermark == 1
+
+    asyncio.run(scenario())
