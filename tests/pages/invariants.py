@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tests.pages.text import bullet
-from understudy.checkers import producers, replication
+from understudy.checkers import leader_agreement, producers, replication
 from understudy.checkers.check import InvariantCheck
 from understudy.checkers.client_history import CLIENT_CHECKS, ClientCheck
 from understudy.checkers.invariant_checker import ALL_CHECKS
@@ -57,6 +57,7 @@ the last fault of a run, when the cluster has had time to recover; `understudy s
 - **L2** Every partition with a live member in its ISR has a live leader.
 - **L3** The ISR of every partition is all of its live replicas.
 - **L4** The metadata cache of every live broker is what ZooKeeper holds.
+- **L5** Producers are acknowledged at 80 % of the rate before the first fault.
 
 ## What is assumed of ZooKeeper
 
@@ -95,7 +96,7 @@ them, and that a session never reads an older state after a newer one.
 
 
 def page() -> str:
-    of_logs = (*replication.CHECKS, *producers.CHECKS)
+    of_logs = (*replication.CHECKS, *leader_agreement.CHECKS, *producers.CHECKS)
     every_run = _bullets(check for check in ALL_CHECKS if check not in of_logs)
     return "\n".join([HEAD, *every_run, LOGS, *_bullets(of_logs), CLIENTS, *_bullets(CLIENT_CHECKS), REST])
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from brokers.replication.replica_fetcher import PartitionFetchState, ReplicaFetcher
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.lines import decode_record
 from foundation.eventlog.records import (
@@ -13,6 +16,7 @@ from foundation.eventlog.records import (
     RecordsAcknowledged,
     RecordsAppended,
 )
+from foundation.wire.messages.fetch import PartitionData
 from understudy.clients.connections import Connections
 from understudy.clients.producer import Delivery, Outcome, Producer
 from understudy.simulator.cluster import PORT, SimulatedCluster
@@ -84,26 +88,51 @@ def test_brokers_write_what_happens_to_their_logs() -> None:
     assert acknowledged.isr_at_append == acknowledged.isr == (1, 2, 3)
     checked = judge(cluster)
     assert checked.problems == ()
-    assert all(checked.times_tested[check] for check in ("R1", "R2", "R5", "R7", "R10"))
+    assert all(checked.times_tested[check] for check in ("R1", "R2", "R3a", "R3b", "R5", "R7", "R9", "R10"))
+
+
+def a_former_leader_returns(cluster: SimulatedCluster) -> None:
+    """It has appended a record that its followers, which could not be reached, never get."""
+    assert produce(cluster, b"a").outcome is Outcome.ACKNOWLEDGED
+    cluster.cut([1], [2, 3])
+    lost = produce(cluster, b"lost")
+    assert lost.outcome is Outcome.UNKNOWN
+    assert "REQUEST_TIMED_OUT" in lost.errors
+    cluster.broker(1).kill()
+    cluster.run_for(10_000)
+    cluster.heal_network()
+    assert produce(cluster, b"b", b"c").outcome is Outcome.ACKNOWLEDGED
+    cluster.broker(1).begin_start()
+    cluster.settle()
 
 
 def test_a_former_leader_writes_what_it_truncates() -> None:
-    """It appends a record that its followers, which cannot be reached, never get."""
     with orders(logs="true") as cluster:
-        assert produce(cluster, b"a").outcome is Outcome.ACKNOWLEDGED
-        cluster.cut([1], [2, 3])
-        assert produce(cluster, b"lost").outcome is Outcome.UNKNOWN
-        cluster.broker(1).kill()
-        cluster.run_for(10_000)
-        cluster.heal_network()
-        assert produce(cluster, b"b", b"c").outcome is Outcome.ACKNOWLEDGED
-        cluster.broker(1).begin_start()
-        cluster.settle()
+        a_former_leader_returns(cluster)
         truncated = [(node, data) for node, data in written(cluster) if isinstance(data, LogTruncated)]
     ((node, truncation),) = ((node, data) for node, data in truncated if data.to_offset < data.log_end_offset)
     assert (node, truncation.to_offset, truncation.log_end_offset) == ("broker-1", 1, 2)
     assert not truncation.is_full
     assert judge(cluster).problems == ()
+
+
+def test_a_follower_that_takes_a_high_watermark_before_it_truncates_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in Kafka before KAFKA-14704."""
+    apply = ReplicaFetcher._apply
+
+    def take_it_first(
+        fetcher: ReplicaFetcher, topic_partition: TopicPartition, state: PartitionFetchState, data: PartitionData
+    ) -> None:
+        if data.diverging_epoch.epoch >= 0:
+            fetcher._around.append(state.partition, b"", data.high_watermark, data.log_start_offset)
+        apply(fetcher, topic_partition, state, data)
+
+    monkeypatch.setattr(ReplicaFetcher, "_apply", take_it_first)
+    with orders(logs="true") as cluster:
+        a_former_leader_returns(cluster)
+        found = [problem for problem in judge(cluster).problems if problem.startswith("R9 ")]
+    assert "broker 1 took over a high watermark in leader epoch" in found[0]
+    assert "with a record of epoch 0 at 1, where the leader has another one" in found[0]
 
 
 def test_nothing_is_written_about_logs_by_default() -> None:

@@ -1,4 +1,4 @@
-"""What producers and consumers have seen of a cluster, and the invariants of that (H1 to H6).
+"""What producers and consumers have seen of a cluster, and the invariants of that (H1 to H8).
 
 The checks know nothing of brokers: they compare what was sent with what was read, as a user of the cluster could.
 """
@@ -43,12 +43,57 @@ class Producer(NamedTuple):
     keeps_order: bool = True
 
 
+NOT_SENT = frozenset({"ConnectionFailed", "NoLeader", "NoProducerId"})
+"""What keeps a Produce request from being sent, as an error of a send: no connection to the leader, no leader in the
+metadata, or no answer with a producer id."""
+
+NO_ANSWER = frozenset({"ConnectionLost", "MalformedMessage", "RequestTimedOut"})
+"""Why a Produce request that was sent has no answer that can be read, as an error of a send."""
+
+_REFUSALS = frozenset(
+    {
+        "CLUSTER_AUTHORIZATION_FAILED",
+        "CORRUPT_MESSAGE",
+        "INVALID_PRODUCER_EPOCH",
+        "INVALID_RECORD",
+        "INVALID_REQUIRED_ACKS",
+        "INVALID_TIMESTAMP",
+        "INVALID_TOPIC_EXCEPTION",
+        "INVALID_TXN_STATE",
+        "MESSAGE_TOO_LARGE",
+        "NOT_ENOUGH_REPLICAS",
+        "OUT_OF_ORDER_SEQUENCE_NUMBER",
+        "RECORD_LIST_TOO_LARGE",
+        "TOPIC_AUTHORIZATION_FAILED",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+        "UNSUPPORTED_COMPRESSION_TYPE",
+        "UNSUPPORTED_FOR_MESSAGE_FORMAT",
+    }
+)
+"""Errors of Produce that a leader answers instead of appending."""
+
+_MAY_BE_APPENDED = frozenset(
+    {"KAFKA_STORAGE_ERROR", "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "NOT_LEADER_OR_FOLLOWER", "REQUEST_TIMED_OUT"}
+)
+"""Errors of Produce that may follow an append. NOT_LEADER_OR_FOLLOWER is also the answer of a leader that was deposed
+while it waited for its followers."""
+
+DEFINITE_ERRORS = NOT_SENT | _REFUSALS
+"""The errors that show that their attempt has appended nothing."""
+
+PRODUCE_ERRORS = DEFINITE_ERRORS | NO_ANSWER | _MAY_BE_APPENDED
+"""Every error that an attempt to produce without a transaction may have. Those with a code are the ones of Kafka's
+`ProduceResponse`, `ProducerStateManager` and `DelayedProduce`; UNKNOWN_SERVER_ERROR is none of them."""
+
+
 class Send(NamedTuple):
     """One record that a producer has sent.
 
     Attributes:
         value: unique in the history.
         offset: where it was acknowledged; None unless the outcome is OK.
+        errors: every error of its attempts, each once: Kafka's name of the error code in the answer, or what happened
+            instead of an answer (`NOT_SENT`, `NO_ANSWER`).
     """
 
     producer: Producer
@@ -56,6 +101,7 @@ class Send(NamedTuple):
     value: str
     outcome: Outcome
     offset: int | None = None
+    errors: tuple[str, ...] = ()
 
 
 class Poll(NamedTuple):
@@ -83,6 +129,7 @@ class ClientHistory:
         sends: in the order in which each producer sent them.
         polls: in the order in which each consumer made them.
         read_to_the_end: the partitions that a consumer has read up to their log end offset in the final phase.
+        without_leader: the partitions that could not be read to the end because they had no leader in the final phase.
         may_have_lost: the partitions that had an unclean election or a loss of power; acknowledged records of these
             may be gone or replaced.
     """
@@ -90,6 +137,7 @@ class ClientHistory:
     sends: list[Send] = field(default_factory=list)
     polls: list[Poll] = field(default_factory=list)
     read_to_the_end: set[Partition] = field(default_factory=set)
+    without_leader: set[Partition] = field(default_factory=set)
     may_have_lost: set[Partition] = field(default_factory=set)
 
 
@@ -232,6 +280,45 @@ class SendsKeepTheirOrder(ClientCheck):
                 yield Witness(f"send {number}", f"{_record(send)} was sent after {before.value} at {before.offset}")
 
 
+class PartitionsAreReadToTheEnd(ClientCheck):
+    id = "H7"
+    sentence = (
+        "every partition to which records were sent was read to its end in the final phase, unless it had no leader "
+        "then"
+    )
+
+    def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
+        unread: set[Partition] = set()
+        for number, send in enumerate(history.sends):
+            partition = send.partition
+            if partition in history.without_leader:
+                continue
+            self.times_tested += 1
+            if partition not in history.read_to_the_end and partition not in unread:
+                unread.add(partition)
+                yield Witness(f"send {number}", f"{_name(partition)} was not read to its end in the final phase")
+
+
+class ErrorsAreThoseOfProduce(ClientCheck):
+    id = "H8"
+    sentence = (
+        "every error of a send is one that Produce may have, and a send has only failed definitely if each of its "
+        "errors shows that nothing was appended"
+    )
+
+    def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
+        for number, send in enumerate(history.sends):
+            self.times_tested += 1
+            what = f"{send.value} to {_name(send.partition)}"
+            if unknown := [error for error in send.errors if error not in PRODUCE_ERRORS]:
+                yield Witness(f"send {number}", f"{what} got {unknown[0]}, which is no error of Produce")
+            elif send.outcome is Outcome.FAIL:
+                if unclear := [error for error in send.errors if error not in DEFINITE_ERRORS]:
+                    yield Witness(f"send {number}", f"{what} has failed, but after {unclear[0]} it may be appended")
+                elif not send.errors:
+                    yield Witness(f"send {number}", f"{what} has failed without an error")
+
+
 CLIENT_CHECKS: tuple[type[ClientCheck], ...] = (
     AcknowledgedRecordsAreRead,
     OffsetsHaveOneValue,
@@ -239,6 +326,8 @@ CLIENT_CHECKS: tuple[type[ClientCheck], ...] = (
     OnlySentRecordsAreRead,
     PollsReadOn,
     SendsKeepTheirOrder,
+    PartitionsAreReadToTheEnd,
+    ErrorsAreThoseOfProduce,
 )
 
 

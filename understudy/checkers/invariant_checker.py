@@ -6,7 +6,16 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from foundation.eventlog.records import Envelope
-from understudy.checkers import control_requests, controller, partition_state, producers, replication, topics, zookeeper
+from understudy.checkers import (
+    control_requests,
+    controller,
+    leader_agreement,
+    partition_state,
+    producers,
+    replication,
+    topics,
+    zookeeper,
+)
 from understudy.checkers.check import InvariantCheck, Violation
 from understudy.checkers.facts import ClusterFacts
 from understudy.checkers.history import ZnodeTransaction
@@ -25,7 +34,7 @@ CHECK_GROUPS = (
     CheckGroup("control requests", control_requests.CHECKS),
     CheckGroup("partition states", partition_state.CHECKS),
     CheckGroup("topics", topics.CHECKS),
-    CheckGroup("logs", (*replication.CHECKS, *producers.CHECKS)),
+    CheckGroup("logs", (*replication.CHECKS, *leader_agreement.CHECKS, *producers.CHECKS)),
 )
 
 ALL_CHECKS: tuple[type[InvariantCheck], ...] = tuple(check for group in CHECK_GROUPS for check in group.checks)

@@ -92,6 +92,15 @@ class Connections:
         metadata = await self._read_metadata(())
         return min(broker.node_id for broker in metadata.brokers)
 
+    async def has_leader(self, topic_partition: TopicPartition) -> bool:
+        """Return whether the metadata has a leader of a partition; raises NoLeader where no broker answers."""
+        metadata = await self._read_metadata((topic_partition.topic,))
+        return any(
+            partition.partition_index == topic_partition.partition and partition.error_code == Errors.NONE
+            for topic in metadata.topics
+            for partition in topic.partitions
+        )
+
     async def _find_leader(self, topic_partition: TopicPartition) -> int:
         metadata = await self._read_metadata((topic_partition.topic,))
         for topic in metadata.topics:

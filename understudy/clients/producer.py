@@ -1,4 +1,4 @@
-"""An idempotent producer with one batch in flight to each partition."""
+"""A producer, idempotent by default, with one batch in flight to each partition."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import NamedTuple
 from foundation.cluster.errors import Errors, error_for_code, error_name
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.clock import Clock
+from foundation.records.batch import NO_SEQUENCE
 from foundation.records.record import Record, encode_records
 from foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from foundation.wire.messages.produce import (
@@ -56,11 +57,14 @@ class Delivery(NamedTuple):
     Attributes:
         offset: of the first record; -1 unless acknowledged.
         reason: the last error.
+        errors: every error of its attempts, each once: Kafka's name of the error code in the answer, or the class of
+            the exception; `NoProducerId` for one because of which the producer did not get its producer id.
     """
 
     outcome: Outcome
     offset: int = -1
     reason: str = ""
+    errors: tuple[str, ...] = ()
 
 
 class Producer:
@@ -69,6 +73,8 @@ class Producer:
     Args:
         acks: 1, or −1 for all in-sync replicas. With 1 a record that is acknowledged may be lost.
         delivery_timeout_ms: how long a batch is sent again before its outcome counts as unknown or refused.
+        is_idempotent: Kafka's `enable.idempotence`. Without it the producer needs no producer id, and a batch that is
+            sent again may be in the log twice.
     """
 
     def __init__(
@@ -80,6 +86,7 @@ class Producer:
         request_timeout_ms: int = 3_000,
         delivery_timeout_ms: int = 20_000,
         backoff_ms: int = 100,
+        is_idempotent: bool = True,
     ) -> None:
         self._connections = connections
         self._clock = clock
@@ -87,6 +94,7 @@ class Producer:
         self._request_timeout_ms = request_timeout_ms
         self._delivery_timeout_ms = delivery_timeout_ms
         self._backoff_ms = backoff_ms
+        self._is_idempotent = is_idempotent
         self._producer_id = -1
         self._producer_epoch = -1
         self._sequences: dict[TopicPartition, int] = {}
@@ -98,6 +106,7 @@ class Producer:
         """
         deadline_ms = self._clock.monotonic_ms() + self._delivery_timeout_ms
         may_be_appended, reason = False, ""
+        errors: dict[str, None] = {}
         request: ProduceRequest | None = None
         while self._clock.monotonic_ms() < deadline_ms:
             try:
@@ -109,15 +118,18 @@ class Producer:
                 )
             except (NoLeader, *NOT_SENT) as failure:
                 reason = str(failure)
+                errors[_error_of(failure, request)] = None
             except NO_ANSWER as failure:
                 may_be_appended, reason = may_be_appended or request is not None, str(failure)
+                errors[_error_of(failure, request)] = None
             else:
                 answer = response.responses[0].partition_responses[0]
                 error = error_for_code(answer.error_code)
                 if error is Errors.NONE:
                     self._sequences[topic_partition] = self._sequences.get(topic_partition, 0) + len(values)
-                    return Delivery(Outcome.ACKNOWLEDGED, answer.base_offset)
+                    return Delivery(Outcome.ACKNOWLEDGED, answer.base_offset, errors=tuple(errors))
                 reason = error_name(answer.error_code)
+                errors[reason] = None
                 may_be_appended = may_be_appended or error not in _NOT_APPENDED
                 if error not in _TRY_AGAIN:
                     break
@@ -127,12 +139,12 @@ class Producer:
             # The next sequence number is not known: another producer id begins with 0.
             self._producer_id = -1
             self._sequences.clear()
-            return Delivery(Outcome.UNKNOWN, reason=reason)
-        return Delivery(Outcome.REFUSED, reason=reason)
+            return Delivery(Outcome.UNKNOWN, reason=reason, errors=tuple(errors))
+        return Delivery(Outcome.REFUSED, reason=reason, errors=tuple(errors))
 
     async def _ensure_producer_id(self) -> None:
-        """Get a producer id where there is none; raises as `Connections.ask`, and NoLeader while none is given out."""
-        if self._producer_id >= 0:
+        """Get the producer id that is needed; raises as `Connections.ask`, and NoLeader while none is given out."""
+        if self._producer_id >= 0 or not self._is_idempotent:
             return
         broker = await self._connections.any_broker()
         answer = await self._connections.ask(
@@ -148,7 +160,7 @@ class Producer:
             [Record(place, now_ms, None, value) for place, value in enumerate(values)],
             producer_id=self._producer_id,
             producer_epoch=self._producer_epoch,
-            base_sequence=self._sequences.get(topic_partition, 0),
+            base_sequence=self._sequences.get(topic_partition, 0) if self._is_idempotent else NO_SEQUENCE,
         )
         data = PartitionProduceData(index=topic_partition.partition, records=batch)
         return ProduceRequest(
@@ -156,3 +168,8 @@ class Producer:
             timeout_ms=self._request_timeout_ms,
             topic_data=(TopicProduceData(name=topic_partition.topic, partition_data=(data,)),),
         )
+
+
+def _error_of(failure: Exception, request: ProduceRequest | None) -> str:
+    """Return the class of an exception, as it is in `Delivery.errors`."""
+    return "NoProducerId" if request is None else type(failure).__name__

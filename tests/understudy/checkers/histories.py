@@ -67,8 +67,9 @@ class History:
         )
         return self.epoch_version
 
-    def topic(self, name: str, partitions: dict[str, list[int]]) -> None:
-        self.commit(0xFF, self.create(f"/brokers/topics/{name}", {"partitions": partitions, "version": 3}))
+    def topic(self, name: str, partitions: dict[str, list[int]], topic_id: str = "") -> None:
+        data = {"partitions": partitions, "version": 3} | ({"topic_id": topic_id} if topic_id else {})
+        self.commit(0xFF, self.create(f"/brokers/topics/{name}", data))
 
     def state(
         self,
@@ -134,13 +135,13 @@ class History:
         return InvariantChecker(ALL_CHECKS).run(self.records, self.transactions)
 
 
-def cluster(*, topic: bool = True) -> History:
+def cluster(*, topic: bool = True, topic_id: str = "") -> History:
     """Return a history with brokers 1, 2 and 3, controller 1 at epoch 1, and partition 0 of topic `t` on all three."""
     history = History()
     history.register(1, 2, 3)
     history.elect(1)
     if topic:
-        history.topic("t", {"0": [1, 2, 3]})
+        history.topic("t", {"0": [1, 2, 3]}, topic_id)
         history.state(1, 0, [1, 2, 3])
     return history
 

@@ -118,7 +118,7 @@ def acknowledged(
 
 def three_replicas() -> History:
     """Broker 1 leads at epoch 0; offsets 0 to 2 are everywhere, committed and acknowledged."""
-    history = cluster()
+    history = cluster(topic_id=ID)
     batches = batch(0), batch(1), batch(2)
     history.log(1, opened(), started(0, 0, (0, 0)), appended(*batches, role="leader"))
     history.log(1, watermark(3, 3, (1, 3), (2, 3), (3, 3), role="leader"), acknowledged(2))
@@ -143,10 +143,13 @@ def clean_failover() -> History:
 
 @accepts("R1")
 @accepts("R2")
+@accepts("R3a")
+@accepts("R3b")
 @accepts("R4")
 @accepts("R5")
 @accepts("R6")
 @accepts("R7")
+@accepts("R9")
 @accepts("R10")
 def a_deposed_leader_truncates_what_was_not_committed() -> History:
     history = clean_failover()
@@ -176,8 +179,11 @@ def broker_3_leads_and_broker_2_follows(history: History) -> History:
 
 
 @accepts("R2")
+@accepts("R3a")
+@accepts("R3b")
 @accepts("R4")
 @accepts("R6")
+@accepts("R9")
 def an_unclean_election_loses_records() -> History:
     history = unclean_failover()
     history.state(2, 1, [2, 1])
@@ -207,8 +213,11 @@ def a_clean_election_loses_records() -> History:
 
 @accepts("R1")
 @accepts("R2")
+@accepts("R3a")
+@accepts("R3b")
 @accepts("R4")
 @accepts("R6")
+@accepts("R9")
 @accepts("R11")
 def a_leader_lost_records_in_a_loss_of_power() -> History:
     """It alone had them, leads again in the same leader epoch, and writes others."""
@@ -242,14 +251,19 @@ def a_deposed_leader_reads_late_that_it_led_at_an_earlier_epoch() -> History:
 
 
 @accepts("R1")
+@accepts("R3a")
+@accepts("R3b")
 @accepts("R4")
 @accepts("R7")
+@accepts("R9")
 @accepts("R11")
 def a_log_that_was_there_before_the_detailed_level() -> History:
     history = cluster()
     history.log(1, opened(50, (3, 0), (4, 20)), started(5, 50, (3, 0), (4, 20), (5, 50)))
     history.log(1, appended(LoggedBatch(50, 51, 5, 1, 7, 0, 99, 99), leader_epoch=5, role="leader"))
     history.log(2, appended(LoggedBatch(50, 51, 5, 1, 7, 0, 99, 99), leader_epoch=5))
+    history.log(1, watermark(51, 51, (1, 51), (2, 51), (3, 51), leader_epoch=5, role="leader"))
+    history.log(2, watermark(51, 51, leader_epoch=5))
     history.log(1, acknowledged(50, leader_epoch=5))
     history.log(2, started(6, 51, (3, 0), (4, 20), (5, 50), (6, 51)))
     return history
@@ -257,21 +271,28 @@ def a_log_that_was_there_before_the_detailed_level() -> History:
 
 @accepts("R1")
 @accepts("R2")
+@accepts("R3a")
+@accepts("R3b")
 @accepts("R6")
 @accepts("R7")
+@accepts("R9")
 def a_follower_begins_where_its_leaders_log_begins() -> History:
     history = three_replicas()
     history.log(3, truncated(40, leader_epoch=0, before=3, high_watermark=3, full=True))
     history.log(1, appended(*(batch(n) for n in range(3, 42)), role="leader"))
-    history.log(1, watermark(42, 42, (1, 42), role="leader"))
+    history.state(1, 0, [1, 3])
+    history.log(1, watermark(42, 42, (1, 42), (3, 42), role="leader"))
     history.log(3, appended(batch(40), batch(41)), watermark(42, 42))
     return history
 
 
 @accepts("R1")
 @accepts("R2")
+@accepts("R3a")
+@accepts("R3b")
 @accepts("R4")
 @accepts("R6")
+@accepts("R9")
 def a_topic_and_a_replica_are_created_again() -> History:
     history = three_replicas()
     history.log(3, stop_replica(1, delete=True), opened(), appended(batch(0), batch(1)))
@@ -344,6 +365,110 @@ def a_record_is_replaced_below_the_high_watermark() -> History:
     history = three_replicas()
     history.log(2, truncated(2, (0, 0), leader_epoch=1, before=3, high_watermark=3))
     history.log(2, appended(batch(2, 1), leader_epoch=1), watermark(3, 3, leader_epoch=1))
+    return history
+
+
+# ------------------------------------------------------------------ R3a and R3b
+
+
+@accepts("R3a")
+@accepts("R3b")
+def a_follower_loses_records_after_it_had_them() -> History:
+    """A loss of power takes them, while it still is in the ISR."""
+    history = three_replicas()
+    history.log(2, opened(1, (0, 0)), appended(batch(1)), incarnation=2)
+    return history
+
+
+@accepts("R3a")
+@accepts("R3b")
+def a_follower_leaves_the_isr_and_the_leader_goes_on() -> History:
+    history = three_replicas()
+    history.log(1, appended(batch(3), role="leader"))
+    history.state(1, 0, [1, 2])
+    history.log(2, appended(batch(3)))
+    history.log(1, watermark(4, 4, (2, 4), role="leader"))
+    return history
+
+
+@accepts("R3b")
+def a_topic_is_created_again_with_the_same_leader_epoch() -> History:
+    """Broker 3, which is in the ISR of the new topic, did not have the records of the one before."""
+    history = cluster(topic_id=ID)
+    history.log(1, opened(), started(0, 0, (0, 0)), appended(batch(0), batch(1), role="leader"))
+    history.state(1, 0, [1, 2])
+    history.log(2, opened(), appended(batch(0), batch(1)))
+    history.log(1, watermark(2, 2, (2, 2), role="leader"))
+    history.log(3, opened(), appended(batch(0)))
+    history.commit(0x11, history.delete("/brokers/topics/t/partitions/0/state"))
+    history.commit(0x11, history.delete("/brokers/topics/t"))
+    history.topic("t", {"0": [1, 2, 3]}, topic_id="another")
+    history.state(1, 0, [1, 2, 3])
+    return history
+
+
+@rejects(
+    "R3a",
+    "t-0: broker 3, awaited by the leader in leader epoch 0, never had all of the leader's records below its high "
+    "watermark 5",
+)
+@rejects(
+    "R3b",
+    "t-0: broker 3, in the last ISR in ZooKeeper in leader epoch 0, never had all of the leader's records below its "
+    "high watermark 5",
+)
+def a_leader_counts_records_that_a_follower_does_not_have() -> History:
+    history = three_replicas()
+    history.log(1, appended(batch(3), batch(4), role="leader"))
+    history.log(2, appended(batch(3), batch(4)))
+    history.log(3, appended(batch(3)))
+    history.log(1, watermark(5, 5, (2, 5), (3, 5), role="leader"))
+    return history
+
+
+@rejects("R3a", "t-0: broker 3, awaited by the leader in leader epoch 1, never had")
+@rejects("R3b", "t-0: broker 3, in the last ISR in ZooKeeper in leader epoch 1, never had")
+def a_follower_keeps_another_record_and_counts_as_in_sync() -> History:
+    history = three_replicas()
+    history.log(3, appended(batch(3)))
+    history.state(2, 1, [2, 3])
+    history.log(2, started(1, 3, (0, 0), (1, 3), high_watermark=3))
+    history.log(2, appended(batch(3, 1), batch(4, 1), leader_epoch=1, role="leader"))
+    history.log(3, appended(batch(4, 1), leader_epoch=1))
+    history.log(2, watermark(5, 5, (3, 5), leader_epoch=1, role="leader"))
+    return history
+
+
+@rejects("R3a", "t-0: broker 3, awaited by the leader in leader epoch 1, never had")
+def a_follower_gets_the_records_in_a_later_leader_epoch_only() -> History:
+    history = three_replicas()
+    history.state(2, 1, [2, 3])
+    history.log(2, started(1, 3, (0, 0), (1, 3)), appended(batch(3, 1), leader_epoch=1, role="leader"))
+    history.log(2, watermark(4, 4, (3, 4), leader_epoch=1, role="leader"))
+    history.log(3, truncated(3, (0, 0), leader_epoch=2, before=3, high_watermark=3))
+    history.log(3, appended(batch(3, 1), leader_epoch=2))
+    return history
+
+
+@rejects("R3a", "t-0: broker 3, awaited by the leader in leader epoch 2, never had")
+def a_follower_had_the_records_in_an_earlier_leader_epoch_only() -> History:
+    history = three_replicas()
+    history.log(3, truncated(2, (0, 0), leader_epoch=1, before=3, high_watermark=2))
+    history.log(2, started(2, 3, (0, 0), (2, 3)), watermark(3, 3, (3, 3), leader_epoch=2, role="leader"))
+    return history
+
+
+@accepts("R3a")
+@rejects("R3b", "t-0: broker 3, in the last ISR in ZooKeeper in leader epoch 0, never had")
+def a_leader_forgets_the_isr_that_it_has_proposed() -> History:
+    """The controller has written the ISR with broker 3, and the leader does not wait for that broker (KIP-497)."""
+    history = cluster(topic_id=ID)
+    history.state(1, 0, [1, 2])
+    history.log(1, opened(), started(0, 0, (0, 0)), appended(batch(0), role="leader"))
+    history.log(2, opened(), appended(batch(0)))
+    history.log(3, opened())
+    history.state(1, 0, [1, 2, 3])
+    history.log(1, watermark(1, 1, (2, 1), role="leader"))
     return history
 
 
@@ -582,6 +707,65 @@ def a_leader_writes_another_epoch() -> History:
 def a_follower_appends_an_older_epoch() -> History:
     history = three_replicas()
     history.log(2, appended(batch(3, 2), batch(4, 1), leader_epoch=2))
+    return history
+
+
+# ------------------------------------------------------------------ R9
+
+
+@accepts("R9")
+def a_follower_takes_a_lower_high_watermark_and_a_later_leaders_records() -> History:
+    history = three_replicas()
+    history.log(3, started(4, 3, (0, 0), (4, 3)), appended(batch(3, 4), leader_epoch=4, role="leader"))
+    history.log(2, watermark(2, 3, leader_epoch=4), appended(batch(3, 4), leader_epoch=4))
+    history.log(2, watermark(4, 4, leader_epoch=4))
+    return history
+
+
+@accepts("R9")
+def a_followers_other_records_are_above_the_high_watermark_that_it_takes() -> History:
+    history = three_replicas()
+    history.log(2, appended(batch(3)), watermark(2, 4, leader_epoch=1))
+    history.log(3, started(1, 3, (0, 0), (1, 3)))
+    return history
+
+
+@accepts("R9")
+def retention_has_removed_epochs_of_the_leader() -> History:
+    history = three_replicas()
+    history.log(3, started(4, 3, (4, 3)), appended(batch(3, 4), leader_epoch=4, role="leader"))
+    history.log(2, appended(batch(3, 4), leader_epoch=4), watermark(4, 4, leader_epoch=4))
+    return history
+
+
+TAKEN_TOO_EARLY = (
+    "t-0: broker 1 took over a high watermark in leader epoch 1 with a record of epoch 0 at 3, where the leader has "
+    "another one"
+)
+
+
+@rejects("R9", TAKEN_TOO_EARLY)
+def a_follower_takes_the_high_watermark_and_truncates_then() -> History:
+    history = clean_failover()
+    history.log(1, opened(4, (0, 0), high_watermark=3), watermark(4, 4, leader_epoch=1), incarnation=2)
+    history.log(1, truncated(3, (0, 0), leader_epoch=1, before=4, high_watermark=4), incarnation=2)
+    return history
+
+
+@rejects("R9", TAKEN_TOO_EARLY)
+def a_follower_takes_the_high_watermark_and_ends() -> History:
+    history = clean_failover()
+    history.log(1, opened(4, (0, 0), high_watermark=3), watermark(4, 4, leader_epoch=1), incarnation=2)
+    return history
+
+
+@rejects("R9", "with a record of epoch 1 at 4, where the leader has another one")
+def a_follower_has_more_of_an_earlier_epoch_than_its_leader() -> History:
+    """The second of two high watermarks in one leader epoch is the wrong one."""
+    history = clean_failover()
+    history.log(2, appended(batch(4, 1), leader_epoch=1, role="leader"))
+    history.log(3, started(2, 4, (0, 0), (1, 3), (2, 4)), appended(batch(4, 2), leader_epoch=2, role="leader"))
+    history.log(2, watermark(3, 5, leader_epoch=2), watermark(5, 5, leader_epoch=2))
     return history
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from foundation.cluster.errors import Errors
 from understudy.checkers.client_history import (
     CLIENT_CHECKS,
+    NO_ANSWER,
+    NOT_SENT,
+    PRODUCE_ERRORS,
     ClientHistory,
     Outcome,
     Poll,
@@ -25,19 +29,26 @@ def ok(value: str, offset: int, producer: Producer = IDEMPOTENT, partition: tupl
     return Send(producer, partition, value, Outcome.OK, offset)
 
 
-def unclear(value: str, outcome: Outcome, producer: Producer = IDEMPOTENT) -> Send:
-    return Send(producer, T0, value, outcome)
+def unclear(value: str, outcome: Outcome, producer: Producer = IDEMPOTENT, errors: tuple[str, ...] = ()) -> Send:
+    return Send(producer, T0, value, outcome, errors=errors)
+
+
+def failed(*errors: str) -> Send:
+    return unclear("f", Outcome.FAIL, errors=errors)
 
 
 def poll(*records: tuple[int, str], final: bool = False, assignment: int = 1, consumer: str = "c") -> Poll:
     return Poll(consumer, assignment, T0, records, final)
 
 
-def history(*seen: Send | Poll, to_the_end: bool = False, lost: bool = False) -> ClientHistory:
+def history(
+    *seen: Send | Poll, to_the_end: bool = False, lost: bool = False, without_leader: bool = False
+) -> ClientHistory:
     return ClientHistory(
         sends=[one for one in seen if isinstance(one, Send)],
         polls=[one for one in seen if isinstance(one, Poll)],
         read_to_the_end={T0} if to_the_end else set(),
+        without_leader={T0} if without_leader else set(),
         may_have_lost={T0} if lost else set(),
     )
 
@@ -92,6 +103,24 @@ ACCEPTED = {
         "an unclean election": history(B, A, lost=True),
         "the log was truncated": history(ok("x", 5, ACKS_1), ok("y", 3, ACKS_1)),
     },
+    "H7": {
+        "all is read": history(A, poll((0, "a"), final=True), to_the_end=True),
+        "nothing was appended": history(failed("NOT_ENOUGH_REPLICAS"), to_the_end=True),
+        "a partition has no leader": history(A, without_leader=True),
+    },
+    "H8": {
+        "attempts fail before one is acknowledged": history(
+            Send(IDEMPOTENT, T0, "a", Outcome.OK, 0, ("NoLeader", "NOT_ENOUGH_REPLICAS_AFTER_APPEND"))
+        ),
+        "every attempt has appended nothing": history(
+            failed("NoProducerId", "ConnectionFailed", "NOT_ENOUGH_REPLICAS", "UNKNOWN_TOPIC_OR_PARTITION"),
+            failed("MESSAGE_TOO_LARGE"),
+        ),
+        "the outcome of an attempt is unknown": history(
+            unclear("i", Outcome.INFO, errors=("ConnectionLost", "NOT_ENOUGH_REPLICAS")),
+            unclear("j", Outcome.INFO, errors=("NOT_LEADER_OR_FOLLOWER", "REQUEST_TIMED_OUT")),
+        ),
+    },
 }
 
 REJECTED = {
@@ -132,6 +161,36 @@ REJECTED = {
             history(ok("a", 1, ONE_IN_FLIGHT), A, ok("c", 1, ONE_IN_FLIGHT))
         ],
     },
+    "H7": {
+        "send 0: t-0 was not read to its end in the final phase": [
+            history(A, B, poll((0, "a"))),
+            history(A, B, poll((0, "a"), (1, "b"), final=True), lost=True),
+        ],
+        "send 1: t-1 was not read to its end in the final phase": [
+            history(A, ok("b", 0, partition=T1), poll((0, "a"), final=True), to_the_end=True)
+        ],
+    },
+    "H8": {
+        "send 1: f to t-0 has failed, but after NOT_ENOUGH_REPLICAS_AFTER_APPEND it may be appended": [
+            history(A, failed("NOT_ENOUGH_REPLICAS_AFTER_APPEND"))
+        ],
+        "send 0: f to t-0 has failed, but after NOT_LEADER_OR_FOLLOWER it may be appended": [
+            history(failed("NoLeader", "NOT_LEADER_OR_FOLLOWER"))
+        ],
+        "send 0: f to t-0 has failed, but after REQUEST_TIMED_OUT it may be appended": [
+            history(failed("REQUEST_TIMED_OUT", "NOT_ENOUGH_REPLICAS"))
+        ],
+        "send 0: f to t-0 has failed, but after ConnectionLost it may be appended": [
+            history(failed("ConnectionLost", "NoLeader"))
+        ],
+        "send 0: f to t-0 has failed without an error": [history(failed())],
+        "send 0: i to t-0 got UNKNOWN_ERROR_CODE_999, which is no error of Produce": [
+            history(unclear("i", Outcome.INFO, errors=("REQUEST_TIMED_OUT", "UNKNOWN_ERROR_CODE_999")))
+        ],
+        "send 0: a to t-0 got OFFSET_OUT_OF_RANGE, which is no error of Produce": [
+            history(Send(IDEMPOTENT, T0, "a", Outcome.OK, 0, ("OFFSET_OUT_OF_RANGE",)))
+        ],
+    },
 }
 
 
@@ -162,6 +221,12 @@ def test_a_check_rejects_the_history(check: str, witness: str, seen: ClientHisto
 def test_every_check_has_a_history_to_accept_and_one_to_reject() -> None:
     assert [check.id for check in CLIENT_CHECKS] == list(ACCEPTED) == list(REJECTED)
     assert all(not check.sentence.endswith(".") for check in CLIENT_CHECKS)
+
+
+def test_errors_of_produce_have_kafkas_names() -> None:
+    codes = PRODUCE_ERRORS - NOT_SENT - NO_ANSWER
+    assert codes <= {error.name for error in Errors}
+    assert "NONE" not in codes
 
 
 def test_an_empty_history_shows_nothing() -> None:
