@@ -19,7 +19,7 @@ from understudy.cluster import ClusterError, WaitTimedOut
 from understudy.simulator.loop import new_loop
 from understudy.simulator.network import SimulatedNetwork
 from understudy.simulator.randomness import derived
-from understudy.simulator.world import EPOCH_MS, Node
+from understudy.simulator.world import EPOCH_MS, Node, RunLog
 from understudy.simulator.znode_view import ZnodeView
 from understudy.simulator.zookeeper import SimulatedZooKeeper
 
@@ -65,8 +65,7 @@ class SimulatedEnvironment:
         )
         self.network = SimulatedNetwork(self.loop, seed=seed)
         self.znodes = ZnodeView(self.zookeeper.tree)
-        self.log_lines: list[bytes] = []
-        """The event logs of all nodes, in the order in which the lines were written."""
+        self.log_lines = RunLog()
         self.exits: list[Exit] = []
         self.simulator = Node("simulator", run=self.run_id, seed=seed, loop=self.loop, log_lines=self.log_lines)
         """The node that runs the clients and records the injected faults."""
@@ -136,8 +135,14 @@ class SimulatedEnvironment:
         else:
             self.network.partition(one, other)
 
+    def delay(self, one: int, others: Sequence[int], by_ms: float) -> None:
+        """Delay what a broker and others send to each other by `by_ms` more each way; 0 ends it."""
+        own, peers = f"broker-{one}", [f"broker-{number}" for number in others]
+        self.record_fault("delay" if by_ms else "heal", f"{own} -> {', '.join(peers)}")
+        self.network.delay([own], peers, by_ms)
+
     def heal_network(self) -> None:
-        """End all cuts of the network."""
+        """End all cuts and delays of the network."""
         self.record_fault("heal", "all links")
         self._isolated.clear()
         self.network.heal()

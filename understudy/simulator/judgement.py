@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -52,7 +53,7 @@ def judge(cluster: SimulatedCluster) -> Judgement:
     problems = [str(violation) for violation in checks.violations()]
     problems += [f"unhandled: {failure}" for failure in cluster.loop.failures]
     problems += failed_tasks
-    problems += _unexpected_exits(cluster)
+    problems += unexpected_ends(cluster)
     return Judgement(
         problems=tuple(problems),
         elections=elections,
@@ -63,11 +64,15 @@ def judge(cluster: SimulatedCluster) -> Judgement:
     )
 
 
-def _unexpected_exits(cluster: SimulatedCluster) -> list[str]:
-    """Describe the brokers that ended unexpectedly, each cause once: a broker is started again after each exit."""
+def unexpected_ends(cluster: SimulatedCluster, with_broken_disk: Collection[str] = ()) -> list[str]:
+    """Describe the brokers that ended unexpectedly, each cause once: a broker is started again after each exit.
+
+    Args:
+        with_broken_disk: brokers that are to end, because their disk was made to fail.
+    """
     by_cause: dict[str, list[Exit]] = {}
     for end in cluster.exits:
-        if end.is_unexpected:
+        if end.is_unexpected and end.node not in with_broken_disk:
             by_cause.setdefault(repr(end.error), []).append(end)
     return [
         f"{ends[0].node} ended at {ends[0].at_ms:.0f} ms with {cause}"

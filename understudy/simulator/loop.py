@@ -176,6 +176,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._running = False
         self._stopping = False
         self._dropping = False
+        self._until: asyncio.Future[None] | None = None
+        """The end of the last `run_for`."""
 
     # ------------------------------------------------------------------ processes
 
@@ -274,10 +276,16 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._run(None)
 
     def run_for(self, seconds: float) -> None:
-        """Run everything that is due within the next `seconds`, and advance the time by them."""
-        until = self.create_future()
-        self.call_later(seconds, until.set_result, None)
+        """Run everything that is due within the next `seconds`, and advance the time by them; or until `interrupt`."""
+        self._until = until = self.create_future()
+        timer = self.call_later(seconds, self.interrupt)
         self._run(until)
+        timer.cancel()
+
+    def interrupt(self) -> None:
+        """End the `run_for` in progress once the callback that runs now has returned. Harmless otherwise."""
+        if self._until is not None and not self._until.done():
+            self._until.set_result(None)
 
     def stop(self) -> None:
         self._stopping = True

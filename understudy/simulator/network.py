@@ -35,6 +35,8 @@ class _Link:
     """One direction between two nodes: its latency, and what it holds while it is cut."""
 
     latency_ms: float
+    delay_ms: float = 0.0
+    """What an injected fault adds to the latency."""
     cut: bool = False
     held: deque[Callable[[], None]] = field(default_factory=deque)
 
@@ -96,9 +98,18 @@ class SimulatedNetwork:
         self.cut(one, other)
         self.cut(other, one)
 
+    def delay(self, one_side: Iterable[str], other_side: Iterable[str], by_ms: float) -> None:
+        """Add `by_ms` to the latency of the links between two groups of nodes, both ways; 0 ends it."""
+        other = tuple(other_side)
+        for source in one_side:
+            for destination in other:
+                if source != destination:
+                    self._link(source, destination).delay_ms = self._link(destination, source).delay_ms = by_ms
+
     def heal(self) -> None:
-        """End all cuts; what was held arrives, late and in order."""
+        """End all cuts and delays; what was held arrives, late and in order."""
         for _, link in sorted(self._links.items()):
+            link.delay_ms = 0.0
             link.heal()
 
     def heal_between(self, one_side: Iterable[str], other_side: Iterable[str]) -> None:
@@ -142,7 +153,7 @@ class SimulatedNetwork:
         if link.cut:
             link.held.append(lambda: self.carry(source, destination, sender, arrive))
             return
-        when = self.loop.time() + link.latency_ms * (0.9 + 0.2 * self._jitter.random()) / 1000
+        when = self.loop.time() + link.latency_ms * (0.9 + 0.2 * self._jitter.random()) / 1000 + link.delay_ms / 1000
         if sender is not None:
             sender.last_arrival = when = max(sender.last_arrival, when)
         self.loop.call_at(when, arrive, context=self.context)

@@ -17,7 +17,7 @@ from foundation.eventlog.fences import Fence
 from understudy.checkers.client_history import Outcome, check_clients
 from understudy.cluster import Unsettled
 from understudy.findings import FindingKind
-from understudy.simulator.client_load import ClientLoad
+from understudy.simulator.client_load import SeedClients
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.faults import Schedule, draw_schedule, schedule_faults
 from understudy.simulator.judgement import Judgement, judge
@@ -113,7 +113,7 @@ def run_seed(
         _set_clocks_wrong(cluster)
     problems: list[str] = []
     settled_after_ms = 0.0
-    clients = ClientLoad(cluster, derived(seed, "clients"))
+    clients = SeedClients(cluster, derived(seed, "clients"))
     try:
         cluster.start()
         cluster.create_topic("orders", partitions=partitions, replication_factor=3)

@@ -28,6 +28,21 @@ EPOCH_MS = 1_767_225_600_000.0
 """The wall clock at the start of every simulation: 2026-01-01T00:00:00Z."""
 
 
+class RunLog(list[bytes]):
+    """The lines of all nodes' event logs, in the order in which they were written.
+
+    Attributes:
+        observe: called with each line when it has been written, in the middle of the callback that writes it.
+    """
+
+    observe: Callable[[bytes], None] | None = None
+
+    def append(self, line: bytes) -> None:
+        super().append(line)
+        if self.observe is not None:
+            self.observe(line)
+
+
 class SimulatedClock:
     """A node's clock.
 

@@ -122,6 +122,31 @@ def test_a_cut_of_one_direction_does_not_affect_the_other(pair: Pair) -> None:
     assert receiving.result() == b"x"
 
 
+def test_a_delay_applies_each_way_until_it_is_healed(pair: Pair) -> None:
+    pair.serve()
+    connection = pair.connect()
+
+    def exchange() -> float:
+        async def send_and_receive() -> float:
+            began = pair.loop.time()
+            await connection.send(b"x")
+            assert await connection.receive() == b"x"
+            return pair.loop.time() - began
+
+        exchanged = pair.near.spawn(send_and_receive())
+        pair.loop.run_for(2)
+        return exchanged.result()
+
+    assert exchange() < 0.1
+    pair.network.delay(["broker-1"], ["broker-2"], 300)
+    assert 0.6 <= exchange() < 0.7
+    pair.network.delay(["broker-1"], ["broker-2"], 0)
+    assert exchange() < 0.1
+    pair.network.delay(["broker-2"], ["broker-1"], 300)
+    pair.network.heal()
+    assert exchange() < 0.1
+
+
 def test_a_killed_process_closes_its_connections_and_refuses_new_ones(pair: Pair) -> None:
     pair.serve()
     connection = pair.connect()
