@@ -12,14 +12,16 @@ from typing import Any
 
 from kazoo.client import KazooClient, TransactionRequest
 
+from brokers.machine.real_world import MachineClock
 from brokers.machine.socket_network import SocketNetwork
 from foundation.cluster.errors import ApiError
+from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import Envelope, RequestDetail
 from foundation.zk.client import Create, Delete, Op, SetData
 from tests.golden.recording import Json
 from tests.golden.requests import of_events
-from tests.golden.scenario_cluster import Refused, Request, Tree, tree_of
+from tests.golden.scenario_cluster import Refused, Request, Tree, send_records, tree_of
 from understudy.admin_client import AdminClient, NoBrokerAnswers
 from understudy.checkers.history import ZnodeTransaction
 from understudy.testbed.broker_process import HOST, BrokerProcess
@@ -111,6 +113,10 @@ class ProcessCluster:
         except (ApiError, NoBrokerAnswers) as error:
             return Refused(str(error))
         return None
+
+    def produce(self, topic_partition: TopicPartition, values: Sequence[bytes]) -> None:
+        bootstrap = [f"{HOST}:{port}" for port in self._ports().values()]
+        asyncio.run(send_records(SocketNetwork(), bootstrap, MachineClock(), topic_partition, values))
 
     def edit(self, *ops: Op) -> None:
         client = KazooClient(self._zookeeper.connect_string)

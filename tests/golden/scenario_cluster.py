@@ -7,10 +7,16 @@ from typing import NamedTuple, Protocol
 
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import TopicPartition
+from foundation.eventlog.clock import Clock
+from foundation.wire.network import Network
 from foundation.zk.client import Op
 from tests.golden.recording import Json
 from understudy.admin_client import BROKER, TOPIC, AdminClient
 from understudy.checkers.history import Znode, ZnodeTransaction, tree_after
+from understudy.clients.connections import Connections
+from understudy.clients.producer import Outcome, Producer
+
+ACK_TIMEOUT_MS = 60_000
 
 Tree = Mapping[str, Znode]
 
@@ -42,6 +48,9 @@ class ScenarioCluster(Protocol):
     def ask(self, request: Request) -> Refused | None:
         """Send a tool's request; returns once it is answered."""
 
+    def produce(self, topic_partition: TopicPartition, values: Sequence[bytes]) -> None:
+        """Send records with acks=all; returns once they are acknowledged."""
+
     def edit(self, *ops: Op) -> None:
         """Apply an operator's transaction, in a session that belongs to no broker."""
 
@@ -56,6 +65,22 @@ class ScenarioCluster(Protocol):
 
 def tree_of(cluster: ScenarioCluster) -> Tree:
     return tree_after(cluster.transactions())
+
+
+async def send_records(
+    network: Network, bootstrap: Sequence[str], clock: Clock, topic_partition: TopicPartition, values: Sequence[bytes]
+) -> None:
+    """Send a batch with acks=all by a producer that is not idempotent, as the one of the recordings was not: Kafka's
+    controller wrote no block of producer ids. The broker has the time to acknowledge it before it is sent again."""
+    connections = Connections(network, bootstrap, client_id="golden-producer")
+    producer = Producer(
+        connections, clock, is_idempotent=False, request_timeout_ms=ACK_TIMEOUT_MS, delivery_timeout_ms=ACK_TIMEOUT_MS
+    )
+    try:
+        delivery = await producer.send(topic_partition, values)
+    finally:
+        connections.close()
+    assert delivery.outcome is Outcome.ACKNOWLEDGED, f"{topic_partition}: {delivery}"
 
 
 # -- the requests of tools

@@ -26,7 +26,7 @@ from tests.golden.scenario_cluster import (
     throttle_removal,
     throttle_removals_of_brokers,
 )
-from tests.golden.scenario_run import SIX_PARTITIONS, ScenarioRun, assigned, leaders, states
+from tests.golden.scenario_run import SIX_PARTITIONS, ScenarioRun, assigned, in_sync, leaders, none_of, states
 from understudy.admin_client import BROKER, PREFERRED, TOPIC, UNCLEAN
 
 BROKERS = (0, 1, 2)
@@ -34,6 +34,9 @@ FOUR_BROKERS = (0, 1, 2, 3)
 IBP = "inter.broker.protocol.version"
 KEPT_ALIVE = "the simulator starts a broker again that ends by itself"
 REBALANCING = {"auto.leader.rebalance.enable": "true", "leader.imbalance.check.interval.seconds": "5"}
+
+LAGGING = {"replica.lag.time.max.ms": "4000", "zookeeper.session.timeout.ms": "30000"}
+"""A follower that does not fetch leaves the ISR long before its session ends."""
 
 
 def startup(run: ScenarioRun) -> None:
@@ -202,6 +205,21 @@ def reassignment(run: ScenarioRun) -> None:
     run.end_step("by writing /admin/reassign_partitions: reorder 2 to 1,2,0")
 
 
+def isr(run: ScenarioRun) -> None:
+    """A paused follower leaves the ISR of the one partition that records arrive in: it stays caught up in the other."""
+    orders_0 = TopicPartition("orders", 0)
+    run.begin()
+    run.create_orders(partitions=3)
+    run.cluster.produce(orders_0, [b"before"] * 10)
+    run.cluster.pause(1)
+    run.cluster.produce(orders_0, [b"meanwhile"] * 10)
+    run.cluster.wait_until(none_of(in_sync(1, 0)), "broker 1 is not in the ISR of 0")
+    run.end_step("SIGSTOP broker 1 within its session: ISR shrinks")
+    run.cluster.resume(1)
+    run.cluster.wait_until(in_sync(1, 0, 1, 2), "broker 1 is in the ISRs again")
+    run.end_step("SIGCONT: ISR grows")
+
+
 class Scenario(NamedTuple):
     """The steps of a scenario, its brokers, and its keys of `server.properties`."""
 
@@ -225,6 +243,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "offline-and-unclean": Scenario(offline_and_unclean),
     "configs": Scenario(configs),
     "reassignment": Scenario(reassignment, brokers=FOUR_BROKERS),
+    "isr": Scenario(isr, settings=LAGGING),
     "more-partitions": Scenario(of_topics.more_partitions),
     "topics-by-hand": Scenario(of_topics.topics_by_hand),
     "deletions": Scenario(of_topics.deletions),
@@ -269,7 +288,7 @@ SCENARIOS: Mapping[str, Scenario] = {
 }
 
 
-RECORDED_WITH_TOOLS = tuple(SCENARIOS)[:9]
+RECORDED_WITH_TOOLS = tuple(SCENARIOS)[:10]
 """Scenarios whose recordings were made with Apache's tools, before there was a recorder here."""
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from foundation.cluster.errors import ApiError
+from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.lines import decode_record
 from foundation.eventlog.records import Envelope
 from foundation.zk.client import Op
 from tests.golden.recording import Json
 from tests.golden.requests import of_events
-from tests.golden.scenario_cluster import Refused, Request, Tree, tree_of
+from tests.golden.scenario_cluster import Refused, Request, Tree, send_records, tree_of
 from understudy.admin_client import AdminClient, NoBrokerAnswers
 from understudy.checkers.history import ZnodeTransaction
 from understudy.simulator.broker import SimulatedBroker
@@ -67,6 +68,11 @@ class SimulatedScenarioCluster:
         except (ApiError, NoBrokerAnswers) as error:
             return Refused(str(error))
         return None
+
+    def produce(self, topic_partition: TopicPartition, values: Sequence[bytes]) -> None:
+        bootstrap = [f"{broker.node.name}:{PORT}" for broker in self._cluster.brokers]
+        network, clock = self._cluster.client_network, self._cluster.simulator.clock
+        self._cluster.ask(send_records(network, bootstrap, clock, topic_partition, values))
 
     def edit(self, *ops: Op) -> None:
         assert self._cluster.zookeeper.operate(ops), f"ZooKeeper refused {ops}"

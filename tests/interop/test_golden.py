@@ -160,6 +160,7 @@ def _without_chance(printed: str, ports: dict[int, int]) -> str:
         "offline-and-unclean",
         "configs",
         "reassignment",
+        "isr",
     ],
 )
 def test_our_brokers_do_what_kafka_did_when_administered_with_apaches_tools(

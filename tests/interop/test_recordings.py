@@ -16,8 +16,8 @@ from tests.golden.scenarios import RECORDED_WITH_TOOLS, SCENARIOS, brokers_and_s
 from tests.interop.maven import VERSION
 from understudy.testbed.apache_kafka import ApacheKafka
 
-RECORDED_AGAIN = ("create-topic", "broker-killed", "pauses")
-"""Enough to check the recorder; two of them were recorded with Apache's tools."""
+RECORDED_AGAIN = ("create-topic", "broker-killed", "isr", "pauses")
+"""Enough to check the recorder; three of them were recorded with Apache's tools."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -1,0 +1,103 @@
+"""Stock clients report no error across a fault in our cluster that they do not report with Kafka's.
+
+The script is that of `tests/durability/test_clients_across_faults.py`. Of each client the errors of its records count,
+and those in its log that it retries. Which of several errors a client meets after one fault depends on the moment of
+its request (whether the connection ends, the request times out, or the old leader answers that it leads no more), with
+Kafka as with us. Ours are therefore compared with all that the client reported with Kafka across the four faults, each
+of which moves a leader or an ISR; every other error, such as one of sequences or of epochs, fails the test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from tests.durability.across_faults import (
+    FAULTS,
+    client_errors,
+    close_sockets_without_peer,
+    produce_across,
+)
+from tests.durability.stock_clients import Variant
+from understudy.testbed.apache_kafka import SMALL_BROKER, ApacheKafka
+from understudy.testbed.local_cluster import LocalCluster
+
+pytestmark = pytest.mark.xdist_group("stock clients")
+
+CLIENTS = ("librdkafka", "kafka-python", "aiokafka")
+VARIANTS = tuple(
+    variant
+    for client in CLIENTS
+    for variant in (
+        Variant(client, 1),
+        Variant(client, -1),
+        Variant(client, -1, is_idempotent=True, compression="gzip"),
+    )
+)
+BROKERS = (1, 2, 3)
+PROPERTIES = {"auto.leader.rebalance.enable": "false", **SMALL_BROKER}
+SESSION_TIMEOUT_MS = 4_000
+"""Longer than the clients wait for an answer, so that they time out while a dead follower is still in the ISR."""
+PAUSE_S = 0.02
+"""The time between two records of a producer. Kafka's brokers start again much later beside busier clients."""
+
+ANY_TIME = {
+    "librdkafka": {"Unknown topic or partition", "Coordinator load in progress"},
+    "kafka-python": {"UnknownTopicOrPartitionError"},
+    "aiokafka": {"UnknownTopicOrPartitionError"},
+}
+"""Errors that Kafka's brokers give in one run and not in another: before a broker has received the metadata of a new
+topic, and before it has its first block of producer ids."""
+
+NOT_THE_LEADER = {
+    "librdkafka": "Not leader for partition",
+    "kafka-python": "NotLeaderForPartitionError",
+    "aiokafka": "NotLeaderForPartitionError",
+}
+
+Errors: TypeAlias = dict[str, dict[str, set[str]]]
+"""By fault and client."""
+
+
+@pytest.fixture(autouse=True)
+def sockets() -> Iterator[None]:
+    yield
+    close_sockets_without_peer()
+
+
+def test_stock_clients_report_no_error_that_they_do_not_report_with_kafka(kafka: ApacheKafka, tmp_path: Path) -> None:
+    kafkas = errors_across_faults(tmp_path / "kafka", kafka)
+    ours = errors_across_faults(tmp_path / "ours", None)
+    for fault in FAULTS:
+        for client in CLIENTS:
+            print(f"{fault} / {client}: ours {sorted(ours[fault][client])}, Kafka's {sorted(kafkas[fault][client])}")
+    with_kafka = {client: set[str]().union(*(kafkas[fault][client] for fault in FAULTS)) for client in CLIENTS}
+    for client, error in NOT_THE_LEADER.items():
+        assert error in with_kafka[client], "the errors of this client were not collected"
+    more = {
+        (fault, client): left
+        for fault in FAULTS
+        for client in CLIENTS
+        if (left := ours[fault][client] - with_kafka[client] - ANY_TIME[client])
+    }
+    assert more == {}
+
+
+def errors_across_faults(directory: Path, kafka: ApacheKafka | None) -> Errors:
+    """The errors that each client reports across each fault, in a cluster of Kafka's brokers or of ours."""
+    found: Errors = {}
+    with LocalCluster(
+        len(BROKERS),
+        kafka_brokers=None if kafka is None else dict.fromkeys(BROKERS, kafka),
+        directory=directory,
+        session_timeout_ms=SESSION_TIMEOUT_MS,
+        properties=PROPERTIES,
+    ) as cluster:
+        for fault in FAULTS:
+            with client_errors() as errors:
+                errors.add_failed(produce_across(cluster, fault, VARIANTS, PAUSE_S))
+            found[fault] = errors.found
+    return found
