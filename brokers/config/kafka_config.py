@@ -285,6 +285,9 @@ class KafkaConfig:
     understudy_points_file: str | None = _key(
         STRING, None, "JSON of points at which to pause or crash; for experiments.", internal=True
     )
+    understudy_source_address: str | None = _key(
+        STRING, None, "Bind outgoing connections to this local address; for experiments.", internal=True
+    )
 
     originals: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """The configured values as text, including keys that are not acted upon."""

@@ -126,7 +126,7 @@ def real_world(config: KafkaConfig) -> World:
         points = FilePoints(Path(config.understudy_points_file), events)
     return World(
         zookeeper=zookeeper,
-        network=SocketNetwork(),
+        network=SocketNetwork(source_address=config.understudy_source_address),
         clock=clock,
         random=random.Random(random.SystemRandom().getrandbits(128)),
         disk=disk,

@@ -198,12 +198,21 @@ class TcpServer:
 
 
 class SocketNetwork:
-    """Connects and binds TCP sockets."""
+    """Connects and binds TCP sockets.
+
+    Args:
+        source_address: the local address that outgoing connections are bound to; None lets the system choose one.
+    """
+
+    def __init__(self, source_address: str | None = None) -> None:
+        self._source = None if source_address is None else (source_address, 0)
 
     async def connect(self, host: str, port: int, *, timeout_ms: int) -> SocketConnection:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                _, connection = await asyncio.get_running_loop().create_connection(SocketConnection, host, port)
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    SocketConnection, host, port, local_addr=self._source
+                )
         except TimeoutError as error:
             raise ConnectionFailed(f"{host}:{port} did not accept within {timeout_ms} ms") from error
         except NO_ADDRESS as error:

@@ -39,15 +39,16 @@ class Simulated:
 
 
 class Processes:
-    """A cluster of processes."""
+    """A cluster of processes, whose traffic may go through a proxy."""
 
-    def __init__(self, zookeeper: EmbeddedZooKeeper, directory: Path) -> None:
+    def __init__(self, zookeeper: EmbeddedZooKeeper, directory: Path, *, proxied: bool) -> None:
         self.cluster = LocalCluster(
             3,
             zookeeper=zookeeper,
             directory=directory,
             session_timeout_ms=SESSION_MS,
             properties={"auto.leader.rebalance.enable": "false"},
+            proxied=proxied,
         )
 
     def records(self) -> list[object]:
@@ -56,13 +57,17 @@ class Processes:
 
 Subject = Simulated | Processes
 
+SUBJECTS = ["simulated", pytest.param("processes", marks=pytest.mark.slow)]
+PROXIED = pytest.param("proxied", marks=pytest.mark.slow)
 
-@pytest.fixture(params=["simulated", pytest.param("processes", marks=pytest.mark.slow)])
+
+@pytest.fixture(params=SUBJECTS)
 def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Subject]:
     if request.param == "simulated":
         subject: Subject = Simulated()
     else:
-        subject = Processes(request.getfixturevalue("zookeeper"), tmp_path)
+        zookeeper = request.getfixturevalue("zookeeper")
+        subject = Processes(zookeeper, tmp_path, proxied=request.param == "proxied")
     try:
         subject.cluster.start()
         subject.cluster.start()  # harmless: the cluster has been started
@@ -92,6 +97,7 @@ def faults(subject: Subject, since: str) -> list[tuple[str, str, str]]:
     return [(r.fault, r.target, r.role) for r in records[begin:] if isinstance(r, FaultInjected)]
 
 
+@pytest.mark.parametrize("subject", [*SUBJECTS, PROXIED], indirect=True)
 def test_a_controller_is_killed_paused_deposed_and_stopped(subject: Subject) -> None:
     cluster: Cluster = subject.cluster
     cluster.create_topic("orders", partitions=3, replication_factor=3)
@@ -209,10 +215,11 @@ def test_settling_in_no_time_names_what_is_left(subject: Subject) -> None:
         cluster.settle(timeout_s=0)
 
 
+@pytest.mark.parametrize("subject", [*SUBJECTS, PROXIED], indirect=True)
 def test_an_isolated_controller_is_replaced_or_isolation_is_unsupported(subject: Subject) -> None:
     cluster: Cluster = subject.cluster
     isolated = cluster.controller()
-    if isinstance(subject, Processes):
+    if isinstance(subject, Processes) and not subject.cluster.is_proxied:
         for fault in (isolated.isolate, isolated.heal):
             with pytest.raises(Unsupported, match=rf"{isolated.name} cannot be .*no proxy"):
                 fault()

@@ -21,7 +21,7 @@ from foundation.cluster.leadership import LeaderIsrAndControllerEpoch
 from foundation.eventlog.fences import Fences
 from foundation.eventlog.log import EventLog
 from foundation.zk.admin_znodes import DeleteTopicsZNode, PreferredReplicaElectionZNode, ReassignPartitionsZNode
-from foundation.zk.client import Delete, Failure, Notification, ZooKeeperClient, ZooKeeperUnreachable
+from foundation.zk.client import Create, Delete, Failure, Notification, SetData, ZooKeeperClient, ZooKeeperUnreachable
 from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
 from foundation.zk.kazoo_client import KazooZooKeeper
 from foundation.zk.znodes import ControllerEpochZNode, ControllerZNode, MalformedZNode
@@ -101,6 +101,14 @@ class ClusterView:
         """Delete `/controller` if `broker_id` owns it."""
         self._read(lambda session: _delete_controller(session.handle, broker_id))
 
+    def write(self, path: str, data: bytes) -> bool:
+        """Set the data of a znode, or create it, as an operator does; return whether that was possible."""
+        return self._read(lambda session: _write(session.handle, path, data))
+
+    def delete(self, path: str) -> bool:
+        """Delete a znode, as an operator does; return whether that was possible."""
+        return self._read(lambda session: _delete(session.handle, path))
+
     def picture(self) -> ClusterPicture:
         """Read the whole state of the cluster; the reads are not atomic."""
         return self._read(_picture)
@@ -172,8 +180,9 @@ async def _open(connect_string: str) -> _ViewSession:
 
 async def _picture(session: _ViewSession) -> ClusterPicture:
     store = session.store
-    controller = await store.controller.id()
+    # One transaction changes both: read in this order, the controller is at least as new as the epoch.
     epoch = await session.handle.get(ControllerEpochZNode.path)
+    controller = await store.controller.id()
     brokers = await store.brokers.all()
     assignments = await store.topics.assignments(await store.topics.names())
     replicas = {
@@ -199,6 +208,15 @@ async def _delete_controller(handle: ZooKeeperClient, broker_id: int) -> None:
     node = await handle.get(ControllerZNode.path)
     if not isinstance(node, Failure) and ControllerZNode.decode(node.data).broker_id == broker_id:
         await handle.write(Delete(ControllerZNode.path, node.stat.version))
+
+
+async def _write(handle: ZooKeeperClient, path: str, data: bytes) -> bool:
+    is_set = not isinstance(await handle.write(SetData(path, data)), Failure)
+    return is_set or not isinstance(await handle.write(Create(path, data)), Failure)
+
+
+async def _delete(handle: ZooKeeperClient, path: str) -> bool:
+    return not isinstance(await handle.write(Delete(path)), Failure)
 
 
 async def _children(handle: ZooKeeperClient, path: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from understudy.cluster import BrokerHandle, ClusterError, Unsupported, check_point
+from understudy.cluster import BrokerHandle, ClusterError, check_point
 from understudy.testbed.broker_process import HOST, BrokerProcess
 from understudy.testbed.processes import ChildProcess
 
@@ -14,7 +14,10 @@ STOP_TIMEOUT_S = 15.0
 
 
 class BrokerOwner(Protocol):
-    """The methods of a cluster that the handles of its brokers use."""
+    """What the handles of brokers use of their cluster."""
+
+    is_proxied: bool
+    """Whether a proxy can hold the traffic of its brokers."""
 
     def process_of(self, broker_id: int) -> BrokerProcess: ...
 
@@ -33,6 +36,9 @@ class BrokerOwner(Protocol):
     def stop_broker(self, broker_id: int, role: str, timeout_s: float) -> None:
         """Inject `stop`, wait for the end of the process, and inject `kill` where it has not ended in time."""
 
+    def begin_start(self, broker_id: int) -> None:
+        """Start the broker, and do not wait."""
+
     def start_broker(self, broker_id: int) -> None:
         """Start the broker and wait until it serves requests."""
 
@@ -40,6 +46,12 @@ class BrokerOwner(Protocol):
         """Record the fault, then delete `/controller` if the broker owns it; otherwise raise ClusterError."""
 
     def record_step(self, step: str, note: str = "") -> None: ...
+
+    def isolate_broker(self, broker_id: int, role: str = "") -> None:
+        """Record the fault, then hold all traffic of the broker; raise Unsupported where there is no proxy."""
+
+    def heal_broker(self, broker_id: int, role: str = "") -> None:
+        """Record the fault, then end the isolation and the cuts of the broker; raise as `isolate_broker`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,21 +134,17 @@ class LocalBroker:
         self.cluster.depose(self.id, self.role)
 
     def isolate(self) -> None:
-        raise self._unsupported("isolated")
+        if self.cluster.is_proxied and not self.is_running:
+            raise ClusterError(f"isolate was not injected: {self.name} is not running")
+        self.cluster.isolate_broker(self.id, self.role)
 
     def heal(self) -> None:
-        raise self._unsupported("healed")
+        self.cluster.heal_broker(self.id, self.role)
 
     def arm(self, point: str, action: str) -> None:
         check_point(point, action)
         self.cluster.record_step("armed", f"{self.name}: {action} at {point}")
         self.process.arm(point, action)
-
-    def _unsupported(self, done: str) -> Unsupported:
-        return Unsupported(
-            f"{self.name} cannot be {done}: a LocalCluster has no proxy between its processes that could hold their "
-            "traffic; pause the broker, or use a SimulatedCluster"
-        )
 
 
 def _as_handle(broker: LocalBroker) -> BrokerHandle:

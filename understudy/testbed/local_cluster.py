@@ -35,6 +35,7 @@ from understudy.testbed.apache_kafka import ApacheKafka, KafkaProcess
 from understudy.testbed.broker_process import HOST, BrokerProcess
 from understudy.testbed.cluster_view import NO_ANSWER, ClusterView, RegisteredBroker
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.testbed.link_faults import LinkFaults
 from understudy.testbed.local_broker import STOP_TIMEOUT_S, LocalBroker
 from understudy.testbed.processes import ChildProcess, ProcessDied
 from understudy.testbed.testbed_log import TestbedLog
@@ -46,7 +47,7 @@ SETTLE_TIMEOUT_S = 60.0
 _POLL_S = 0.02
 
 
-class LocalCluster:
+class LocalCluster(LinkFaults):
     """Brokers 1 to `brokers`, and a ZooKeeper; a context manager that starts them and ends all processes.
 
     Leaving the `with` block kills them; `stop` ends them in order. An instance must not be used by several threads at
@@ -63,6 +64,7 @@ class LocalCluster:
         kafka_brokers: the ids that are brokers of Apache Kafka. They start after the others, so that the first
             controller is a broker of Understudy.
         java: the runtime for a server of its own.
+        proxied: let the traffic of all brokers go through a proxy, so that the faults of `LinkFaults` can be injected.
         run: the run id of every record; None for a new one.
         described: what the record `RunDescribed` contains beside what the cluster itself knows, for example the planned
             fault.
@@ -79,14 +81,20 @@ class LocalCluster:
         properties: Mapping[str, str] | None = None,
         kafka_brokers: Mapping[int, ApacheKafka] | None = None,
         java: JavaRuntime | None = None,
+        proxied: bool = False,
         run: str | None = None,
         described: RunDescribed | None = None,
     ) -> None:
+        super().__init__(proxied=proxied)
         if brokers < 1:
             raise ClusterError(f"a cluster cannot have {brokers} brokers; give at least 1")
         self._kafka_brokers = dict(kafka_brokers or {})
         if unknown := sorted(set(self._kafka_brokers) - set(range(1, brokers + 1))):
             raise ClusterError(f"brokers {unknown} cannot be Kafka's: this cluster has brokers 1 to {brokers}")
+        if proxied and self._kafka_brokers:
+            raise ClusterError(
+                "a proxied cluster cannot have brokers of Apache Kafka: they cannot be bound to an address"
+            )
         self._temporary = tempfile.TemporaryDirectory(prefix="understudy-run-") if directory is None else None
         self.directory = Path(self._temporary.name if self._temporary else directory or "").absolute()
         self.run = run or new_run_id()
@@ -207,7 +215,7 @@ class LocalCluster:
         """
         if self._is_ready:
             return
-        self._claim_directory()
+        self._earlier = run_folder.claim(self.directory)
         self._events = TestbedLog(self.directory / "testbed" / "events", run=self.run)
         timeout = self._properties["zookeeper.session.timeout.ms"]
         self._events.begin(
@@ -216,8 +224,10 @@ class LocalCluster:
         self._brokers = {broker_id: self._process(broker_id, rack) for broker_id, rack in self._racks.items()}
         if self.embedded_zookeeper is not None:
             self._start_zookeeper(self.embedded_zookeeper)
+        self._start_proxy(self.zookeeper_connect)
         for broker in self._brokers.values():
             broker.properties["zookeeper.connect"] = self.zookeeper_connect
+            broker.properties.update(self._proxied_properties(broker.id))
         self._view = ClusterView(self.zookeeper_connect)
         ours = [broker for broker_id, broker in self._brokers.items() if broker_id not in self._kafka_brokers]
         kafkas = [broker for broker_id, broker in self._brokers.items() if broker_id in self._kafka_brokers]
@@ -247,6 +257,7 @@ class LocalCluster:
                     self._record(FaultInjected(fault="kill", target=broker.name))
                     broker.process.kill()
         self._close_view()
+        self._close_proxy()
         if self.embedded_zookeeper is not None:
             self.embedded_zookeeper.stop(max(1.0, deadline - time.monotonic()))
         self._close_event_log("stopped")
@@ -257,6 +268,7 @@ class LocalCluster:
             if broker.process is not None:
                 broker.process.kill()
         self._close_view()
+        self._close_proxy()
         if self.embedded_zookeeper is not None and self.embedded_zookeeper.is_running:
             self.embedded_zookeeper.kill()
         self._close_event_log("closed")
@@ -366,6 +378,19 @@ class LocalCluster:
             self.inject(broker_id, "kill", role, ChildProcess.kill, ends=True)
         self._write_cluster_file()
 
+    def begin_start(self, broker_id: int) -> None:
+        """Start a broker and do not wait. It may find its old registration, and end because of it, as Kafka's does."""
+        broker = self.process_of(broker_id)
+        if broker.is_running:
+            raise ClusterError(f"{broker.name} cannot be started: it is running")
+        self._record(FaultInjected(fault="start", target=broker.name))
+        broker.launch()
+        self._write_cluster_file()
+
+    def record_fault(self, fault: str, target: str, role: str = "") -> None:
+        """Record a fault; call it before the fault is injected."""
+        self._record(FaultInjected(fault=fault, target=target, role=role))
+
     def start_broker(self, broker_id: int) -> None:
         self._start_brokers([self.process_of(broker_id)])
 
@@ -445,27 +470,6 @@ class LocalCluster:
         if broker_id not in self._racks:
             raise ClusterError(f"the {role} is broker {broker_id}, which this cluster does not own")
         return LocalBroker(self, broker_id, role)
-
-    def _claim_directory(self) -> None:
-        """Create the run folder, and remove the `cluster.json` of an earlier cluster.
-
-        Raises:
-            ClusterError: the folder cannot be created, or a cluster of another process runs in it.
-        """
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ClusterError(f"{self.directory} cannot be a run folder: {error.strerror}; give another") from None
-        try:
-            self._earlier = earlier = run_folder.read_cluster_file(self.directory)
-        except run_folder.NotARunFolder:
-            return
-        if earlier.owner.is_running and earlier.owner != run_folder.this_process():
-            owner = earlier.owner.pid
-            raise ClusterError(
-                f"{self.directory} is in use by a cluster that process {owner} runs; end it or give another folder"
-            )
-        run_folder.remove_cluster_file(self.directory)
 
     def _record(self, payload: Payload) -> None:
         if self._events is None:

@@ -2,6 +2,7 @@
 
 RUN/cluster.json                  processes, addresses and paths. It is written once every broker serves requests, so
                                   that a program may wait for it, and replaced in one step at each change
+RUN/control.json                  the address and the token of the control port; only its user can read it
 RUN/zookeeper/                    the embedded server: zoo.cfg, data/, zookeeper.log
 RUN/broker-N/server.properties    the broker's configuration
 RUN/broker-N/{data,events}/       its log directory; its event log
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from understudy.cluster import ClusterError
 from understudy.testbed import linux
 from understudy.testbed.processes import ChildProcess
 
@@ -87,6 +89,28 @@ class ClusterEntry(msgspec.Struct, frozen=True, kw_only=True):
 def write_cluster_file(folder: Path, cluster: ClusterEntry) -> None:
     """Replace `cluster.json` in one step: a reader finds either the old content or the new one."""
     replace_file(folder / CLUSTER_FILE, msgspec.json.format(msgspec.json.encode(cluster), indent=2) + b"\n")
+
+
+def claim(directory: Path) -> ClusterEntry | None:
+    """Create the run folder, and remove the `cluster.json` of an earlier cluster; return its content, if there is one.
+
+    Raises:
+        ClusterError: the folder cannot be created, or a cluster of another process runs in it.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ClusterError(f"{directory} cannot be a run folder: {error.strerror}; give another") from None
+    try:
+        earlier = read_cluster_file(directory)
+    except NotARunFolder:
+        return None
+    if earlier.owner.is_running and earlier.owner != this_process():
+        raise ClusterError(
+            f"{directory} is in use by a cluster that process {earlier.owner.pid} runs; end it or give another folder"
+        )
+    remove_cluster_file(directory)
+    return earlier
 
 
 def read_cluster_file(folder: Path) -> ClusterEntry:

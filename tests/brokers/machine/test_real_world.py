@@ -25,7 +25,7 @@ from brokers.config.kafka_config import KafkaConfig
 from brokers.machine.disk import FileDisk
 from brokers.machine.real_world import FilePoints, node_name, real_world
 from brokers.machine.socket_network import READ_AHEAD_BYTES, SocketConnection, SocketNetwork
-from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost
+from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network
 from foundation.zk.client import Create, Created
 from foundation.zk.kazoo_client import KazooZooKeeper
 from tests.brokers.parts import Recorder
@@ -68,6 +68,39 @@ def test_address_that_cannot_be_connected_or_bound_is_named() -> None:
         await server.close()
         with pytest.raises(ConnectionFailed, match=rf"127\.0\.0\.1:{port} cannot be reached: "):
             await network.connect("127.0.0.1", port, timeout_ms=30_000)
+
+    asyncio.run(scenario())
+
+
+def test_outgoing_connections_are_bound_to_the_configured_address(tmp_path: Path) -> None:
+    async def peer_of_a_connection(network: Network) -> str:
+        found: list[str] = []
+
+        async def note(connection: Connection) -> None:
+            found.append(connection.peer)
+            connection.close()
+
+        server = await network.bind("127.0.0.1", 0, note)
+        server.start()
+        connection = await network.connect("127.0.0.1", server.port, timeout_ms=30_000)
+        assert await connection.receive() == b""
+        connection.close()
+        await server.close()
+        return found[0].partition(":")[0]
+
+    properties = {"broker.id": "7", "zookeeper.connect": "z", "log.dir": str(tmp_path)}
+    bound = KafkaConfig.from_properties({**properties, "understudy.source.address": "127.0.0.1"})
+    assert asyncio.run(peer_of_a_connection(real_world(bound).network)) == "127.0.0.1"
+    if sys.platform == "linux":
+        other = KafkaConfig.from_properties({**properties, "understudy.source.address": "127.0.1.7"})
+        assert asyncio.run(peer_of_a_connection(real_world(other).network)) == "127.0.1.7"
+
+
+def test_a_source_address_of_another_machine_is_reported() -> None:
+    async def scenario() -> None:
+        network = SocketNetwork(source_address="192.0.2.1")  # of no interface (RFC 5737)
+        with pytest.raises(ConnectionFailed, match=r"127\.0\.0\.1:9 cannot be reached: .*192\.0\.2\.1"):
+            await network.connect("127.0.0.1", 9, timeout_ms=30_000)
 
     asyncio.run(scenario())
 
