@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from tests import metrics_page
-from tests.pages import architecture, event_log, invariants, kafka_names, state_machines, tables
+from tests.pages import architecture, event_log, invariants, kafka_names, state_machines, tables, verbs
 from tests.pages.source import DOCS
 
 PAGES = {
     metrics_page.PAGE.name: metrics_page.page,
     **{
         module.NAME: module.page
-        for module in (architecture, event_log, invariants, kafka_names, state_machines, tables)
+        for module in (architecture, event_log, invariants, kafka_names, state_machines, tables, verbs)
     },
 }
 

@@ -1,7 +1,8 @@
 """The entry point of the `understudy` command: its verbs, its errors and its exit codes.
 
 A verb is a module of this package with two functions: `register(verbs)` describes it to argparse, and another function
-runs it. That one imports what it needs only then, so that `understudy --help` is fast.
+runs it. That one imports what it needs only then, so that `understudy --help` is fast. The module `verbs` has all that
+act on a running cluster.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from understudy.cli import (
     compare,
     crash_points,
     demo,
+    experiment,
     health,
     import_kafka,
     ingest,
@@ -24,6 +26,7 @@ from understudy.cli import (
     status,
     sweep,
     up,
+    verbs,
     zookeeper,
 )
 from understudy.cli.arguments import Failed
@@ -32,7 +35,9 @@ VERBS = (
     demo,
     up,
     status,
+    verbs,
     check,
+    experiment,
     health,
     simulate,
     crash_points,
@@ -74,9 +79,9 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     top = argparse.ArgumentParser(prog="understudy", description="A Kafka control plane you can kill.")
     top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")
-    for verb in VERBS:
-        verb.register(verbs)
+    found = top.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")
+    for module in VERBS:
+        module.register(found)
     return top
 
 

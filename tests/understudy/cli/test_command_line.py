@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 from importlib import metadata
@@ -11,7 +12,9 @@ import pytest
 
 from tests.foundation.eventlog.stories import killed_controller
 from understudy.cli import arguments
-from understudy.cli.main import VERBS, main, parser
+from understudy.cli.main import VERBS as MODULES
+from understudy.cli.main import main, parser
+from understudy.control.verb_table import VERBS as ON_A_RUNNING_CLUSTER
 
 
 @pytest.mark.parametrize(
@@ -89,7 +92,19 @@ def test_a_connect_string_is_returned_unchanged(text: str) -> None:
     assert arguments.zookeeper_connect(text) == text
 
 
-@pytest.mark.parametrize("verb", [verb.__name__.rpartition(".")[2].replace("_", "-") for verb in VERBS])
+def verbs() -> list[str]:
+    """The verbs of every module, as `--help` lists them."""
+    [found] = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]
+    return list(found.choices)
+
+
+def test_every_module_of_a_verb_registers_it() -> None:
+    modules = [module.__name__.rpartition(".")[2].replace("_", "-") for module in MODULES]
+    before, after = modules[: modules.index("verbs")], modules[modules.index("verbs") + 1 :]
+    assert verbs() == [*before, *ON_A_RUNNING_CLUSTER, *after]
+
+
+@pytest.mark.parametrize("verb", verbs())
 def test_every_verb_has_a_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([verb, "--help"])

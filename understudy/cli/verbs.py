@@ -1,0 +1,102 @@
+"""`understudy kill`, `pause`, `isolate`, …: act on a cluster that runs, by its control port or through compose."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from understudy.cli.arguments import BadInput, Failed, Verbs
+from understudy.cli.interruptions import interruptible
+from understudy.control.verb_table import ARM, POINT_ACTIONS, TARGETS, VERBS, Verb
+
+if TYPE_CHECKING:
+    from understudy.control.verbs import VerbRequest
+
+_TARGETS = "\n".join(f"  {form:<18} {meaning}" for form, meaning in TARGETS.items())
+
+
+def register(verbs: Verbs) -> None:
+    for name, verb in VERBS.items():
+        _register_one(verbs, name, verb)
+
+
+def _register_one(verbs: Verbs, name: str, verb: Verb) -> None:
+    parser = verbs.add_parser(
+        name,
+        help=f"on a running cluster: {verb.meaning}",
+        description=f"On a running cluster: {verb.meaning}.",
+        epilog=f"targets:\n{_TARGETS}\n\nIt is on record in the event log of the run before it is done.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("folder", type=Path, metavar="RUN", help="the run folder that `understudy up` named")
+    parser.add_argument("target", metavar="TARGET", help="a broker's id or a role, see below")
+    if name == ARM:
+        parser.add_argument("point", metavar="POINT", help="a named point of the controller (controller/points.py)")
+        parser.add_argument("--action", choices=POINT_ACTIONS, required=True, help="what happens at the point")
+    if verb.undo:
+        parser.add_argument(
+            "--for", dest="lasts", metavar="DURATION", help=f"{verb.undo} after this time, for example 5s"
+        )
+    if verb.on_compose:
+        parser.add_argument(
+            "--compose", action="store_true", help=f"RUN is the folder of a compose project ({verb.on_compose})"
+        )
+    parser.set_defaults(run=run, compose=False)
+
+
+def run(options: argparse.Namespace) -> int:
+    from understudy.control.bodies import body_of, decode
+    from understudy.control.verbs import checked
+    from understudy.experiments.problems import BadValue
+
+    body = _body(options)
+    try:
+        request = checked(options.verb, decode(json.dumps(body).encode(), body_of(options.verb)))
+    except BadValue as error:
+        raise BadInput(str(error)) from None
+    if options.compose:
+        return _on_compose(options.folder, request)
+    return _on_processes(options.folder, options.verb, body)
+
+
+def _body(options: argparse.Namespace) -> dict[str, str]:
+    """The body of the request, as the control port expects it."""
+    keys = {"target": "target", "lasts": "for", "point": "point", "action": "action"}
+    given = {key: getattr(options, name, None) for name, key in keys.items()}
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def _on_processes(folder: Path, verb: str, body: dict[str, str]) -> int:
+    from understudy.control.client import ControlClient, ControlRefused
+    from understudy.control.control_file import NoControlPort
+
+    try:
+        print(ControlClient.of_run(folder).verb(verb, body)["message"])
+    except ControlRefused as refused:
+        raise (BadInput if refused.is_wrong_request else Failed)(str(refused)) from None
+    except NoControlPort as error:
+        raise Failed(str(error)) from None
+    return 0
+
+
+def _on_compose(folder: Path, request: VerbRequest) -> int:
+    """Do a verb on containers. This command itself waits for the duration, and undoes the verb also after Ctrl-C."""
+    from understudy.cluster import ClusterError
+    from understudy.control.compose import ComposeVerbs
+    from understudy.testbed.cluster_view import NO_ANSWER
+
+    try:
+        with interruptible() as interruption:
+            verbs = ComposeVerbs.of_project(folder)
+            done = verbs.do(request)
+            print(done.message, flush=True)
+            if request.lasts_ms is not None:
+                try:
+                    interruption.wait(request.lasts_ms / 1000)
+                finally:
+                    print(verbs.undo(done), flush=True)
+    except (ClusterError, OSError, *NO_ANSWER) as error:
+        raise Failed(str(error)) from None
+    return 0
