@@ -1,0 +1,24 @@
+"""Runs an experiment in the simulator for a test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from understudy.experiments.frozen import freeze
+from understudy.experiments.judging import judge
+from understudy.experiments.reading import read_experiment
+from understudy.experiments.runner import Runner
+from understudy.experiments.simulated_engine import SimulatedEngine
+from understudy.experiments.verdict import Verdict
+
+HEAD = "schema: understudy/v1\nname: one\n"
+
+
+def run(rest: str, folder: Path, *, seed: int | None = None) -> Verdict:
+    """Run the file that begins with `HEAD`, and return its verdict."""
+    plan = freeze(read_experiment(HEAD + rest, "f.yaml"), seed)
+    engine = SimulatedEngine.begin(plan, folder)
+    try:
+        return judge(Runner(plan, engine).run(), "understudy experiment run f.yaml")
+    finally:
+        engine.close()

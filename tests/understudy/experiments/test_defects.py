@@ -1,0 +1,77 @@
+"""Experiments without a fence: what they expect has to notice that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from understudy.cli.main import main
+from understudy.experiments.defects import find_defects
+from understudy.experiments.expectations import fences
+from understudy.experiments.frozen import FrozenPlan, freeze
+from understudy.experiments.library import find, names
+from understudy.experiments.problems import BadExperiment
+from understudy.experiments.reading import read_experiment, read_experiment_file
+from understudy.experiments.running import run_once
+from understudy.experiments.simulated_engine import SimulatedEngine
+from understudy.experiments.verdict import Verdict
+
+WITH_DEFECTS = tuple(name for name in names() if read_experiment_file(find(name)).defects)
+SMALL = (
+    "schema: understudy/v1\nname: small\ncluster: {brokers: 3, topics: []}\nsteps:\n  - {at: 1s, depose: controller}\n"
+)
+
+
+def test_every_defect_of_an_experiment_is_found_and_the_fence_prevents_it(tmp_path: Path) -> None:
+    def run(plan: FrozenPlan) -> Verdict:
+        return run_once(plan, SimulatedEngine, tmp_path, command="")
+
+    assert WITH_DEFECTS, "some experiments have defects"
+    for name in WITH_DEFECTS:
+        for found in find_defects(read_experiment_file(find(name)), run):
+            assert found.is_found, str(found)
+
+
+def test_a_defect_that_no_seed_shows_is_not_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(SMALL + "defects:\n  broker.broker-epoch: {breaks: [C4b], seeds: 2}\n")
+    assert main(["experiment", "defects", str(file)]) == 1
+    assert "without broker.broker-epoch: NOT found within 2 seeds" in capsys.readouterr().out
+
+
+def test_the_same_seed_with_and_without_a_fence_draws_the_same() -> None:
+    experiment = read_experiment(SMALL.replace("at: 1s", "at: 1s..9s"), "f")
+    off = freeze(experiment, 3, fences_off=fences("broker.controller-epoch + zk.controller-epoch"))
+    assert off.steps == freeze(experiment, 3).steps
+    assert len(off.fences_off) == 2
+
+
+def test_fences_can_be_switched_off_only_in_the_simulator(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, why in (
+        (["--engine", "real", "--without", "zk.controller-epoch"], "only in the simulator"),
+        (["--without", "zk.controller-epok"], "did you mean 'zk.controller-epoch'"),
+    ):
+        assert main(["experiment", "run", "kill-controller", *arguments]) == 2
+        assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("defects", "why"),
+    [
+        ("  broker.controller-epok: {breaks: [C4a]}\n", "did you mean 'broker.controller-epoch'"),
+        ("  zk.controller-epoch: {breaks: [C33]}\n", "did you mean 'C3'"),
+        ("  zk.controller-epoch: {seeds: 3}\n", "lacks breaks"),
+    ],
+)
+def test_a_defect_is_a_fence_and_breaks_an_expectation(defects: str, why: str) -> None:
+    with pytest.raises(BadExperiment, match=why):
+        read_experiment(SMALL + "defects:\n" + defects, "f")
+
+
+def test_a_violation_without_a_fence_names_the_fence_in_its_command(tmp_path: Path) -> None:
+    code = main(
+        ["experiment", "run", "late-order", "--without", "broker.controller-epoch", "--dir", str(tmp_path / "run")]
+    )
+    assert code == 1
+    assert "--without broker.controller-epoch" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")

@@ -1,0 +1,103 @@
+"""The faults of links as steps of experiments: in the simulator, and on processes through the proxy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from foundation.eventlog.records import Envelope, FaultInjected, ZkWriteDone
+from tests.understudy.experiments.simulated import HEAD
+from understudy.experiments.engine import Engine
+from understudy.experiments.frozen import freeze
+from understudy.experiments.process_engine import ProcessEngine
+from understudy.experiments.reading import read_experiment
+from understudy.experiments.runner import Runner, RunOutcome
+from understudy.experiments.simulated_engine import SimulatedEngine
+
+CLUSTER = (
+    "cluster: {brokers: 3, session: 3s, set: {replica.lag.time.max.ms: '2000'}, "
+    "topics: [{name: orders, partitions: 1, assignment: [1, 2, 3]}]}\n"
+)
+IN_BOTH = """
+  - {at: 500ms, delay: leader:orders/0, from: [follower:orders/0], by: 50ms, for: 1s}
+  - {at: 1s, lose-answer: controller, path: /brokers/topics/fresh/partitions, applied: true}
+  - {at: 1s, create-topic: fresh, partitions: 2}
+  - {at: 2s, reset: controller, from: [zookeeper]}
+  - {at: 3s, as: I, isolate: controller, for: 6s}
+  - {at: 10500ms, expire: broker-3}
+  - {at: 12s, as: B, bind: broker-2}
+  - {at: 12s, cut: B, from: [broker-3], for: 4s}
+  - {at: 12s, cut: B, from: [zookeeper], direction: received, for: 1s}
+"""
+OF_REQUESTS = """
+  - {at: 17s, hold: controller, to: [1, 2, 3], api: UpdateMetadata, for: 1s}
+  - {at: 17s, duplicate: controller, to: [1, 2, 3], api: LeaderAndIsr}
+  - {at: 17s, drop-answer: controller, to: [1, 2, 3], api: LeaderAndIsr}
+  - {at: 17s, create-topic: late, partitions: 2}
+  - {at: 18s, throttle: leader:orders/0, from: [follower:orders/0], bytes: 100000, for: 1s}
+  - {at: 18s, refuse: broker-1, to: [broker-2], for: 1s}
+  - {at: 18s, drop-request: broker-3, to: [1, 2], api: Fetch}
+  - {at: 18s, corrupt: broker-2, to: [1, 3], api: Fetch, count: 3}
+  - {at: 18s, shorten: broker-1, to: [2, 3], api: Fetch, count: 3}
+  - {at: 19s, reset: broker-2, from: [broker-1, broker-3]}
+"""
+LATER = "lasts: 20s\nexpect: {within: {L1: 20s, L2: 20s, L3: 20s}}\n"
+
+
+def outcome_of(engine: type[Engine], steps: str, folder: Path) -> RunOutcome:
+    plan = freeze(read_experiment(f"{HEAD}{CLUSTER}steps:{steps}{LATER}", "f.yaml"), 3)
+    running = engine.begin(plan, folder)
+    try:
+        return Runner(plan, running).run()
+    finally:
+        running.close()
+
+
+def all_records(outcome: RunOutcome) -> list[Envelope]:
+    assert outcome.data is not None
+    return [record for records in outcome.data.records.values() for record in records]
+
+
+def faults(outcome: RunOutcome) -> list[str]:
+    found = [record.data.fault for record in all_records(outcome) if isinstance(record.data, FaultInjected)]
+    return [fault for fault in found if fault not in ("start", "stop")]
+
+
+def require(outcome: RunOutcome) -> None:
+    """Every step was done, its outcome was unknown once, and the cluster has settled."""
+    assert outcome.steady_failures == ()
+    assert [step.failure for step in outcome.steps if step.failure] == []
+    assert outcome.unsettled == ""
+    outcomes = [record.data.outcome for record in all_records(outcome) if isinstance(record.data, ZkWriteDone)]
+    assert "Unknown" in outcomes
+    assert outcome.data is not None
+    assert outcome.data.failures == ()
+
+
+def test_links_are_broken_and_healed_in_the_simulator(tmp_path: Path) -> None:
+    outcome = outcome_of(SimulatedEngine, IN_BOTH, tmp_path)
+    require(outcome)
+    assert faults(outcome)[:6] == ["delay", "lose-answer", "heal", "reset", "isolate", "heal"]
+
+
+@pytest.mark.slow
+def test_links_are_broken_and_healed_between_processes(tmp_path: Path) -> None:
+    outcome = outcome_of(ProcessEngine, IN_BOTH + OF_REQUESTS, tmp_path)
+    require(outcome)
+    assert faults(outcome)[:6] == ["delay", "lose-answer", "heal", "reset", "isolate", "heal"]
+    assert {"hold", "duplicate"} <= set(faults(outcome))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "{at: 1s, delay: broker-1, from: [broker-1], by: 10ms}",
+        "{at: 1s, delay: broker-1, from: [zookeeper], by: 10ms}",
+    ],
+)
+def test_a_delay_needs_other_brokers(step: str, tmp_path: Path) -> None:
+    outcome = outcome_of(SimulatedEngine, f"\n  - {step}\n", tmp_path)
+    assert [each.failure for each in outcome.steps] == [
+        "it needs other brokers: the target, or ZooKeeper, is all that is named"
+    ]

@@ -1,0 +1,58 @@
+"""Experiments on broker processes and a real ZooKeeper: the same file, the same verdict as in the simulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from foundation.eventlog.reader import read
+from foundation.eventlog.records import FaultInjected
+from understudy.experiments.engines import ENGINES
+from understudy.experiments.frozen import freeze
+from understudy.experiments.library import find
+from understudy.experiments.reading import read_experiment, read_experiment_file
+from understudy.experiments.running import run_experiment
+from understudy.experiments.verdict import Status, Verdict
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("experiments-on-processes")]
+
+IN_TESTS = ("kill-controller", "late-order", "truncate-to-high-watermark", "zookeeper-away")
+"""The others were run by hand, and take as long; these have a kill, a point, a restart, and no ZooKeeper."""
+
+
+def on(engine: str, name: str, folder: Path) -> Verdict:
+    return run_experiment(freeze(read_experiment_file(find(name))), ENGINES[engine], folder, command="again")
+
+
+@pytest.mark.parametrize("name", IN_TESTS)
+def test_the_verdict_is_that_of_the_simulator(name: str, tmp_path: Path) -> None:
+    simulated, real = (on(engine, name, tmp_path / engine) for engine in ("sim", "real"))
+    assert real.status is simulated.status is Status.HELD, (simulated.why, real.why)
+    expected = read_experiment_file(find(name)).expect.sometimes
+    assert all(real.marks[mark] and simulated.marks[mark] for mark in expected)
+    assert real.clients.acknowledged > 0
+    assert [step.brokers != () for step in real.steps] == [step.brokers != () for step in simulated.steps]
+
+
+def test_every_fault_is_on_record_before_it_is_injected_and_is_ended(tmp_path: Path) -> None:
+    text = (
+        "schema: understudy/v1\nname: all\ncluster: {brokers: 3, session: 3s, topics: [{name: orders}]}\n"
+        "steps:\n  - {at: 500ms, as: C, pause: controller, for: 1s}\n  - {at: 2s, not: C, as: B, kill: random}\n"
+        "  - {at: 3s, create-topic: more, partitions: 2}\n  - {at: 4s, pause: C}\nlasts: 6s\n"
+        "expect: {always: [C1, H1]}\n"
+    )
+    verdict = run_experiment(freeze(read_experiment(text, "f")), ENGINES["real"], tmp_path, command="again")
+    assert verdict.status is Status.HELD, verdict.why
+    faults = [each.data for each in read([tmp_path]).records if isinstance(each.data, FaultInjected)]
+    injected = [(each.fault, each.target) for each in faults if each.fault in ("pause", "continue", "kill")]
+    (controller,) = verdict.steps[0].brokers
+    (killed,) = verdict.steps[1].brokers
+    assert injected == [
+        ("pause", f"broker-{controller}"),
+        ("continue", f"broker-{controller}"),
+        ("kill", f"broker-{killed}"),
+        ("pause", f"broker-{controller}"),
+        ("continue", f"broker-{controller}"),
+    ]
+    assert ("start", f"broker-{killed}") in [(each.fault, each.target) for each in faults], "healed at the end"

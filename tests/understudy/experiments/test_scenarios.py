@@ -1,0 +1,44 @@
+"""The experiments that come with Understudy: all can be read, and hold in the simulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from understudy.experiments.engines import ENGINES, capabilities
+from understudy.experiments.explain import missing_actions
+from understudy.experiments.frozen import freeze
+from understudy.experiments.library import find, names
+from understudy.experiments.reading import read_experiment_file
+from understudy.experiments.running import run_experiment
+from understudy.experiments.verdict import Status
+
+NAMES = names()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_can_be_read_and_has_its_question_and_story(name: str) -> None:
+    found = read_experiment_file(find(name))
+    assert found.name == name
+    assert found.title
+    assert found.question.endswith("?")
+    assert len(found.story) > 80
+    assert found.refs
+    assert found.expect.within
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_engine_that_a_file_names_can_run_it(name: str) -> None:
+    found = read_experiment_file(find(name))
+    for engine in found.engines:
+        assert missing_actions(found, capabilities()[engine]) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_each_holds_in_the_simulator(name: str, tmp_path: Path) -> None:
+    found = read_experiment_file(find(name))
+    verdict = run_experiment(freeze(found), ENGINES["sim"], tmp_path, command="again")
+    violated = [f"{each.name}: {each.seen} {each.where}" for each in verdict.violations]
+    assert verdict.status is Status.HELD, (verdict.why, violated)

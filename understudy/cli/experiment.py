@@ -1,0 +1,251 @@
+"""`understudy experiment`: run failure experiments from files, simulated or on real processes.
+
+The exit code of `run` is 0 where everything held, 1 where an expectation was violated, 2 where a fault was not injected
+or the steady state was not reached, and 3 where the file cannot be used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from understudy.cli.arguments import BadInput, Failed, Verbs, os_error
+
+if TYPE_CHECKING:
+    from foundation.eventlog.fences import Fence
+    from understudy.experiments.document import Experiment
+    from understudy.experiments.verdict import Verdict
+
+RUNS = Path("runs")
+ENGINE_NAMES = ("sim", "real")
+_MOST_SEEDS = 100_000
+
+
+class BadFile(Failed):
+    """An experiment file cannot be used. The exit code is 3."""
+
+    exit_code = 3
+
+
+def register(verbs: Verbs) -> None:
+    parser = verbs.add_parser("experiment", help="run failure experiments from files", description=__doc__)
+    actions = parser.add_subparsers(required=True, metavar="ACTION", title="actions")
+    run_parser = actions.add_parser("run", help="run an experiment, and judge it")
+    run_parser.add_argument("file", metavar="FILE", help="an experiment file, or a name that `list` prints")
+    run_parser.add_argument("--engine", choices=ENGINE_NAMES, help="by default the first that the file names")
+    chosen = run_parser.add_mutually_exclusive_group()
+    chosen.add_argument("--seed", type=int, metavar="N", help="by default that of the file")
+    chosen.add_argument("--seeds", type=seeds, metavar="A..B", help="run all of these seeds")
+    run_parser.add_argument("--without", metavar="FENCE", help="switch a fence off; only in the simulator")
+    run_parser.add_argument("--dir", type=Path, metavar="FOLDER", help="where the run's files go; default in ./runs")
+    run_parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
+    run_parser.set_defaults(run=run)
+    defects_parser = actions.add_parser("defects", help="run an experiment without its fences, which it must notice")
+    defects_parser.add_argument("file", metavar="FILE")
+    defects_parser.set_defaults(run=defects)
+    explain_parser = actions.add_parser("explain", help="say what an experiment does, and run nothing")
+    explain_parser.add_argument("file", metavar="FILE")
+    explain_parser.add_argument("--seed", type=int, metavar="N")
+    explain_parser.set_defaults(run=explain)
+    actions.add_parser("list", help="list the experiments that come with Understudy").set_defaults(run=list_all)
+    new_parser = actions.add_parser("new", help="write a commented experiment file")
+    new_parser.add_argument("name", metavar="NAME")
+    new_parser.set_defaults(run=new)
+    actions.add_parser("schema", help="print the JSON Schema of experiment files").set_defaults(run=schema)
+    actions.add_parser("capabilities", help="print what each engine can do").set_defaults(run=capabilities)
+
+
+def seeds(text: str) -> range:
+    """Parse `A..B`, both of them included."""
+    low, dots, high = text.partition("..")
+    if not dots or not low.isdecimal() or not high.isdecimal() or not 0 <= int(high) - int(low) < _MOST_SEEDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no range of seeds, for example 1..200")
+    return range(int(low), int(high) + 1)
+
+
+def run(options: argparse.Namespace) -> int:
+    experiment = _read(options.file)
+    engine = options.engine or next((each for each in experiment.engines if each in ENGINE_NAMES), ENGINE_NAMES[0])
+    chosen = options.seeds or [experiment.seed if options.seed is None else options.seed]
+    if len(chosen) > 1 and options.json:
+        raise BadInput("--json prints one verdict; give --seed")
+    worst = 0
+    for seed in chosen:
+        verdict, folder = _run_one(options, experiment, engine, seed)
+        if options.json:
+            print((folder / "verdict.json").read_text(encoding="utf-8"), end="")
+        elif len(chosen) == 1:
+            print("\n".join(describe(verdict, folder)), flush=True)
+        elif verdict.exit_code or seed == chosen[-1]:
+            print(f"seed {seed}: {verdict.status.value}: {verdict.why}; {folder / 'report.html'}", flush=True)
+        worst = max(worst, verdict.exit_code)
+    return worst
+
+
+def _run_one(options: argparse.Namespace, experiment: Experiment, engine: str, seed: int) -> tuple[Verdict, Path]:
+    from understudy.cluster import ClusterError
+    from understudy.experiments.engines import ENGINES
+    from understudy.experiments.frozen import freeze
+    from understudy.experiments.running import CannotRun, run_experiment
+    from understudy.java import JavaNotFound
+    from understudy.testbed.cluster_view import NO_ANSWER
+    from understudy.testbed.embedded_zookeeper import ZooKeeperNotStarted
+
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+    folder = options.dir or RUNS / f"{experiment.name}-{engine}-{seed}-{stamp}"
+    if options.dir is not None and options.seeds is not None:
+        folder = options.dir / f"seed-{seed}"
+    if folder.exists() and any(folder.iterdir()):
+        raise BadInput(f"{folder} is not empty; give a new folder with --dir")
+    command = f"understudy experiment run {shlex.quote(options.file)} --engine {engine} --seed {seed}"
+    command += f" --without {shlex.quote(options.without)}" if options.without else ""
+    try:
+        plan = freeze(experiment, seed, fences_off=_fences(options.without, engine))
+        return run_experiment(plan, ENGINES[engine], folder, command=command), folder
+    except CannotRun as refused:
+        raise BadInput(str(refused)) from None
+    except (ClusterError, JavaNotFound, ZooKeeperNotStarted, *NO_ANSWER) as error:
+        raise Failed(str(error)) from None
+    except OSError as error:
+        raise Failed(os_error(error)) from None
+
+
+def describe(verdict: Verdict, folder: Path) -> list[str]:
+    """Return the lines that `run` prints."""
+    from understudy.experiments.values import duration
+
+    lines = [f"{verdict.name} on {verdict.engine}, seed {verdict.seed}", ""]
+    for step in verdict.steps:
+        when = "not done" if step.done_ms is None else f"{step.done_ms / 1000:7.3f} s"
+        brokers = f"  [broker {', '.join(map(str, step.brokers))}]" if step.brokers else ""
+        lines.append(f"  {when:>9}  {step.text}{brokers}" + (f": {step.failure}" if step.failure else ""))
+    lines.append("")
+    shown = [each for each in verdict.expected if each.kind != "always" or each.status.value == "violated"]
+    for each in shown:
+        where = f" at {each.where}" if each.where else ""
+        lines.append(f"  {each.status.value:<9}  {each.kind} {each.name}: {each.seen}{where}")
+    always = [each for each in verdict.expected if each.kind == "always"]
+    held = sum(each.status.value == "held" for each in always)
+    untested = sum(each.status.value == "untested" for each in always)
+    lines.append(f"  {held} of {len(always)} invariants held, {untested} had nothing to test")
+    for failover in verdict.failovers:
+        parts = (
+            ("detection", failover.detection_ms),
+            ("election", failover.election_ms),
+            ("takeover", failover.takeover_ms),
+            ("propagation", failover.propagation_ms),
+        )
+        shares = ", ".join(f"{name} {duration(round(ms))}" for name, ms in parts if ms is not None)
+        lines.append(f"  failover from broker {failover.previous_broker} to {failover.broker}: {shares}")
+    clients = verdict.clients
+    lines.append(f"  {clients.acknowledged:,} of {clients.sent:,} records acknowledged, {clients.read:,} read")
+    return [*lines, "", f"{verdict.status.value}: {verdict.why}", f"report: {folder / 'report.html'}"]
+
+
+def defects(options: argparse.Namespace) -> int:
+    from understudy.experiments.defects import find_defects
+    from understudy.experiments.frozen import FrozenPlan
+    from understudy.experiments.running import run_once
+    from understudy.experiments.simulated_engine import SimulatedEngine
+
+    experiment = _read(options.file)
+    if not experiment.defects:
+        raise BadInput(f"{options.file} has no defects; docs/experiments.md says how to add one")
+
+    def run_plan(plan: FrozenPlan) -> Verdict:
+        with tempfile.TemporaryDirectory() as folder:
+            return run_once(plan, SimulatedEngine, Path(folder), command="")
+
+    found = find_defects(experiment, run_plan)
+    print("\n".join(map(str, found)))
+    return 0 if all(each.is_found for each in found) else 1
+
+
+def _fences(word: str | None, engine: str) -> tuple[Fence, ...]:
+    from understudy.experiments.expectations import fences
+    from understudy.experiments.problems import BadValue
+
+    if word is None:
+        return ()
+    if engine != "sim":
+        raise BadInput("--without switches a fence off only in the simulator; leave out --engine")
+    try:
+        return fences(word)
+    except BadValue as bad:
+        raise BadInput(f"--without {word}: {bad}") from None
+
+
+def explain(options: argparse.Namespace) -> int:
+    from understudy.experiments.engines import capabilities as able
+    from understudy.experiments.explain import explain as explain_plan
+    from understudy.experiments.frozen import freeze
+
+    print("\n".join(explain_plan(freeze(_read(options.file), options.seed), able())))
+    return 0
+
+
+def list_all(options: argparse.Namespace) -> int:
+    from understudy.experiments.library import names
+
+    experiments = [_read(name) for name in names()]
+    width = max(len(each.name) for each in experiments)
+    for each in experiments:
+        print(f"{each.name:<{width}}  {', '.join(each.engines):<9}  {each.title}")
+    return 0
+
+
+def new(options: argparse.Namespace) -> int:
+    from understudy.experiments.library import SUFFIX
+    from understudy.experiments.template import template
+
+    name = options.name.removesuffix(SUFFIX)
+    file = Path(f"{name}{SUFFIX}")
+    text = template(Path(name).name)
+    _check(text, str(file))
+    try:
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write(text)
+    except OSError as error:
+        raise Failed(os_error(error)) from None
+    print(f"{file}: now `understudy experiment explain {shlex.quote(str(file))}`")
+    return 0
+
+
+def schema(options: argparse.Namespace) -> int:
+    from understudy.experiments.reading import json_schema
+
+    print(json.dumps(json_schema(), indent=2))
+    return 0
+
+
+def capabilities(options: argparse.Namespace) -> int:
+    from understudy.experiments.engines import capability_lines
+
+    print("\n".join(capability_lines()))
+    return 0
+
+
+def _read(word: str) -> Experiment:
+    from understudy.experiments.library import find
+    from understudy.experiments.problems import BadExperiment
+    from understudy.experiments.reading import read_experiment_file
+
+    try:
+        return read_experiment_file(find(word))
+    except BadExperiment as bad:
+        raise BadFile(str(bad)) from None
+
+
+def _check(text: str, source: str) -> None:
+    from understudy.experiments.problems import BadExperiment
+    from understudy.experiments.reading import read_experiment
+
+    try:
+        read_experiment(text, source)
+    except BadExperiment as bad:
+        raise BadFile(str(bad)) from None

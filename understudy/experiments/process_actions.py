@@ -1,0 +1,324 @@
+"""What the engine of real processes does for each action of a step. None of these waits for the brokers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeAlias
+
+from foundation.cluster.errors import ApiError
+from understudy.admin_client import PREFERRED, UNCLEAN, NoBrokerAnswers
+from understudy.cluster import ClusterError
+from understudy.experiments.each_broker import on_each, to_all
+from understudy.experiments.engine import CannotInject, Undo
+from understudy.experiments.values import Target
+from understudy.testbed.local_broker import LocalBroker
+from understudy.testbed.local_cluster import LocalCluster
+from understudy.testbed.processes import ChildProcess
+from understudy.testbed.proxy.rules import Effect
+
+_STUTTER_MS = 1_000.0
+
+
+class Processes(Protocol):
+    """What the actions use of their engine."""
+
+    cluster: LocalCluster
+
+    def after(self, ms: float, action: Callable[[], None]) -> None: ...
+
+    def resume_at(self, broker_id: int, point: str, lasts_ms: float) -> None: ...
+
+
+Brokers: TypeAlias = Sequence[LocalBroker]
+Options: TypeAlias = Mapping[str, Any]
+ProcessAction: TypeAlias = Callable[[Processes, Brokers, Any, Options], Undo | None]
+
+
+# ------------------------------------------------------------------ processes
+
+
+def _begin_start(broker: LocalBroker) -> None:
+    if not broker.is_running:
+        broker.cluster.begin_start(broker.id)
+
+
+def _begin_stop(broker: LocalBroker) -> None:
+    broker.cluster.inject(broker.id, "stop", broker.role, ChildProcess.ask_to_end, ends=True)
+
+
+def _resume(broker: LocalBroker) -> None:
+    if broker.is_paused:
+        broker.resume()
+
+
+def _start(broker: LocalBroker) -> None:
+    broker.cluster.begin_start(broker.id)
+
+
+def _resume_paused(broker: LocalBroker) -> None:
+    if not broker.is_paused:
+        raise CannotInject(f"{broker.name} cannot be resumed: it is not paused")
+    broker.resume()
+
+
+def _bounce(engine: Processes, brokers: Brokers, value: Any, options: Options) -> None:
+    for broker in brokers:
+        broker.kill()
+        engine.after(options["lasts"], _calling(_begin_start, broker))
+
+
+def _restart(engine: Processes, brokers: Brokers, value: Any, options: Options) -> None:
+    """Stop each broker, and start it once it has ended."""
+    for broker in brokers:
+        _begin_stop(broker)
+        _start_when_ended(engine, broker)
+
+
+def _start_when_ended(engine: Processes, broker: LocalBroker) -> None:
+    if broker.is_running:
+        engine.after(100.0, lambda: _start_when_ended(engine, broker))
+    else:
+        _begin_start(broker)
+
+
+def _stutter(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+    period_ms = options.get("every", _STUTTER_MS)
+    is_over = False
+
+    def turn(broker: LocalBroker) -> None:
+        if is_over or not broker.is_running:
+            return
+        if broker.is_paused:
+            broker.resume()
+        else:
+            broker.pause()
+        engine.after(period_ms / 2, lambda: turn(broker))
+
+    def end() -> None:
+        nonlocal is_over
+        is_over = True
+        to_all(_resume, brokers)
+
+    to_all(turn, brokers)
+    return end
+
+
+def _arm(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+    for broker in brokers:
+        broker.arm(options["point"], options["point_action"])
+        if options["point_action"] == "pause" and "lasts" in options:
+            engine.resume_at(broker.id, options["point"], options["lasts"])
+    return lambda: to_all(_resume, brokers)
+
+
+def _calling(act: Callable[[LocalBroker], object], broker: LocalBroker) -> Callable[[], None]:
+    def call() -> None:
+        act(broker)
+
+    return call
+
+
+# ------------------------------------------------------------------ links
+
+
+def _with_zookeeper(options: Options) -> bool:
+    return any(isinstance(peer, Target) and peer.role == "zookeeper" for peer in options["peers"])
+
+
+def _other_ids(brokers: Brokers, options: Options) -> list[int]:
+    own = {broker.id for broker in brokers}
+    return [peer for peer in options["peer_ids"] if peer not in own]
+
+
+def _other_brokers(brokers: Brokers, options: Options) -> list[int]:
+    others = _other_ids(brokers, options)
+    if not others:
+        raise CannotInject("it needs other brokers: the target, or ZooKeeper, is all that is named")
+    return others
+
+
+def _cut(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+    cluster, direction, others = engine.cluster, options.get("direction", "both"), _other_ids(brokers, options)
+    for broker in brokers:
+        if _with_zookeeper(options):
+            cluster.cut_from_zookeeper(broker.id, requests=direction != "received", answers=direction != "sent")
+        if others:
+            cluster.cut(broker.id, others, direction=direction)
+
+    def end() -> None:
+        for broker in brokers:
+            if _with_zookeeper(options):
+                cluster.heal_zookeeper(broker.id)
+            if others:
+                cluster.heal_between(broker.id, others)
+
+    return end
+
+
+def _reset(engine: Processes, brokers: Brokers, value: Any, options: Options) -> None:
+    others = _other_ids(brokers, options)
+    for broker in brokers:
+        if _with_zookeeper(options):
+            engine.cluster.reset_zookeeper_connection(broker.id)
+        if others:
+            engine.cluster.reset(broker.id, others)
+
+
+def _delay(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+    others = _other_brokers(brokers, options)
+    for broker in brokers:
+        engine.cluster.delay(broker.id, others, options["by"])
+    return lambda: to_all(lambda broker: engine.cluster.delay(broker.id, others, 0.0), brokers)
+
+
+def _throttle(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+    others = _other_brokers(brokers, options)
+    for broker in brokers:
+        engine.cluster.throttle(broker.id, others, options["bytes"])
+    return lambda: to_all(lambda broker: engine.cluster.throttle(broker.id, others, 0.0), brokers)
+
+
+def _refuse(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+    others = _other_brokers(brokers, options)
+    for broker in brokers:
+        engine.cluster.refuse(broker.id, others)
+    return lambda: to_all(lambda broker: engine.cluster.accept(broker.id, others), brokers)
+
+
+def _expire(engine: Processes, brokers: Brokers, value: Any, options: Options) -> None:
+    for broker in brokers:
+        engine.cluster.expire_session(broker.id, broker.role)
+
+
+def _lose_answer(engine: Processes, brokers: Brokers, value: Any, options: Options) -> None:
+    for broker in brokers:
+        engine.cluster.lose_answer(broker.id, options["path"], options.get("applied", True))
+
+
+def _on_next_request(effect: Effect) -> ProcessAction:
+    """An action on the next request that each broker sends to the others."""
+
+    def perform(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+        others = _other_brokers(brokers, options)
+        names = [
+            engine.cluster.add_rule(broker.id, others, effect, api=options.get("api"), count=options.get("count", 1))
+            for broker in brokers
+        ]
+
+        def end() -> None:
+            for name in names:
+                engine.cluster.remove_rule(name)
+
+        return end
+
+    return perform
+
+
+# ------------------------------------------------------------------ ZooKeeper
+
+
+def _stop_zookeeper(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+    zookeeper = engine.cluster.embedded_zookeeper
+    if zookeeper is None or not zookeeper.is_running:
+        raise CannotInject("ZooKeeper is not running")
+    engine.cluster.record_fault("stop", "zookeeper")
+    zookeeper.kill()
+    return lambda: _start_zookeeper(engine, brokers, value, options)
+
+
+def _start_zookeeper(engine: Processes, brokers: Brokers, value: Any, options: Options) -> None:
+    zookeeper = engine.cluster.embedded_zookeeper
+    if zookeeper is not None and not zookeeper.is_running:
+        engine.cluster.record_fault("start", "zookeeper")
+        zookeeper.start()
+
+
+def _write(engine: Processes, brokers: Brokers, value: Any, options: Options) -> None:
+    engine.cluster.record_fault("write", value)
+    if not engine.cluster.view.write(value, options.get("data", "").encode()):
+        raise CannotInject(f"{value} cannot be written: its parent does not exist")
+
+
+def _delete(engine: Processes, brokers: Brokers, value: Any, options: Options) -> None:
+    engine.cluster.record_fault("delete", value)
+    if not engine.cluster.view.delete(value):
+        raise CannotInject(f"{value} cannot be deleted: it does not exist or has children")
+
+
+# ------------------------------------------------------------------ clients
+
+
+def _begin(call: Coroutine[Any, Any, object]) -> None:
+    """Run a client's call in a thread of its own, and ignore that it was refused."""
+
+    async def ignoring_refusals() -> None:
+        with contextlib.suppress(ApiError, NoBrokerAnswers):
+            await call
+
+    threading.Thread(target=lambda: asyncio.run(ignoring_refusals()), name="understudy-step", daemon=True).start()
+
+
+def _create_topic(engine: Processes, brokers: Brokers, value: Any, options: Options) -> None:
+    replicas = min(options.get("replicas", 3), len(engine.cluster.broker_ids))
+    partitions = options.get("partitions", 1)
+    _begin(engine.cluster.admin.create_topic(value, partitions=partitions, replication_factor=replicas))
+
+
+def _elect(election_type: int) -> ProcessAction:
+    def perform(engine: Processes, brokers: Brokers, value: Any, options: Options) -> None:
+        _begin(engine.cluster.admin.elect_leaders([value], election_type=election_type))
+
+    return perform
+
+
+def _depose(broker: LocalBroker) -> None:
+    try:
+        broker.depose()
+    except ClusterError as refused:
+        raise CannotInject(str(refused)) from None
+
+
+ACTIONS: Final[Mapping[str, ProcessAction]] = {
+    "kill": on_each(LocalBroker.kill, _begin_start),
+    "bounce": _bounce,
+    "pause": on_each(LocalBroker.pause, _resume),
+    "resume": on_each(_resume_paused),
+    "stutter": _stutter,
+    "stop": on_each(_begin_stop, _begin_start),
+    "start": on_each(_start),
+    "restart": _restart,
+    "expire": _expire,
+    "depose": on_each(_depose),
+    "isolate": on_each(LocalBroker.isolate, LocalBroker.heal),
+    "cut": _cut,
+    "reset": _reset,
+    "delay": _delay,
+    "throttle": _throttle,
+    "refuse": _refuse,
+    "hold": _on_next_request(Effect.HOLD),
+    "drop-request": _on_next_request(Effect.CUT_BEFORE),
+    "drop-answer": _on_next_request(Effect.LOSE_ANSWER),
+    "duplicate": _on_next_request(Effect.DUPLICATE),
+    "corrupt": _on_next_request(Effect.CORRUPT),
+    "shorten": _on_next_request(Effect.SHORTEN),
+    "heal": on_each(LocalBroker.heal),
+    "lose-answer": _lose_answer,
+    "arm": _arm,
+    "stop-zookeeper": _stop_zookeeper,
+    "start-zookeeper": _start_zookeeper,
+    "write": _write,
+    "delete": _delete,
+    "create-topic": _create_topic,
+    "delete-topic": lambda engine, brokers, value, options: _begin(engine.cluster.admin.delete_topics(value)),
+    "add-partitions": lambda engine, brokers, value, options: _begin(
+        engine.cluster.admin.create_partitions(value, options["to"])
+    ),
+    "reassign": lambda engine, brokers, value, options: _begin(
+        engine.cluster.admin.alter_partition_reassignments({value: options["peer_ids"]})
+    ),
+    "elect": _elect(PREFERRED),
+    "elect-unclean": _elect(UNCLEAN),
+}

@@ -1,0 +1,64 @@
+"""Runs an experiment from its plan to its verdict, and writes what it leaves in a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from understudy.experiments.engine import Engine
+from understudy.experiments.explain import missing_actions
+from understudy.experiments.frozen import FrozenPlan
+from understudy.experiments.html_page import html_page
+from understudy.experiments.judging import judge
+from understudy.experiments.junit import junit_xml
+from understudy.experiments.runner import Runner
+from understudy.experiments.verdict import Verdict
+
+REPORT: Final = "report.html"
+VERDICT: Final = "verdict.json"
+JUNIT: Final = "junit.xml"
+FROZEN: Final = "experiment.yaml"
+
+
+class CannotRun(Exception):
+    """An engine cannot run an experiment. The message names what it cannot do."""
+
+
+def run_experiment(plan: FrozenPlan, engine: type[Engine], folder: Path, *, command: str) -> Verdict:
+    """Run an experiment once, and write the verdict, the page and the event logs to a folder.
+
+    Args:
+        folder: a new or empty folder.
+        command: the command line that runs it again, for the page.
+
+    Raises:
+        CannotRun: the engine cannot do what a step asks.
+        ClusterError: the cluster cannot be started.
+        OSError: the folder cannot be written.
+    """
+    missing = missing_actions(plan.experiment, engine.actions())
+    if missing:
+        raise CannotRun(f"the engine {engine.name} cannot do {', '.join(missing)}; try another one with --engine")
+    folder.mkdir(parents=True, exist_ok=True)
+    verdict = run_once(plan, engine, folder, command=command)
+    write(verdict, folder)
+    return verdict
+
+
+def run_once(plan: FrozenPlan, engine: type[Engine], folder: Path, *, command: str) -> Verdict:
+    """Run an experiment and judge it; write only what the engine writes itself. Raises ClusterError, OSError."""
+    running = engine.begin(plan, folder)
+    try:
+        return judge(Runner(plan, running).run(), command)
+    finally:
+        running.close()
+
+
+def write(verdict: Verdict, folder: Path) -> None:
+    """Write the page, the JSON, the JUnit XML and the frozen plan. Raises OSError."""
+    (folder / REPORT).write_text(html_page(verdict), encoding="utf-8")
+    (folder / VERDICT).write_bytes(msgspec.json.format(msgspec.json.encode(verdict), indent=2) + b"\n")
+    (folder / JUNIT).write_text(junit_xml([verdict]), encoding="utf-8")
+    (folder / FROZEN).write_text(verdict.frozen, encoding="utf-8")

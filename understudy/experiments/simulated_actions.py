@@ -1,0 +1,250 @@
+"""What the simulator does for each action of a step. None of these lets time pass."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from foundation.zk.client import Create, Delete, SetData
+from understudy.admin_client import PREFERRED, UNCLEAN
+from understudy.experiments.each_broker import on_each, to_all
+from understudy.experiments.engine import CannotInject, Undo
+from understudy.experiments.values import Target
+from understudy.simulator.broker import SimulatedBroker
+from understudy.simulator.cluster import SimulatedCluster
+from understudy.simulator.zookeeper import LostAnswer
+
+Brokers: TypeAlias = Sequence[SimulatedBroker]
+Options: TypeAlias = Mapping[str, Any]
+SimulatedAction: TypeAlias = Callable[[SimulatedCluster, Brokers, Any, Options], Undo | None]
+
+_STUTTER_MS = 1_000.0
+DISK_FAULTS: Final = ("fill-disk", "fail-disk")
+"""Faults at which a broker ends, as Kafka's does when its only log directory fails."""
+_DISK_OPERATIONS = ("write", "append", "flush", "truncate")
+
+
+# ------------------------------------------------------------------ processes
+
+
+def _bounce(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
+    for broker in brokers:
+        broker.bounce(options["lasts"])
+
+
+def _restart(broker: SimulatedBroker) -> None:
+    broker.begin_stop()
+    broker.begin_start()
+
+
+def _start(broker: SimulatedBroker) -> None:
+    if broker.is_running:
+        raise CannotInject(f"{broker.name} cannot be started: it is running")
+    broker.begin_start()
+
+
+def _resume(broker: SimulatedBroker) -> None:
+    if not broker.is_paused:
+        raise CannotInject(f"{broker.name} cannot be resumed: it is not paused")
+    broker.resume()
+
+
+def _stutter(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
+    period_ms = options.get("every", _STUTTER_MS)
+    is_over = False
+
+    def turn(broker: SimulatedBroker) -> None:
+        if is_over or not broker.is_running:
+            return
+        if broker.is_paused:
+            broker.resume()
+        else:
+            broker.pause()
+        cluster.after(period_ms / 2, lambda: turn(broker))
+
+    def end() -> None:
+        nonlocal is_over
+        is_over = True
+        to_all(SimulatedBroker.resume_if_paused, brokers)
+
+    to_all(turn, brokers)
+    return end
+
+
+def _arm(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
+    for broker in brokers:
+        broker.arm(options["point"], options["point_action"], resume_after_ms=options.get("lasts"))
+
+    def end() -> None:
+        for broker in brokers:
+            broker.node.disarm()
+            broker.resume_if_paused()
+
+    return end
+
+
+def _depose(broker: SimulatedBroker) -> None:
+    broker.depose()
+
+
+# ------------------------------------------------------------------ the network and ZooKeeper
+
+
+def _with_zookeeper(options: Options) -> bool:
+    return any(isinstance(peer, Target) and peer.role == "zookeeper" for peer in options["peers"])
+
+
+def _cut(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
+    direction = options.get("direction", "both")
+    others = _other_ids(brokers, options["peer_ids"])
+    for broker in brokers:
+        if _with_zookeeper(options):
+            cluster.cut_from_zookeeper(broker.id, requests=direction != "received", answers=direction != "sent")
+        if others and direction == "received":
+            cluster.cut(others, [broker.id], one_way=True)
+        elif others:
+            cluster.cut([broker.id], others, one_way=direction == "sent")
+
+    def end() -> None:
+        for broker in brokers:
+            if _with_zookeeper(options):
+                cluster.heal_zookeeper(broker.id)
+            for other in others:
+                cluster.network.heal_between([broker.name], [cluster.broker(other).name])
+
+    return end
+
+
+def _other_ids(brokers: Brokers, peer_ids: Collection[int]) -> list[int]:
+    own = {broker.id for broker in brokers}
+    return [peer for peer in peer_ids if peer not in own]
+
+
+def _reset(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
+    for broker in brokers:
+        if _with_zookeeper(options):
+            cluster.reset_zookeeper_connection(broker.id)
+        if options["peer_ids"]:
+            cluster.record_fault("reset", f"{broker.name} -> all")
+            cluster.network.reset(broker.name)
+
+
+def _delay(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
+    others = _other_ids(brokers, options["peer_ids"])
+    if not others:
+        raise CannotInject("it needs other brokers: the target, or ZooKeeper, is all that is named")
+    for broker in brokers:
+        cluster.delay(broker.id, others, options["by"])
+    return lambda: to_all(lambda broker: cluster.delay(broker.id, others, 0.0), brokers)
+
+
+def _heal(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
+    for broker in brokers:
+        broker.heal()
+
+
+def _lose_answer(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
+    for broker in brokers:
+        cluster.record_fault("lose-answer", f"{broker.name} -> zookeeper")
+        cluster.zookeeper.lost_answers.append(
+            LostAnswer(broker.name, options["path"], applied=options.get("applied", True))
+        )
+
+
+def _stop_zookeeper(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
+    cluster.stop_zookeeper()
+    return cluster.start_zookeeper
+
+
+def _start_zookeeper(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
+    cluster.start_zookeeper()
+
+
+# ------------------------------------------------------------------ clocks and disks
+
+
+def _step_clock(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
+    for broker in brokers:
+        cluster.record_fault("step-clock", broker.name)
+        broker.node.clock.offset_ms += options["by"]
+
+
+def _break_disk(error: int, fault: str) -> SimulatedAction:
+    def perform(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
+        for broker in brokers:
+            cluster.record_fault(fault, broker.name)
+            for operation in _DISK_OPERATIONS:
+                broker.node.disk.fail("", operation, error)
+        return lambda: to_all(lambda broker: broker.node.disk.clear_faults(), brokers)
+
+    return perform
+
+
+# ------------------------------------------------------------------ operators and clients
+
+
+def _write(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
+    data = options.get("data", "").encode()
+    cluster.record_fault("write", value)
+    if not (cluster.zookeeper.operate([SetData(value, data)]) or cluster.zookeeper.operate([Create(value, data)])):
+        raise CannotInject(f"{value} cannot be written: its parent does not exist, or ZooKeeper is down")
+
+
+def _delete(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
+    cluster.record_fault("delete", value)
+    if not cluster.zookeeper.operate([Delete(value)]):
+        raise CannotInject(f"{value} cannot be deleted: it does not exist, has children, or ZooKeeper is down")
+
+
+def _create_topic(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
+    replicas = min(options.get("replicas", 3), len(cluster.broker_ids))
+    cluster.begin(
+        cluster.admin.create_topic(value, partitions=options.get("partitions", 1), replication_factor=replicas)
+    )
+
+
+def _elect(election_type: int) -> SimulatedAction:
+    def perform(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
+        cluster.begin(cluster.admin.elect_leaders([value], election_type=election_type))
+
+    return perform
+
+
+ACTIONS: Final[Mapping[str, SimulatedAction]] = {
+    "kill": on_each(SimulatedBroker.kill, SimulatedBroker.begin_start),
+    "bounce": _bounce,
+    "lose-power": on_each(SimulatedBroker.lose_power, SimulatedBroker.begin_start),
+    "pause": on_each(SimulatedBroker.pause, SimulatedBroker.resume_if_paused),
+    "resume": on_each(_resume),
+    "stutter": _stutter,
+    "stop": on_each(SimulatedBroker.begin_stop, SimulatedBroker.begin_start),
+    "start": on_each(_start),
+    "restart": on_each(_restart),
+    "expire": on_each(SimulatedBroker.expire_session),
+    "depose": on_each(_depose),
+    "isolate": on_each(SimulatedBroker.isolate, SimulatedBroker.heal),
+    "cut": _cut,
+    "reset": _reset,
+    "delay": _delay,
+    "heal": _heal,
+    "lose-answer": _lose_answer,
+    "arm": _arm,
+    "step-clock": _step_clock,
+    "fill-disk": _break_disk(errno.ENOSPC, "fill-disk"),
+    "fail-disk": _break_disk(errno.EIO, "fail-disk"),
+    "stop-zookeeper": _stop_zookeeper,
+    "start-zookeeper": _start_zookeeper,
+    "write": _write,
+    "delete": _delete,
+    "create-topic": _create_topic,
+    "delete-topic": lambda cluster, brokers, value, options: cluster.begin(cluster.admin.delete_topics(value)),
+    "add-partitions": lambda cluster, brokers, value, options: cluster.begin(
+        cluster.admin.create_partitions(value, options["to"])
+    ),
+    "reassign": lambda cluster, brokers, value, options: cluster.begin(
+        cluster.admin.alter_partition_reassignments({value: options["peer_ids"]})
+    ),
+    "elect": _elect(PREFERRED),
+    "elect-unclean": _elect(UNCLEAN),
+}

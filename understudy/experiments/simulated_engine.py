@@ -1,0 +1,198 @@
+"""`SimulatedEngine`: runs an experiment on simulated brokers, in virtual time. The same seed gives the same run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from foundation.eventlog.lines import decode_record
+from foundation.eventlog.records import Envelope, RunDescribed
+from understudy.checkers.replica_logs import partitions_that_may_have_lost
+from understudy.client_load import ClientLoad
+from understudy.cluster import ClusterError
+from understudy.experiments.engine import RunData, Undo
+from understudy.experiments.frozen import FrozenPlan, FrozenStep
+from understudy.experiments.loads import coroutines, step_producer
+from understudy.experiments.simulated_actions import ACTIONS, DISK_FAULTS
+from understudy.experiments.timeline import LOAD_BEGUN
+from understudy.experiments.topics import create_topics
+from understudy.findings import Findings
+from understudy.simulator.cluster import PORT, SimulatedCluster
+from understudy.simulator.judgement import unexpected_ends
+
+
+class SimulatedEngine:
+    """One simulated run."""
+
+    name = "sim"
+
+    def __init__(self, plan: FrozenPlan, folder: Path) -> None:
+        experiment = plan.experiment
+        racks = experiment.cluster.racks
+        count = experiment.cluster.brokers
+        self._plan = plan
+        self._folder = folder
+        self.cluster = SimulatedCluster(
+            plan.seed,
+            brokers=count,
+            racks=[racks[number % len(racks)] for number in range(count)] if racks else None,
+            settings={
+                "zookeeper.session.timeout.ms": str(plan.session_ms),
+                "understudy.events.logs": "true",
+                **experiment.cluster.settings,
+            },
+            fences_off=plan.fences_off,
+            run_id=f"{experiment.name}-{plan.seed}",
+            described=RunDescribed(seed=plan.seed),
+        )
+        self._began_ms = 0.0
+        self._acknowledged_ms: list[float] = []
+        self._load: ClientLoad | None = None
+        self._running = 0
+        self._read_lines = 0
+        self._with_broken_disk: set[str] = set()
+
+    @classmethod
+    def actions(cls) -> frozenset[str]:
+        return frozenset(ACTIONS) | {"produce"}
+
+    @classmethod
+    def begin(cls, plan: FrozenPlan, folder: Path) -> SimulatedEngine:
+        engine = cls(plan, folder)
+        try:
+            engine._begin()
+        except BaseException:
+            engine.close()
+            raise
+        return engine
+
+    @property
+    def now_ms(self) -> float:
+        return self.cluster.now_ms - self._began_ms
+
+    @property
+    def acknowledged(self) -> int:
+        return len(self._acknowledged_ms)
+
+    # ------------------------------------------------------------------ the load
+
+    def _begin(self) -> None:
+        cluster, experiment = self.cluster, self._plan.experiment
+        cluster.start()
+        partitions = create_topics(cluster, experiment.cluster)
+        cluster.settle()
+        self._read_lines = len(cluster.log_lines)
+        self._began_ms = cluster.now_ms
+        cluster.record_step(LOAD_BEGUN)
+        self._load = load = ClientLoad(
+            cluster.client_network,
+            cluster.simulator.clock,
+            self._bootstrap,
+            partitions,
+            on_acknowledged=lambda now_ms: self._acknowledged_ms.append(now_ms - self._began_ms),
+        )
+        for work in coroutines(load, experiment.load, self._plan.seed) if partitions else ():
+            self._start(work)
+
+    def _bootstrap(self) -> list[str]:
+        return [f"{broker.name}:{PORT}" for broker in self.cluster.brokers]
+
+    def _start(self, work: Coroutine[object, object, None]) -> None:
+        async def counted() -> None:
+            try:
+                await work
+            finally:
+                self._running -= 1
+
+        self._running += 1
+        self.cluster.begin(counted())
+
+    # ------------------------------------------------------------------ time
+
+    def advance(self, until_ms: float, on_record: Callable[[Envelope], bool]) -> None:
+        lines = self.cluster.log_lines
+
+        def read() -> bool:
+            is_wanted = False
+            while self._read_lines < len(lines):
+                self._read_lines += 1
+                is_wanted |= on_record(decode_record(lines[self._read_lines - 1]))
+            return is_wanted
+
+        def observe(line: bytes) -> None:
+            if read():
+                self.cluster.loop.interrupt()
+
+        if read():
+            return
+        lines.observe = observe
+        try:
+            self.cluster.run_for(max(0.0, until_ms - self.now_ms))
+        finally:
+            lines.observe = None
+
+    def findings(self) -> Findings | None:
+        return self.cluster.findings()
+
+    # ------------------------------------------------------------------ steps
+
+    def perform(self, step: FrozenStep, broker_ids: Sequence[int], options: Mapping[str, Any]) -> Undo | None:
+        brokers = [self.cluster.broker(broker_id) for broker_id in broker_ids]
+        if step.step.action == "produce":
+            assert self._load is not None, "the load has begun"
+            self._start(step_producer(self._load, step))
+            return None
+        if step.step.action in DISK_FAULTS:
+            self._with_broken_disk.update(broker.name for broker in brokers)
+        return ACTIONS[step.step.action](self.cluster, brokers, step.step.value, options)
+
+    def not_injected(self) -> tuple[str, ...]:
+        lost = [
+            f"lose-answer: {each.node} did not write below {each.path}" for each in self.cluster.zookeeper.lost_answers
+        ]
+        points = [
+            f"arm: {broker.name} did not reach {point}"
+            for broker in self.cluster.brokers
+            for point in broker.node.armed
+        ]
+        return (*lost, *points)
+
+    def heal(self) -> None:
+        self.cluster.heal()
+        for broker in self.cluster.brokers:
+            broker.node.disk.clear_faults()
+
+    # ------------------------------------------------------------------ the end
+
+    def finish(self) -> RunData:
+        cluster, load = self.cluster, self._load
+        assert load is not None
+        load.is_stopping = True
+        notes = []
+        try:
+            cluster.wait_until(lambda: self._running == 0, "the producers and consumers have ended")
+            cluster.ask(load.read_all())
+        except ClusterError as failure:
+            notes.append(str(failure))
+        names = {topic.name for topic in self._plan.experiment.cluster.topics}
+        records = [decode_record(line) for line in cluster.log_lines]
+        load.history.may_have_lost |= {key for key in partitions_that_may_have_lost(records) if key[0] in names}
+        cluster.close()
+        cluster.dump(self._folder)
+        return RunData(
+            records={
+                node.name: [decode_record(line) for lines in node.lines.values() for line in lines]
+                for node in cluster.nodes
+            },
+            transactions=cluster.zookeeper.transactions,
+            history=load.history,
+            acknowledged_ms=self._acknowledged_ms,
+            failures=(*cluster.loop.failures, *unexpected_ends(cluster, self._with_broken_disk)),
+            may_fail=frozenset(self._with_broken_disk),
+            notes=tuple(notes),
+        )
+
+    def close(self) -> None:
+        if not self.cluster.loop.is_closed():
+            self.cluster.close()

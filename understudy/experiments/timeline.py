@@ -1,0 +1,136 @@
+"""`Timeline`: when each broker ran, was paused or down, and was controller, read from the event logs of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from foundation.eventlog.records import (
+    BrokerRegistered,
+    ControllerElected,
+    ControllerResigned,
+    Envelope,
+    FaultInjected,
+    LeadershipWritten,
+    PointReached,
+    StepReached,
+)
+
+LOAD_BEGUN = "the load has begun"
+"""The step that an engine records when the time of an experiment begins."""
+
+_AFTER = {
+    "kill": "down",
+    "power_loss": "down",
+    "stop": "stopping",
+    "start": "starting",
+    "pause": "paused",
+    "continue": "running",
+    "isolate": "isolated",
+    "heal": "running",
+}
+"""The state of a broker after a fault."""
+_TESTBEDS = ("testbed", "simulator")
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """A state of a broker from one time to another, in ms since the load began."""
+
+    state: str
+    """`running`, `paused`, `isolated`, `down`, `starting`, `stopping`, or `controller N` at controller epoch N."""
+    from_ms: float
+    to_ms: float
+
+
+class Moment(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that happened at one time."""
+
+    at_ms: float
+    node: str
+    text: str
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """The states of every broker, by name, and what happened."""
+
+    from_ms: float
+    to_ms: float
+    states: dict[str, tuple[Span, ...]]
+    reigns: dict[str, tuple[Span, ...]]
+    moments: tuple[Moment, ...]
+
+
+def timeline(records: Mapping[str, Sequence[Envelope]]) -> Timeline:
+    """Build the timeline of a run from the records of each node."""
+    ordered = sorted((record for each in records.values() for record in each), key=lambda record: record.mono_ms)
+    began_ms = next(
+        (each.mono_ms for each in ordered if isinstance(each.data, StepReached) and each.data.step == LOAD_BEGUN), None
+    )
+    if began_ms is None:
+        began_ms = ordered[0].mono_ms if ordered else 0.0
+    end_ms = ordered[-1].mono_ms - began_ms if ordered else 0.0
+    brokers = sorted(name for name in records if name.startswith("broker-"))
+    return Timeline(
+        from_ms=0.0,
+        to_ms=end_ms,
+        states={broker: tuple(_states(broker, ordered, began_ms, end_ms)) for broker in brokers},
+        reigns={broker: tuple(_reigns(broker, ordered, began_ms, end_ms)) for broker in brokers},
+        moments=tuple(moment for record in ordered if (moment := _moment(record, began_ms)) and moment.at_ms >= 0),
+    )
+
+
+def _states(broker: str, ordered: Iterable[Envelope], began_ms: float, end_ms: float) -> Iterator[Span]:
+    state, since_ms = "running", 0.0
+    for record in ordered:
+        after = _state_after(broker, record)
+        if after is None or after == state:
+            continue
+        at_ms = max(0.0, record.mono_ms - began_ms)
+        if at_ms > since_ms:
+            yield Span(state=state, from_ms=since_ms, to_ms=at_ms)
+        state, since_ms = after, at_ms
+    if end_ms > since_ms:
+        yield Span(state=state, from_ms=since_ms, to_ms=end_ms)
+
+
+def _state_after(broker: str, record: Envelope) -> str | None:
+    """The state that a record brings a broker to; None where it brings none."""
+    match record.data:
+        case FaultInjected(fault=fault, target=target) if record.node in _TESTBEDS and target == broker:
+            return _AFTER.get(fault)
+        case BrokerRegistered() if record.node == broker:
+            return "running"
+        case PointReached(action=action) if record.node == broker:
+            return {"pause": "paused", "crash": "down"}.get(action)
+    return None
+
+
+def _reigns(broker: str, ordered: Iterable[Envelope], began_ms: float, end_ms: float) -> Iterator[Span]:
+    epoch, since_ms = 0, 0.0
+    for record in ordered:
+        at_ms = max(0.0, record.mono_ms - began_ms)
+        is_own = record.node == broker
+        ends = (is_own and isinstance(record.data, ControllerResigned)) or _state_after(broker, record) == "down"
+        if epoch and ends:
+            yield Span(state=f"controller {epoch}", from_ms=since_ms, to_ms=at_ms)
+            epoch = 0
+        if is_own and isinstance(record.data, ControllerElected):
+            epoch, since_ms = record.data.epoch, at_ms
+    if epoch:
+        yield Span(state=f"controller {epoch}", from_ms=since_ms, to_ms=end_ms)
+
+
+def _moment(record: Envelope, began_ms: float) -> Moment | None:
+    at_ms = record.mono_ms - began_ms
+    match record.data:
+        case FaultInjected(fault=fault, target=target) if record.node in _TESTBEDS:
+            node = target if target.startswith("broker-") and " " not in target else ""
+            return Moment(at_ms=at_ms, node=node, text=fault if node else f"{fault} {target}")
+        case ControllerElected(epoch=epoch):
+            return Moment(at_ms=at_ms, node=record.node, text=f"elected at epoch {epoch}")
+        case PointReached(point=point, action=action):
+            return Moment(at_ms=at_ms, node=record.node, text=f"{action} at {point}")
+        case LeadershipWritten(why="unclean"):
+            return Moment(at_ms=at_ms, node=record.node, text="unclean election")
+    return None
