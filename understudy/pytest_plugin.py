@@ -1,0 +1,136 @@
+"""The pytest plug-in: the fixture `understudy_cluster` and the marker `understudy`, for tests of Kafka clients.
+
+    @pytest.mark.understudy(brokers=3, topics={"orders": 1})
+    def test_the_client_goes_on(understudy_cluster):
+        understudy_cluster.controller.kill()
+
+pytest loads it by its entry point; no other module imports it. It loads the rest of the product when a test first uses
+the fixture. See docs/testing-clients.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from understudy.testing import ClusterUnderTest
+    from understudy.testing.arguments import ClusterArguments
+    from understudy.testing.cluster_pool import ClusterPool, Loan
+
+SECTION = "understudy"
+"""The title of the section in the report of a failed test."""
+MARKER = (
+    "understudy(brokers=3, racks=None, topics=None, session_timeout_ms=3000, properties=None, scope='function'): "
+    "the cluster of the fixture understudy_cluster; with scope='session', tests with the same arguments share it"
+)
+
+_POOL: pytest.StashKey[ClusterPool] = pytest.StashKey()
+_LOAN: pytest.StashKey[Loan] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("understudy").addoption(
+        "--understudy-keep",
+        action="store_true",
+        help="keep the run folders of passed tests, too, and print their paths",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", MARKER)
+
+
+@pytest.fixture
+def understudy_cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ClusterUnderTest]:
+    """A cluster of broker processes with a real ZooKeeper, as the marker `understudy` describes it: three brokers
+    without it. Its run folder is removed if the test passes."""
+    from understudy.cluster import ClusterError
+    from understudy.testbed.embedded_zookeeper import ZooKeeperNotStarted
+
+    arguments = _arguments(request.node)
+    pool = _pool(request.config, tmp_path_factory)
+    try:
+        loan = pool.lend(arguments, request.node.name)
+    except (ClusterError, ZooKeeperNotStarted) as error:
+        pytest.fail(f"the cluster of {request.node.nodeid} has not started: {error}", pytrace=False)
+    request.node.stash[_LOAN] = loan
+    yield loan.cluster
+    pool.give_back(loan)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add a section to the report of a failed test, and remove the run folder after a passed one."""
+    report = yield
+    loan = item.stash.get(_LOAN, None)
+    if loan is None:
+        return report
+    pool = item.config.stash[_POOL]
+    if report.failed:
+        loan.failed = loan.keep = True
+    if report.failed or (loan.keep and report.when == "call"):
+        from understudy.testing.faults import describe_run
+
+        report.sections.append((SECTION, describe_run(loan.cluster.directory)))
+    if report.when == "teardown":
+        pool.give_back(loan)  # a shared cluster whose test has failed only in its teardown
+        pool.remove_folder(loan)
+        del item.stash[_LOAN]
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """With `--understudy-keep`, print the sections of passed tests, which pytest itself does not print."""
+    if not config.getoption("--understudy-keep"):
+        return
+    for report in terminalreporter.getreports("passed"):
+        for title, text in report.sections:
+            if title == SECTION:
+                terminalreporter.section(f"{SECTION}: {report.nodeid}", sep="-")
+                terminalreporter.line(text)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End all clusters and ZooKeeper."""
+    pool = session.config.stash.get(_POOL, None)
+    if pool is not None:
+        pool.close()
+
+
+def _arguments(item: pytest.Item) -> ClusterArguments:
+    """Merge the arguments of the markers of a test; those nearer to the test override others."""
+    from understudy.testing.arguments import BadArguments, ClusterArguments
+
+    merged: dict[str, Any] = {}
+    for marker in reversed(list(item.iter_markers("understudy"))):
+        if marker.args:
+            pytest.fail(
+                f"{item.nodeid}: the arguments of the marker understudy have names, as in "
+                f"understudy(brokers=5); found {marker.args[0]!r}",
+                pytrace=False,
+            )
+        merged.update(marker.kwargs)
+    try:
+        return ClusterArguments.of(merged)
+    except BadArguments as error:
+        pytest.fail(f"{item.nodeid}: the marker understudy: {error}", pytrace=False)
+
+
+def _pool(config: pytest.Config, folders: pytest.TempPathFactory) -> ClusterPool:
+    """Return the pool of this process; the first call creates it."""
+    from understudy.testing.cluster_pool import ClusterPool
+
+    if _POOL not in config.stash:
+        config.stash[_POOL] = ClusterPool(
+            lambda test: folders.mktemp(f"understudy-{re.sub(r'[^0-9A-Za-z_]', '_', test)[:40]}"),
+            keep=config.getoption("--understudy-keep"),
+        )
+    return config.stash[_POOL]
