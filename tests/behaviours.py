@@ -102,7 +102,8 @@ def table(
 def main() -> int:
     marks = Marks()
     collected = pytest.main(
-        ["--collect-only", "-m", "", "-qqq", "-p", "no:randomly", "-p", "no:cacheprovider", str(ROOT)], plugins=[marks]
+        ["--collect-only", "-m", "", "-qqq", "-p", "no:randomly", "-p", "no:cacheprovider", str(ROOT / "tests")],
+        plugins=[marks],
     )
     if collected != pytest.ExitCode.OK:
         return int(collected)

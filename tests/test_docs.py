@@ -26,7 +26,7 @@ PAGES = [path for path in tracked_files() if path.suffix == ".md"]
 # ------------------------------------------------------------------ paths
 
 _FOLDERS = "foundation|controller|brokers|understudy|tests|benchmarks|docs"
-_PATH = re.compile(rf"(?<![\w/.:-])(?:{_FOLDERS})/(?:[\w.-]+/)*[\w.-]*(?<![.])")
+_PATH = re.compile(rf"(?<![\w/.:-])(?<!schema: )(?:{_FOLDERS})/(?:[\w.-]+/)*[\w.-]*(?<![.])")
 _LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
 
