@@ -10,11 +10,10 @@ import socket
 import pytest
 from kazoo.client import KazooClient
 
-from foundation.zk.client import SessionSuspended, ZooKeeperUnreachable
+from foundation.zk.client import ZooKeeperUnreachable
 from foundation.zk.kazoo_client import KazooSession, KazooZooKeeper
-from tests.contracts.subject import PATIENCE_S, Case, Session
+from tests.contracts.subject import PATIENCE_S, SESSION_TIMEOUT_MS, Case, Session
 
-SESSION_TIMEOUT_MS = 6_000
 CASE_TIMEOUT_S = 180.0
 
 _chroots = itertools.count(1)
@@ -160,14 +159,12 @@ class RealEnsemble:
         return session
 
     async def cut(self, session: Session) -> None:
-        suspensions = sum(isinstance(notification, SessionSuspended) for notification in session.notifications)
         self._proxies[session].cut()
-        await session.wait_for(SessionSuspended, times=suspensions + 1)
+        await session.wait_until_suspended()
 
     async def cut_client_end(self, session: Session) -> None:
-        suspensions = sum(isinstance(notification, SessionSuspended) for notification in session.notifications)
         self._proxies[session].cut_client_end()
-        await session.wait_for(SessionSuspended, times=suspensions + 1)
+        await session.wait_until_suspended()
 
     async def deliver_held_requests(self, session: Session) -> None:
         await self._proxies[session].deliver_held_requests()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 
-from foundation.zk.client import Create, SessionSuspended, ZooKeeperUnreachable
-from tests.contracts.subject import PATIENCE_S, Case, Session
+from foundation.zk.client import Create, ZooKeeperUnreachable
+from tests.contracts.subject import PATIENCE_S, SESSION_TIMEOUT_MS, Case, Session
 from understudy.simulator.loop import SimulatedLoop, new_loop
 from understudy.simulator.zookeeper import ServerConnection, SimulatedZooKeeper
 from understudy.simulator.zookeeper_client import NodeZooKeeper
@@ -19,7 +19,7 @@ class SimulatedEnsemble:
     """A simulated server; every session belongs to a node with a link of its own."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
-        self._server = SimulatedZooKeeper(loop, random=random.Random(1), tick_ms=500)
+        self._server = SimulatedZooKeeper(loop, random=random.Random(1), tick_ms=2_000)
         self._sessions: list[Session] = []
         self._half_closed: list[ServerConnection] = []
 
@@ -29,7 +29,9 @@ class SimulatedEnsemble:
         for depth in range(len(parts)):
             self._server.tree.transact([Create("/" + "/".join(parts[: depth + 1]))], zxid=0, session_id=0)
         self._sessions.append(session)
-        zookeeper = NodeZooKeeper(self._server, self._node(session), session_timeout_ms=6_000, chroot=chroot)
+        zookeeper = NodeZooKeeper(
+            self._server, self._node(session), session_timeout_ms=SESSION_TIMEOUT_MS, chroot=chroot
+        )
         session.zk = await zookeeper.connect(session.listen)
         return session
 
@@ -37,19 +39,17 @@ class SimulatedEnsemble:
         return f"session-{self._sessions.index(session)}"
 
     async def cut(self, session: Session) -> None:
-        suspensions = session.notifications.count(SessionSuspended())
         self._server.cut(self._node(session), arriving=0)
-        await session.wait_for(SessionSuspended, times=suspensions + 1)
+        await session.wait_until_suspended()
 
     async def cut_client_end(self, session: Session) -> None:
-        suspensions = session.notifications.count(SessionSuspended())
         link = self._server.link(self._node(session))
         link.refusing = True
         # Removed from the link, because healing the link would deliver what is held.
         self._half_closed, link.connections = link.connections, []
         for connection in self._half_closed:
             connection.reset(arriving=_ALL)
-        await session.wait_for(SessionSuspended, times=suspensions + 1)
+        await session.wait_until_suspended()
 
     async def deliver_held_requests(self, session: Session) -> None:
         for connection in self._half_closed:
@@ -77,9 +77,9 @@ class SimulatedEnsemble:
     async def connect_refused(self) -> str:
         self._server.reachable = False
         try:
-            await NodeZooKeeper(self._server, "client", session_timeout_ms=6_000, connection_timeout_ms=700).connect(
-                lambda _: None
-            )
+            await NodeZooKeeper(
+                self._server, "client", session_timeout_ms=SESSION_TIMEOUT_MS, connection_timeout_ms=700
+            ).connect(lambda _: None)
         except ZooKeeperUnreachable as refused:
             return str(refused)
         finally:

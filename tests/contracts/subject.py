@@ -15,6 +15,8 @@ from foundation.zk.client import (
     Children,
     Listener,
     Notification,
+    SessionResumed,
+    SessionSuspended,
     Stat,
     WatchFired,
     WatchKind,
@@ -24,6 +26,9 @@ from foundation.zk.client import (
 
 PATIENCE_S = 60.0
 """How long a case waits for a notification; virtual seconds in the simulator."""
+
+SESSION_TIMEOUT_MS = 30_000
+"""Long enough that a machine that stands still for some seconds does not suspend a session by itself."""
 
 
 class Session:
@@ -64,6 +69,17 @@ class Session:
                 self._news.clear()
                 await self._news.wait()
 
+    async def wait_until_suspended(self) -> None:
+        """Wait until the session has received `SessionSuspended` and no `SessionResumed` since."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not self._is_suspended():
+                self._news.clear()
+                await self._news.wait()
+
+    def _is_suspended(self) -> bool:
+        of_connection = [n for n in self.notifications if isinstance(n, SessionSuspended | SessionResumed)]
+        return bool(of_connection) and isinstance(of_connection[-1], SessionSuspended)
+
     async def wait_for_watch(self, path: str, kind: WatchKind) -> None:
         await self.wait_for(WatchFired(path, kind))
 
@@ -74,7 +90,8 @@ class Ensemble(Protocol):
     async def open(self, *, chroot: str = "") -> Session:
         """Open a session, below `chroot` of this ensemble (for example `/app`), which is created if it is missing.
 
-        The session timeout is 6,000 ms. Every session has a connection of its own that the following act on.
+        The session timeout is `SESSION_TIMEOUT_MS`. Every session has a connection of its own, on which the following
+        act.
         """
 
     async def cut(self, session: Session) -> None:

@@ -24,7 +24,16 @@ from foundation.zk.client import (
     WatchKind,
     ZooKeeperClient,
 )
-from tests.contracts.subject import PATIENCE_S, Ensemble, Session, contract, data_of, names_below, stat_of
+from tests.contracts.subject import (
+    PATIENCE_S,
+    SESSION_TIMEOUT_MS,
+    Ensemble,
+    Session,
+    contract,
+    data_of,
+    names_below,
+    stat_of,
+)
 
 
 def one_of_each(zk: ZooKeeperClient) -> list[Awaitable[object]]:
@@ -52,7 +61,7 @@ async def resume(ensemble: Ensemble, session: Session) -> None:
 async def test_a_session_is_connected_and_has_the_timeout_it_asked_for(ensemble: Ensemble) -> None:
     session = await ensemble.open()
     assert await session.zk.connected()
-    assert session.zk.session_timeout_ms == 6_000
+    assert session.zk.session_timeout_ms == SESSION_TIMEOUT_MS
     assert session.notifications == []
 
 
