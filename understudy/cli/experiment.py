@@ -18,8 +18,8 @@ from understudy.cli.arguments import BadInput, Failed, Verbs, os_error
 
 if TYPE_CHECKING:
     from foundation.eventlog.fences import Fence
-    from understudy.experiments.document import Experiment
-    from understudy.experiments.verdict import Verdict
+    from understudy.experiments.language.document import Experiment
+    from understudy.experiments.report.verdict import Verdict
 
 RUNS = Path("runs")
 ENGINE_NAMES = ("sim", "real")
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
 def _run_one(options: argparse.Namespace, experiment: Experiment, engine: str, seed: int) -> tuple[Verdict, Path]:
     from understudy.cluster import ClusterError
     from understudy.experiments.engines import ENGINES
-    from understudy.experiments.frozen import freeze
+    from understudy.experiments.language.frozen import freeze
     from understudy.experiments.running import CannotRun, run_experiment
     from understudy.java import JavaNotFound
     from understudy.testbed.cluster_view import NO_ANSWER
@@ -117,7 +117,7 @@ def _run_one(options: argparse.Namespace, experiment: Experiment, engine: str, s
 
 def describe(verdict: Verdict, folder: Path) -> list[str]:
     """Return the lines that `run` prints."""
-    from understudy.experiments.values import duration
+    from understudy.experiments.language.values import duration
 
     lines = [f"{verdict.name} on {verdict.engine}, seed {verdict.seed}", ""]
     for step in verdict.steps:
@@ -149,9 +149,9 @@ def describe(verdict: Verdict, folder: Path) -> list[str]:
 
 def defects(options: argparse.Namespace) -> int:
     from understudy.experiments.defects import find_defects
-    from understudy.experiments.frozen import FrozenPlan
+    from understudy.experiments.language.frozen import FrozenPlan
     from understudy.experiments.running import run_once
-    from understudy.experiments.simulated_engine import SimulatedEngine
+    from understudy.experiments.simulated.engine import SimulatedEngine
 
     experiment = _read(options.file)
     if not experiment.defects:
@@ -167,8 +167,8 @@ def defects(options: argparse.Namespace) -> int:
 
 
 def _fences(word: str | None, engine: str) -> tuple[Fence, ...]:
-    from understudy.experiments.expectations import fences
-    from understudy.experiments.problems import BadValue
+    from understudy.experiments.language.expectations import fences
+    from understudy.experiments.language.problems import BadValue
 
     if word is None:
         return ()
@@ -182,15 +182,15 @@ def _fences(word: str | None, engine: str) -> tuple[Fence, ...]:
 
 def explain(options: argparse.Namespace) -> int:
     from understudy.experiments.engines import capabilities as able
-    from understudy.experiments.explain import explain as explain_plan
-    from understudy.experiments.frozen import freeze
+    from understudy.experiments.language.frozen import freeze
+    from understudy.experiments.report.explain import explain as explain_plan
 
     print("\n".join(explain_plan(freeze(_read(options.file), options.seed), able())))
     return 0
 
 
 def list_all(options: argparse.Namespace) -> int:
-    from understudy.experiments.library import names
+    from understudy.experiments.language.library import names
 
     experiments = [_read(name) for name in names()]
     width = max(len(each.name) for each in experiments)
@@ -200,8 +200,8 @@ def list_all(options: argparse.Namespace) -> int:
 
 
 def new(options: argparse.Namespace) -> int:
-    from understudy.experiments.library import SUFFIX
-    from understudy.experiments.template import template
+    from understudy.experiments.language.library import SUFFIX
+    from understudy.experiments.language.template import template
 
     name = options.name.removesuffix(SUFFIX)
     file = Path(f"{name}{SUFFIX}")
@@ -217,7 +217,7 @@ def new(options: argparse.Namespace) -> int:
 
 
 def schema(options: argparse.Namespace) -> int:
-    from understudy.experiments.reading import json_schema
+    from understudy.experiments.language.reading import json_schema
 
     print(json.dumps(json_schema(), indent=2))
     return 0
@@ -231,9 +231,9 @@ def capabilities(options: argparse.Namespace) -> int:
 
 
 def _read(word: str) -> Experiment:
-    from understudy.experiments.library import find
-    from understudy.experiments.problems import BadExperiment
-    from understudy.experiments.reading import read_experiment_file
+    from understudy.experiments.language.library import find
+    from understudy.experiments.language.problems import BadExperiment
+    from understudy.experiments.language.reading import read_experiment_file
 
     try:
         return read_experiment_file(find(word))
@@ -242,8 +242,8 @@ def _read(word: str) -> Experiment:
 
 
 def _check(text: str, source: str) -> None:
-    from understudy.experiments.problems import BadExperiment
-    from understudy.experiments.reading import read_experiment
+    from understudy.experiments.language.problems import BadExperiment
+    from understudy.experiments.language.reading import read_experiment
 
     try:
         read_experiment(text, source)

@@ -49,7 +49,7 @@ def _register_one(verbs: Verbs, name: str, verb: Verb) -> None:
 def run(options: argparse.Namespace) -> int:
     from understudy.control.bodies import body_of, decode
     from understudy.control.verbs import checked
-    from understudy.experiments.problems import BadValue
+    from understudy.experiments.language.problems import BadValue
 
     body = _body(options)
     try:

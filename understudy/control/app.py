@@ -28,8 +28,8 @@ from understudy.control.bodies import B, Election, NewTopic, Records, body_of, d
 from understudy.control.guard import LARGEST_BODY, Guard, refused
 from understudy.control.verb_table import VERBS
 from understudy.control.verbs import ClusterVerbs, checked
-from understudy.experiments.problems import BadValue
-from understudy.experiments.values import parse_partition
+from understudy.experiments.language.problems import BadValue
+from understudy.experiments.language.values import parse_partition
 from understudy.software import software_version
 from understudy.testbed.cluster_summary import summary
 from understudy.testbed.cluster_view import NO_ANSWER, ClusterView

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from understudy.control.verb_table import ARM, TARGETS, VERBS
-from understudy.experiments.problems import BadValue
+from understudy.experiments.language.problems import BadValue
 
 MOST_VALUES: Final = 1_000
 MOST_PARTITIONS: Final = 10_000

@@ -20,7 +20,7 @@ from foundation.eventlog.records import FaultInjected, ProcessStarted
 from understudy.cluster import ClusterError, Unsupported
 from understudy.control.verb_table import VERBS
 from understudy.control.verbs import ANSWER_TIMEOUT_S, VerbRequest
-from understudy.experiments.values import Target, duration
+from understudy.experiments.language.values import Target, duration
 from understudy.testbed.cluster_view import ClusterView
 from understudy.testbed.run_folder import this_process
 from understudy.testbed.testbed_log import TestbedLog

@@ -14,8 +14,8 @@ from understudy.control.bodies import Arm, OnTarget, OnTargetFor
 from understudy.control.job_thread import JobThread
 from understudy.control.verb_table import TARGETS, VERBS
 from understudy.control.zookeeper_handle import ZooKeeperHandle
-from understudy.experiments.problems import BadValue, one_of
-from understudy.experiments.values import Target, duration, parse_duration, parse_target
+from understudy.experiments.language.problems import BadValue, one_of
+from understudy.experiments.language.values import Target, duration, parse_duration, parse_target
 from understudy.testbed import linux
 from understudy.testbed.cluster_view import NO_ANSWER, ClusterView
 from understudy.testbed.embedded_zookeeper import ZooKeeperNotStarted

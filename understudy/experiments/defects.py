@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from understudy.experiments.document import Experiment
-from understudy.experiments.expectations import fences
-from understudy.experiments.frozen import FrozenPlan, freeze
-from understudy.experiments.verdict import Expected, Status, Verdict
+from understudy.experiments.language.document import Experiment
+from understudy.experiments.language.expectations import fences
+from understudy.experiments.language.frozen import FrozenPlan, freeze
+from understudy.experiments.report.verdict import Expected, Status, Verdict
 
 
 class DefectFound(NamedTuple):

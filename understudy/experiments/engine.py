@@ -14,7 +14,7 @@ from foundation.eventlog.records import Envelope
 from understudy.checkers.client_history import ClientHistory
 from understudy.checkers.history import ZnodeTransaction
 from understudy.cluster import Cluster
-from understudy.experiments.frozen import FrozenPlan, FrozenStep
+from understudy.experiments.language.frozen import FrozenPlan, FrozenStep
 from understudy.findings import Findings
 
 Undo: TypeAlias = Callable[[], None]

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from understudy.experiments.actions import ACTIONS
 from understudy.experiments.engine import Engine
-from understudy.experiments.process_engine import ProcessEngine
-from understudy.experiments.simulated_engine import SimulatedEngine
+from understudy.experiments.language.actions import ACTIONS
+from understudy.experiments.processes.engine import ProcessEngine
+from understudy.experiments.simulated.engine import SimulatedEngine
 
 ENGINES: Final[Mapping[str, type[Engine]]] = {"sim": SimulatedEngine, "real": ProcessEngine}
 

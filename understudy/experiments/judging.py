@@ -14,13 +14,13 @@ from understudy.checkers.check import Violation
 from understudy.checkers.client_history import ClientHistory, Outcome, check_clients
 from understudy.checkers.invariant_checker import InvariantChecker
 from understudy.experiments.engine import RunData
-from understudy.experiments.expectations import ALL_SAFETY, LIVENESS, SAFETY
-from understudy.experiments.explain import frozen_yaml, step_text
-from understudy.experiments.marks import marks_of
+from understudy.experiments.language.expectations import ALL_SAFETY, LIVENESS, SAFETY
+from understudy.experiments.language.marks import marks_of
+from understudy.experiments.language.values import duration
+from understudy.experiments.report.explain import frozen_yaml, step_text
+from understudy.experiments.report.timeline import timeline
+from understudy.experiments.report.verdict import Clients, Expected, Status, StepDone, Verdict
 from understudy.experiments.runner import RunOutcome, StepResult
-from understudy.experiments.timeline import timeline
-from understudy.experiments.values import duration
-from understudy.experiments.verdict import Clients, Expected, Status, StepDone, Verdict
 from understudy.software import software_version
 
 RATE_WINDOW_MS: Final = 2_000.0

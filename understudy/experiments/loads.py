@@ -7,8 +7,8 @@ from collections.abc import Coroutine
 
 from understudy.client_load import ClientLoad
 from understudy.clients.producer import ALL_ACKS
-from understudy.experiments.document import LoadPlan
-from understudy.experiments.frozen import FrozenStep
+from understudy.experiments.language.document import LoadPlan
+from understudy.experiments.language.frozen import FrozenStep
 from understudy.simulator.randomness import derived
 
 

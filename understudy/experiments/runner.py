@@ -10,12 +10,12 @@ from foundation.cluster.errors import ApiError
 from foundation.eventlog.records import Envelope
 from understudy.admin_client import NoBrokerAnswers
 from understudy.cluster import ClusterError
-from understudy.experiments.actions import ACTIONS
 from understudy.experiments.engine import CannotInject, Engine, RunData, Undo
-from understudy.experiments.expectations import LIVENESS
-from understudy.experiments.frozen import FrozenPlan, FrozenStep
+from understudy.experiments.language.actions import ACTIONS
+from understudy.experiments.language.expectations import LIVENESS
+from understudy.experiments.language.frozen import FrozenPlan, FrozenStep
+from understudy.experiments.language.values import Target
 from understudy.experiments.triggers import TriggerState, ids_of_argument
-from understudy.experiments.values import Target
 from understudy.findings import FindingKind
 from understudy.simulator.randomness import derived
 

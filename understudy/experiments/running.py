@@ -8,13 +8,13 @@ from typing import Final
 import msgspec
 
 from understudy.experiments.engine import Engine
-from understudy.experiments.explain import missing_actions
-from understudy.experiments.frozen import FrozenPlan
-from understudy.experiments.html_page import html_page
 from understudy.experiments.judging import judge
-from understudy.experiments.junit import junit_xml
+from understudy.experiments.language.frozen import FrozenPlan
+from understudy.experiments.report.explain import missing_actions
+from understudy.experiments.report.html_page import html_page
+from understudy.experiments.report.junit import junit_xml
+from understudy.experiments.report.verdict import Verdict
 from understudy.experiments.runner import Runner
-from understudy.experiments.verdict import Verdict
 
 REPORT: Final = "report.html"
 VERDICT: Final = "verdict.json"

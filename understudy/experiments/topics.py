@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from foundation.cluster.identifiers import TopicPartition
 from understudy.cluster import Cluster
-from understudy.experiments.document import ClusterPlan
+from understudy.experiments.language.document import ClusterPlan
 
 
 def create_topics(cluster: Cluster, plan: ClusterPlan) -> list[TopicPartition]:

@@ -19,7 +19,7 @@ from foundation.eventlog.records import (
     ZkWrite,
 )
 from understudy.checkers.check import broker_of
-from understudy.experiments.values import Trigger, parse_partition, parse_target
+from understudy.experiments.language.values import Trigger, parse_partition, parse_target
 
 _BY_A_BROKER: Mapping[str, type] = {
     "elected": ControllerElected,

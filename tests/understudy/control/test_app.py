@@ -23,7 +23,7 @@ from understudy.control.bodies import OnTarget, body_of
 from understudy.control.guard import LARGEST_BODY
 from understudy.control.verb_table import POINT_ACTIONS, TARGETS, VERBS
 from understudy.control.verbs import ClusterVerbs, checked
-from understudy.experiments.values import parse_target
+from understudy.experiments.language.values import parse_target
 from understudy.testbed.cluster_view import ClusterView
 from understudy.testbed.local_cluster import LocalCluster
 

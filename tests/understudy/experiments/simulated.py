@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from understudy.experiments.frozen import freeze
 from understudy.experiments.judging import judge
-from understudy.experiments.reading import read_experiment
+from understudy.experiments.language.frozen import freeze
+from understudy.experiments.language.reading import read_experiment
+from understudy.experiments.report.verdict import Verdict
 from understudy.experiments.runner import Runner
-from understudy.experiments.simulated_engine import SimulatedEngine
-from understudy.experiments.verdict import Verdict
+from understudy.experiments.simulated.engine import SimulatedEngine
 
 HEAD = "schema: understudy/v1\nname: one\n"
 

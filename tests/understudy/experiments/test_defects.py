@@ -8,14 +8,14 @@ import pytest
 
 from understudy.cli.main import main
 from understudy.experiments.defects import find_defects
-from understudy.experiments.expectations import fences
-from understudy.experiments.frozen import FrozenPlan, freeze
-from understudy.experiments.library import find, names
-from understudy.experiments.problems import BadExperiment
-from understudy.experiments.reading import read_experiment, read_experiment_file
+from understudy.experiments.language.expectations import fences
+from understudy.experiments.language.frozen import FrozenPlan, freeze
+from understudy.experiments.language.library import find, names
+from understudy.experiments.language.problems import BadExperiment
+from understudy.experiments.language.reading import read_experiment, read_experiment_file
+from understudy.experiments.report.verdict import Verdict
 from understudy.experiments.running import run_once
-from understudy.experiments.simulated_engine import SimulatedEngine
-from understudy.experiments.verdict import Verdict
+from understudy.experiments.simulated.engine import SimulatedEngine
 
 WITH_DEFECTS = tuple(name for name in names() if read_experiment_file(find(name)).defects)
 SMALL = (

@@ -9,11 +9,11 @@ import pytest
 from foundation.eventlog.records import Envelope, FaultInjected, ZkWriteDone
 from tests.understudy.experiments.simulated import HEAD
 from understudy.experiments.engine import Engine
-from understudy.experiments.frozen import freeze
-from understudy.experiments.process_engine import ProcessEngine
-from understudy.experiments.reading import read_experiment
+from understudy.experiments.language.frozen import freeze
+from understudy.experiments.language.reading import read_experiment
+from understudy.experiments.processes.engine import ProcessEngine
 from understudy.experiments.runner import Runner, RunOutcome
-from understudy.experiments.simulated_engine import SimulatedEngine
+from understudy.experiments.simulated.engine import SimulatedEngine
 
 CLUSTER = (
     "cluster: {brokers: 3, session: 3s, set: {replica.lag.time.max.ms: '2000'}, "

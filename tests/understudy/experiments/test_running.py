@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.understudy.experiments.simulated import run
-from understudy.experiments.verdict import Status, StepDone, Verdict
+from understudy.experiments.report.verdict import Status, StepDone, Verdict
 
 SMALL = "cluster: {brokers: 3, session: 3s, topics: [{name: orders, partitions: 1, assignment: [1, 2, 3]}]}\n"
 

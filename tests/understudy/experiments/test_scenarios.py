@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from understudy.experiments.engines import ENGINES, capabilities
-from understudy.experiments.explain import missing_actions
-from understudy.experiments.frozen import freeze
-from understudy.experiments.library import find, names
-from understudy.experiments.reading import read_experiment_file
+from understudy.experiments.language.frozen import freeze
+from understudy.experiments.language.library import find, names
+from understudy.experiments.language.reading import read_experiment_file
+from understudy.experiments.report.explain import missing_actions
+from understudy.experiments.report.verdict import Status
 from understudy.experiments.running import run_experiment
-from understudy.experiments.verdict import Status
 
 NAMES = names()
 

@@ -13,7 +13,7 @@ from understudy.admin_client import PREFERRED, UNCLEAN, NoBrokerAnswers
 from understudy.cluster import ClusterError
 from understudy.experiments.each_broker import on_each, to_all
 from understudy.experiments.engine import CannotInject, Undo
-from understudy.experiments.values import Target
+from understudy.experiments.language.values import Target
 from understudy.testbed.local_broker import LocalBroker
 from understudy.testbed.local_cluster import LocalCluster
 from understudy.testbed.processes import ChildProcess

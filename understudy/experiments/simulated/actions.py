@@ -10,7 +10,7 @@ from foundation.zk.client import Create, Delete, SetData
 from understudy.admin_client import PREFERRED, UNCLEAN
 from understudy.experiments.each_broker import on_each, to_all
 from understudy.experiments.engine import CannotInject, Undo
-from understudy.experiments.values import Target
+from understudy.experiments.language.values import Target
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.zookeeper import LostAnswer

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from tests.understudy.experiments.simulated import run
-from understudy.experiments.html_page import html_page
-from understudy.experiments.junit import junit_xml
+from understudy.experiments.report.html_page import html_page
+from understudy.experiments.report.junit import junit_xml
+from understudy.experiments.report.verdict import Verdict
 from understudy.experiments.running import FROZEN, JUNIT, REPORT, VERDICT, write
-from understudy.experiments.verdict import Verdict
 
 HOSTILE = '<script>alert(1)</script> & "quotes" ]]> \''
 

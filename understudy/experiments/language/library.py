@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from understudy.experiments.problems import BadExperiment, Problem
-from understudy.experiments.problems import one_of as _one_of
+from understudy.experiments.language.problems import BadExperiment, Problem
+from understudy.experiments.language.problems import one_of as _one_of
 
-SCENARIOS: Final = Path(__file__).with_name("scenarios")
+SCENARIOS: Final = Path(__file__).parent.with_name("scenarios")
 SUFFIX: Final = ".yaml"
 
 

@@ -9,11 +9,11 @@ import pytest
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import FaultInjected
 from understudy.experiments.engines import ENGINES
-from understudy.experiments.frozen import freeze
-from understudy.experiments.library import find
-from understudy.experiments.reading import read_experiment, read_experiment_file
+from understudy.experiments.language.frozen import freeze
+from understudy.experiments.language.library import find
+from understudy.experiments.language.reading import read_experiment, read_experiment_file
+from understudy.experiments.report.verdict import Status, Verdict
 from understudy.experiments.running import run_experiment
-from understudy.experiments.verdict import Status, Verdict
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("experiments-on-processes")]
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from foundation.eventlog.metric_tables import Failover
-from understudy.experiments.timeline import Timeline
+from understudy.experiments.report.timeline import Timeline
 
 VERSION = 1
 """The version of the JSON."""

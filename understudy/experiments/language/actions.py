@@ -13,7 +13,7 @@ from typing import Final
 from controller.points import POINTS
 from foundation.wire.registry import APIS
 from understudy.cluster import POINT_ACTIONS
-from understudy.experiments.kinds import (
+from understudy.experiments.language.kinds import (
     COUNT_RANGE,
     FLAG,
     NAME,

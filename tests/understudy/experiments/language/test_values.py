@@ -7,8 +7,8 @@ import random
 import pytest
 
 from foundation.cluster.identifiers import TopicPartition
-from understudy.experiments.problems import BadValue
-from understudy.experiments.values import (
+from understudy.experiments.language.problems import BadValue
+from understudy.experiments.language.values import (
     CountRange,
     Span,
     Target,

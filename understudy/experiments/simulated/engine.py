@@ -12,10 +12,10 @@ from understudy.checkers.replica_logs import partitions_that_may_have_lost
 from understudy.client_load import ClientLoad
 from understudy.cluster import ClusterError
 from understudy.experiments.engine import RunData, Undo
-from understudy.experiments.frozen import FrozenPlan, FrozenStep
+from understudy.experiments.language.frozen import FrozenPlan, FrozenStep
 from understudy.experiments.loads import coroutines, step_producer
-from understudy.experiments.simulated_actions import ACTIONS, DISK_FAULTS
-from understudy.experiments.timeline import LOAD_BEGUN
+from understudy.experiments.report.timeline import LOAD_BEGUN
+from understudy.experiments.simulated.actions import ACTIONS, DISK_FAULTS
 from understudy.experiments.topics import create_topics
 from understudy.findings import Findings
 from understudy.simulator.cluster import PORT, SimulatedCluster

@@ -17,11 +17,11 @@ from understudy.checkers.history import ZnodeTransaction
 from understudy.checkers.replica_logs import partitions_that_may_have_lost
 from understudy.cluster import ClusterError
 from understudy.experiments.engine import RunData, Undo
-from understudy.experiments.frozen import FrozenPlan, FrozenStep
-from understudy.experiments.load_in_background import LoadInBackground
-from understudy.experiments.log_tail import LogTail
-from understudy.experiments.process_actions import ACTIONS
-from understudy.experiments.timeline import LOAD_BEGUN
+from understudy.experiments.language.frozen import FrozenPlan, FrozenStep
+from understudy.experiments.processes.actions import ACTIONS
+from understudy.experiments.processes.load_in_background import LoadInBackground
+from understudy.experiments.processes.log_tail import LogTail
+from understudy.experiments.report.timeline import LOAD_BEGUN
 from understudy.experiments.topics import create_topics
 from understudy.findings import Findings
 from understudy.testbed.cluster_view import NO_ANSWER

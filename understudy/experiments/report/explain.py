@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from foundation.cluster.identifiers import TopicPartition
-from understudy.experiments.actions import ACTIONS
-from understudy.experiments.document import SCHEMA, Experiment
-from understudy.experiments.expectations import ALL_SAFETY, LIVENESS, SAFETY, STEADY
-from understudy.experiments.frozen import FrozenPlan, FrozenStep
-from understudy.experiments.values import CountRange, Span, Target, duration
+from understudy.experiments.language.actions import ACTIONS
+from understudy.experiments.language.document import SCHEMA, Experiment
+from understudy.experiments.language.expectations import ALL_SAFETY, LIVENESS, SAFETY, STEADY
+from understudy.experiments.language.frozen import FrozenPlan, FrozenStep
+from understudy.experiments.language.values import CountRange, Span, Target, duration
 
 
 def explain(plan: FrozenPlan, engines: Mapping[str, frozenset[str]]) -> list[str]:

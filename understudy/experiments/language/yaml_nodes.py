@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import yaml
 
-from understudy.experiments.problems import BadExperiment, Problem
+from understudy.experiments.language.problems import BadExperiment, Problem
 
 MOST_BYTES: Final = 256 * 1024
 MOST_NODES: Final = 20_000

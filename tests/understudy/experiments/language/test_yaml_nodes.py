@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.experiments.problems import BadExperiment
-from understudy.experiments.yaml_nodes import DEEPEST, MOST_BYTES, MOST_NODES, parse
+from understudy.experiments.language.problems import BadExperiment
+from understudy.experiments.language.yaml_nodes import DEEPEST, MOST_BYTES, MOST_NODES, parse
 
 
 def test_values_have_their_lines() -> None:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from understudy.experiments import values
-from understudy.experiments.problems import BadValue, Problem, one_of
-from understudy.experiments.yaml_nodes import Node
+from understudy.experiments.language import values
+from understudy.experiments.language.problems import BadValue, Problem, one_of
+from understudy.experiments.language.yaml_nodes import Node
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from understudy.experiments.actions import ACTIONS
-from understudy.experiments.document import Experiment
-from understudy.experiments.expectations import SAFETY
-from understudy.experiments.explain import frozen_yaml
-from understudy.experiments.frozen import freeze
-from understudy.experiments.problems import BadExperiment
-from understudy.experiments.reading import json_schema, read_experiment, read_experiment_file
-from understudy.experiments.template import template
-from understudy.experiments.values import Span, Target
+from understudy.experiments.language.actions import ACTIONS
+from understudy.experiments.language.document import Experiment
+from understudy.experiments.language.expectations import SAFETY
+from understudy.experiments.language.frozen import freeze
+from understudy.experiments.language.problems import BadExperiment
+from understudy.experiments.language.reading import json_schema, read_experiment, read_experiment_file
+from understudy.experiments.language.template import template
+from understudy.experiments.language.values import Span, Target
+from understudy.experiments.report.explain import frozen_yaml
 
 HEAD = "schema: understudy/v1\nname: one\n"
 

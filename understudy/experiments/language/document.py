@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from understudy.experiments.values import CountRange, Span, Target, Trigger
+from understudy.experiments.language.values import CountRange, Span, Target, Trigger
 
 SCHEMA: Final = "understudy/v1"
 """The version of the format, the value of the key `schema`."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from understudy.experiments import expectations
-from understudy.experiments.actions import ACTIONS, TARGETS
-from understudy.experiments.document import (
+from understudy.experiments.language import expectations
+from understudy.experiments.language.actions import ACTIONS, TARGETS
+from understudy.experiments.language.document import (
     ENGINES,
     SCHEMA,
     ClusterPlan,
@@ -19,7 +19,7 @@ from understudy.experiments.document import (
     Step,
     Topic,
 )
-from understudy.experiments.kinds import (
+from understudy.experiments.language.kinds import (
     COUNT_RANGE,
     NAME,
     SPAN,
@@ -37,9 +37,9 @@ from understudy.experiments.kinds import (
     section,
     section_schema,
 )
-from understudy.experiments.problems import BadExperiment, BadValue, Problem, one_of
-from understudy.experiments.values import Target
-from understudy.experiments.yaml_nodes import Node, parse
+from understudy.experiments.language.problems import BadExperiment, BadValue, Problem, one_of
+from understudy.experiments.language.values import Target
+from understudy.experiments.language.yaml_nodes import Node, parse
 
 MOST_STEPS: Final = 200
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from foundation.eventlog.fences import Fence
-from understudy.experiments.document import Experiment, Step
-from understudy.experiments.values import CountRange, Span
+from understudy.experiments.language.document import Experiment, Step
+from understudy.experiments.language.values import CountRange, Span
 from understudy.simulator.randomness import derived
 
 

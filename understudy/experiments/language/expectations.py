@@ -8,8 +8,8 @@ from typing import Final
 from foundation.eventlog.fences import Fence
 from understudy.checkers import client_history
 from understudy.checkers.invariant_checker import ALL_CHECKS
-from understudy.experiments.marks import MARKS
-from understudy.experiments.problems import BadValue, one_of
+from understudy.experiments.language.marks import MARKS
+from understudy.experiments.language.problems import BadValue, one_of
 from understudy.findings import FindingKind
 
 EVENT_LOGS: Final = "T2"

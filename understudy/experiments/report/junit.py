@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from xml.etree import ElementTree
 
-from understudy.experiments.verdict import Expected, Status, Verdict
+from understudy.experiments.report.verdict import Expected, Status, Verdict
 
 
 def junit_xml(verdicts: Iterable[Verdict]) -> str:

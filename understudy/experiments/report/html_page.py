@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from understudy.experiments.timeline import Timeline
-from understudy.experiments.values import duration
-from understudy.experiments.verdict import Expected, Status, Verdict
+from understudy.experiments.language.values import duration
+from understudy.experiments.report.timeline import Timeline
+from understudy.experiments.report.verdict import Expected, Status, Verdict
 
 _STYLE = """
 :root { color-scheme: light dark; --text: #1a1a1a; --faint: #595959; --back: #ffffff; --grid: #d9d9d9;

@@ -11,8 +11,8 @@ from brokers.machine.socket_network import SocketNetwork
 from foundation.cluster.identifiers import TopicPartition
 from understudy.checkers.client_history import ClientHistory
 from understudy.client_load import FINAL_READ_TIMEOUT_MS, ClientLoad
-from understudy.experiments.document import LoadPlan
-from understudy.experiments.frozen import FrozenStep
+from understudy.experiments.language.document import LoadPlan
+from understudy.experiments.language.frozen import FrozenStep
 from understudy.experiments.loads import coroutines, step_producer
 
 STOP_TIMEOUT_S = 30.0

@@ -1,0 +1,1 @@
+"""The language of experiment files: how they are read and checked, and what their actions and expectations mean."""

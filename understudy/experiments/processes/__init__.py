@@ -1,0 +1,1 @@
+"""The engine that runs an experiment on processes of this machine."""
