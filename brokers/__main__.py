@@ -27,17 +27,16 @@ from brokers.config.config_def import ConfigError
 from brokers.config.kafka_config import KafkaConfig, unknown_keys
 from brokers.config.logger_levels import LoggerLevels
 from brokers.config.properties import MalformedProperties, parse_properties
+from brokers.exits import FAILED, TEMPORARY, TRY_AGAIN
 from brokers.machine.operator_log import LogFormat, configure_operator_log, log_format, log_level
 from brokers.machine.real_world import real_world
 from brokers.membership.finalized_features import IncompatibleFeatures
 from brokers.membership.meta_properties import InconsistentMetaProperties
-from brokers.membership.registration import RegistrationRefused
 from brokers.supervisor import BrokerFailed
 from brokers.world import DirectoryLocked
 from foundation.eventlog.records import ProcessStarted
 from foundation.wire.network import ConnectionFailed
-from foundation.zk.client import ZooKeeperUnreachable
-from foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
+from foundation.zk.kafka_zk_client import ZooKeeperFailure
 from foundation.zk.znodes import MalformedZNode
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.Kafka")
@@ -50,10 +49,8 @@ START_FAILURES = (
     InconsistentMetaProperties,
     MalformedZNode,
     OSError,
-    RegistrationRefused,
-    SessionLost,
     ZooKeeperFailure,
-    ZooKeeperUnreachable,
+    *TEMPORARY,
 )
 """Failures that an operator can mend. Any other exception is a defect of the program and keeps its traceback."""
 
@@ -74,13 +71,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         config = KafkaConfig.from_properties(properties)
     except (ConfigError, MalformedProperties, OSError) as error:
         print(f"{options.properties}: {error}", file=sys.stderr)
-        return 1
+        return FAILED
     try:
         chosen_format = log_format(options.log_format, os.environ)
         levels = LoggerLevels(log_level(os.environ))
     except ConfigError as error:
         print(error, file=sys.stderr)
-        return 1
+        return FAILED
     gc.set_threshold(*GARBAGE_COLLECTION)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     configure_operator_log(sys.stderr, broker_id=config.broker_id, levels=levels, log_format=chosen_format)
@@ -91,9 +88,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return asyncio.run(run(config, levels))
     except START_FAILURES as error:
         log.error("exiting Kafka due to fatal exception during startup", error=type(error).__name__, why=str(error))
+        return TRY_AGAIN if isinstance(error, TEMPORARY) else FAILED
     except BrokerFailed as error:
         log.error("exiting Kafka due to fatal exception", why=str(error), exc_info=error.__cause__)
-    return 1
+        return FAILED
 
 
 def read_properties(path: Path, overrides: Sequence[str]) -> dict[str, str]:

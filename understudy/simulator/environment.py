@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from brokers.membership.registration import RegistrationRefused
+from brokers.exits import TEMPORARY
 from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.records import FaultInjected, StepReached
-from foundation.zk.client import Create, Delete, Failure, ZooKeeperUnreachable
-from foundation.zk.kafka_zk_client import SessionLost
+from foundation.zk.client import Create, Delete, Failure
 from foundation.zk.znodes import BrokerIdZNode, ControllerZNode
 from understudy.cluster import ClusterError, WaitTimedOut
 from understudy.simulator.loop import new_loop
@@ -43,7 +42,7 @@ class Exit(NamedTuple):
 
         It may end where ZooKeeper is unreachable, its session is lost, or its id is registered by another session.
         """
-        return not isinstance(self.error, ZooKeeperUnreachable | RegistrationRefused | SessionLost)
+        return not isinstance(self.error, TEMPORARY)
 
 
 class SimulatedEnvironment:

@@ -22,6 +22,7 @@ import structlog
 from brokers.__main__ import main, read_properties
 from brokers.config.config_def import ConfigError
 from brokers.config.kafka_config import KafkaConfig
+from brokers.exits import FAILED, TRY_AGAIN
 from brokers.machine.disk import FileDisk
 from brokers.machine.real_world import FilePoints, node_name, real_world
 from brokers.machine.socket_network import READ_AHEAD_BYTES, SocketConnection, SocketNetwork
@@ -438,7 +439,7 @@ def test_second_broker_that_cannot_start_names_the_reason(
         with broker(path, *(override.format(folder=tmp_path) for override in overrides)) as second:
             last = lines_until(second, "exiting Kafka due to fatal exception during startup")[-1]
             assert last["error"] == reason, last
-            assert second.wait(60) == 1
+            assert second.wait(60) == (TRY_AGAIN if reason == "RegistrationRefused" else FAILED)
 
 
 @pytest.mark.slow
@@ -447,7 +448,7 @@ def test_unreachable_zookeeper_is_named_with_its_address(tmp_path: Path) -> None
         last = lines_until(process, "exiting Kafka due to fatal exception during startup")[-1]
         assert last["error"] == "ZooKeeperUnreachable"
         assert "127.0.0.1:1" in str(last["why"])
-        assert process.wait(60) == 1
+        assert process.wait(60) == TRY_AGAIN
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from brokers.exits import TRY_AGAIN
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import Envelope, PointReached, RunDescribed
 from understudy.checkers.check import broker_of
@@ -25,7 +26,9 @@ from understudy.experiments.report.timeline import LOAD_BEGUN
 from understudy.experiments.topics import create_topics
 from understudy.findings import Findings
 from understudy.testbed.cluster_view import NO_ANSWER
+from understudy.testbed.local_broker import LocalBroker
 from understudy.testbed.local_cluster import LocalCluster
+from understudy.testbed.processes import describe_exit
 from understudy.testbed.transaction_log import MalformedTransactionLog, read_transaction_logs
 
 POLL_S: Final = 0.02
@@ -64,6 +67,8 @@ class ProcessEngine:
         self._resume_after_ms: dict[tuple[int, str], float] = {}
         """How long a broker that pauses itself at a point stays paused, by broker and point."""
         self._ended_by_themselves: dict[int, float] = {}
+        self._failed: dict[int, str] = {}
+        """How a broker process ended by itself that should have gone on, by pid."""
 
     @classmethod
     def actions(cls) -> frozenset[str]:
@@ -136,10 +141,20 @@ class ProcessEngine:
             if broker.is_running or not broker.process.should_run:
                 self._ended_by_themselves.pop(broker.id, None)
             elif broker.id not in self._ended_by_themselves:
+                self._note_end(broker)
                 self._ended_by_themselves[broker.id] = self.now_ms
             elif self.now_ms - self._ended_by_themselves[broker.id] >= RESTART_AFTER_MS:
                 del self._ended_by_themselves[broker.id]
                 self.cluster.begin_start(broker.id)
+
+    def _note_end(self, broker: LocalBroker) -> None:
+        """Note the end of a broker that should run, except where a correct broker ends, too."""
+        process = broker.process.process
+        if process is None or process.exit_code in (None, TRY_AGAIN) or not broker.process.should_run:
+            return
+        self._failed.setdefault(
+            process.pid, f"{broker.name} ended by itself with {describe_exit(process.exit_code)}: {broker.process.log}"
+        )
 
     def findings(self) -> Findings | None:
         try:
@@ -180,6 +195,7 @@ class ProcessEngine:
             if broker.is_paused:
                 broker.resume()
             if not broker.is_running:
+                self._note_end(broker)
                 with contextlib.suppress(ClusterError):
                     broker.start()
 
@@ -196,6 +212,8 @@ class ProcessEngine:
                 load.read_all()
             except TimeoutError:
                 notes.append("not every partition could be read to its end within a minute")
+        for broker in self.cluster.brokers:
+            self._note_end(broker)
         self.cluster.stop()
         reading = read([self._folder])
         records: dict[str, list[Envelope]] = {}
@@ -208,6 +226,7 @@ class ProcessEngine:
             transactions=self._transactions(notes),
             history=load.history,
             acknowledged_ms=load.acknowledged_ms,
+            failures=tuple(self._failed.values()),
             notes=tuple(notes),
         )
 

@@ -12,6 +12,7 @@ from understudy.experiments.engines import ENGINES
 from understudy.experiments.language.frozen import freeze
 from understudy.experiments.language.library import find
 from understudy.experiments.language.reading import read_experiment, read_experiment_file
+from understudy.experiments.processes.engine import ProcessEngine
 from understudy.experiments.report.verdict import Status, Verdict
 from understudy.experiments.running import run_experiment
 
@@ -56,3 +57,29 @@ def test_every_fault_is_on_record_before_it_is_injected_and_is_ended(tmp_path: P
         ("continue", f"broker-{controller}"),
     ]
     assert ("start", f"broker-{killed}") in [(each.fault, each.target) for each in faults], "healed at the end"
+
+
+def test_a_broker_that_ends_by_itself_is_a_failure_and_one_that_finds_its_old_registration_is_none(
+    tmp_path: Path,
+) -> None:
+    text = (
+        "schema: understudy/v1\nname: ends\ncluster: {brokers: 3, session: 6s}\nsteps: [{mark: begun}]\nlasts: 1s\n"
+        "expect: {always: [C1]}\n"
+    )
+    engine = ProcessEngine.begin(freeze(read_experiment(text, "f")), tmp_path)
+    try:
+        refused, ends, _ = engine.cluster.brokers
+        refused.kill()
+        engine.cluster.begin_start(refused.id)
+        process = refused.process.process
+        assert process is not None
+        engine.cluster.wait_until(lambda: not process.is_running, "it has found its old registration")
+        assert ends.process.process is not None
+        ends.process.process.kill()
+        engine.advance(engine.now_ms + 100, lambda _: False)
+        engine.heal()
+        engine.cluster.settle()
+        (failure,) = engine.finish().failures
+    finally:
+        engine.close()
+    assert failure == f"broker-{ends.id} ended by itself with SIGKILL: {ends.process.log}"

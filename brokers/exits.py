@@ -1,0 +1,20 @@
+"""The exit codes of a broker process, and the failures of a start that a later start may not have.
+
+Kafka exits with 1 after every failure; `TRY_AGAIN` lets a supervisor tell those that need an operator.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from brokers.membership.registration import RegistrationRefused
+from foundation.zk.client import ZooKeeperUnreachable
+from foundation.zk.kafka_zk_client import SessionLost
+
+FAILED: Final = 1
+TRY_AGAIN: Final = 75
+"""EX_TEMPFAIL of sysexits.h: the start failed with one of `TEMPORARY`."""
+
+TEMPORARY: Final = (RegistrationRefused, SessionLost, ZooKeeperUnreachable)
+"""ZooKeeper does not answer, the session has expired during the start, or its id is registered by another session,
+which may be that of its last run."""
