@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 SECTION = "understudy"
 """The title of the section in the report of a failed test."""
 MARKER = (
-    "understudy(brokers=3, racks=None, topics=None, session_timeout_ms=3000, properties=None, scope='function'): "
-    "the cluster of the fixture understudy_cluster; with scope='session', tests with the same arguments share it"
+    "understudy(brokers=3, racks=None, topics=None, session_timeout_ms=3000, properties=None, proxied=False, "
+    "scope='function'): the cluster of the fixture understudy_cluster; with scope='session', tests with the same "
+    "arguments share it"
 )
 
 _POOL: pytest.StashKey[ClusterPool] = pytest.StashKey()

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 FUNCTION, SESSION = "function", "session"
 SCOPES: Final = (FUNCTION, SESSION)
-KEYS: Final = ("brokers", "racks", "topics", "session_timeout_ms", "properties", "scope")
+KEYS: Final = ("brokers", "racks", "topics", "session_timeout_ms", "properties", "proxied", "scope")
 
 
 class BadArguments(ValueError):
@@ -26,6 +26,7 @@ class ClusterArguments:
         topics: name and number of partitions of each topic that exists when a test begins, sorted by name.
         session_timeout_ms: the ZooKeeper session timeout of the brokers: how long a killed broker stays registered.
         properties: further keys of `server.properties` for every broker, sorted.
+        proxied: whether the traffic of the brokers goes through a proxy, so that they can be isolated.
         scope: `session` where tests with the same arguments share the cluster, otherwise `function`.
     """
 
@@ -34,6 +35,7 @@ class ClusterArguments:
     topics: tuple[tuple[str, int], ...] = ()
     session_timeout_ms: int = 3_000
     properties: tuple[tuple[str, str], ...] = ()
+    proxied: bool = False
     scope: str = FUNCTION
 
     @classmethod
@@ -95,6 +97,12 @@ def _items(key: str, value: object) -> list[tuple[str, object]]:
     return list(value.items())
 
 
+def _flag(key: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise BadArguments(f"{key} is True or False, not {value!r}")
+    return value
+
+
 def _scope(key: str, value: object) -> str:
     if value not in SCOPES:
         raise BadArguments(f"{key} is {' or '.join(map(repr, SCOPES))}, not {value!r}{_nearest(str(value), SCOPES)}")
@@ -112,5 +120,6 @@ _CHECKS: Final = {
     "topics": _topics,
     "session_timeout_ms": _positive,
     "properties": _properties,
+    "proxied": _flag,
     "scope": _scope,
 }

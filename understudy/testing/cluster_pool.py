@@ -96,6 +96,7 @@ class ClusterPool:
             topics=dict(arguments.topics),
             session_timeout_ms=arguments.session_timeout_ms,
             properties=dict(arguments.properties),
+            proxied=arguments.proxied,
             directory=self._new_folder(test),
             zookeeper=self._running_zookeeper(),
         )

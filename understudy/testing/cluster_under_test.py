@@ -55,6 +55,8 @@ class ClusterUnderTest:
         topics: name and number of partitions of topics to create, with up to three replicas.
         session_timeout_ms: the ZooKeeper session timeout of the brokers: how long a killed broker stays registered.
         properties: further keys of `server.properties` for every broker.
+        proxied: let the traffic of the brokers go through a proxy, so that they can be isolated. It needs a loopback
+            address for each broker, which Linux has.
         directory: the run folder; None for a temporary one, which is deleted at the end.
         zookeeper: a server to share, in which the cluster has a chroot; None for one of its own.
 
@@ -70,6 +72,7 @@ class ClusterUnderTest:
         topics: Mapping[str, int] | None = None,
         session_timeout_ms: int = 3_000,
         properties: Mapping[str, Any] | None = None,
+        proxied: bool = False,
         directory: Path | None = None,
         zookeeper: EmbeddedZooKeeper | None = None,
     ) -> None:
@@ -80,6 +83,7 @@ class ClusterUnderTest:
                 "topics": topics,
                 "session_timeout_ms": session_timeout_ms,
                 "properties": properties,
+                "proxied": proxied,
             }
         )
         self.before = Before()
@@ -90,6 +94,7 @@ class ClusterUnderTest:
             directory=directory,
             session_timeout_ms=session_timeout_ms,
             properties=dict(self.arguments.properties),
+            proxied=proxied,
             described=RunDescribed(),
         )
 
@@ -129,7 +134,7 @@ class ClusterUnderTest:
     def begin_test(self, test: str = "") -> None:
         """Undo what an earlier test has left, and record that a test begins.
 
-        Every broker is started and resumed, no point is armed, and the topics of the arguments exist.
+        Every broker is started, resumed and reachable, no point is armed, and the topics of the arguments exist.
 
         Args:
             test: the name of the test, for the event log.
@@ -150,7 +155,9 @@ class ClusterUnderTest:
         self.before = Before(now.controller_epoch, {key: int(leader) for key, leader in leaders.items()})
 
     def undo_faults(self) -> None:
-        """Disarm every point, resume every paused broker, and start every broker that is down."""
+        """Disarm every point, heal every link, resume every paused broker, and start every broker that is down."""
+        if self.local.is_proxied:
+            self.local.heal_links()
         for broker in self.local.brokers:
             broker.process.points.unlink(missing_ok=True)
             if broker.is_paused:
@@ -268,7 +275,7 @@ class ClusterUnderTest:
         """Fail where the event logs do not record the fault in this test.
 
         Args:
-            fault: `kill`, `pause`, `resume`, `stop`, `start`, `depose`; `crash` at a point.
+            fault: `kill`, `pause`, `resume`, `stop`, `start`, `depose`, `isolate`, `heal`; `crash` at a point.
             role: `controller`, `leader`, `follower`, or with the partition, `leader of orders-0`; None for any.
             broker: the id of the broker; None for any.
             point: the named point; None for any or none.

@@ -21,7 +21,7 @@ class RecordedFault:
     """A fault in the event log, or a named point at which a broker has paused or crashed.
 
     Attributes:
-        fault: `kill`, `pause`, `resume`, `stop`, `start`, `depose`; `crash` or `pause` at a point.
+        fault: `kill`, `pause`, `resume`, `stop`, `start`, `depose`, `isolate`, `heal`; `crash` or `pause` at a point.
         target: the broker, for example `broker-1`.
         role: the role by which the broker was chosen, for example `leader of orders-0`; empty for a broker by id.
         point: the named point; empty for other faults.

@@ -34,6 +34,7 @@ def test_equal_arguments_in_another_order_are_equal() -> None:
         ({"topics": ["orders"]}, r"topics is a dictionary by name, not \['orders'\]"),
         ({"topics": {"orders": 0}}, r"topics\['orders'\], the number of partitions, is a whole number from 1, not 0"),
         ({"session_timeout_ms": 1.5}, "session_timeout_ms is a whole number from 1, not 1.5"),
+        ({"proxied": "yes"}, "proxied is True or False, not 'yes'"),
         ({"properties": 3}, "properties is a dictionary by name, not 3"),
         ({"scope": "sesion"}, "scope is 'function' or 'session', not 'sesion'; did you mean 'session'?"),
     ],

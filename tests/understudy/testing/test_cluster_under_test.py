@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -118,6 +119,24 @@ def test_what_cannot_be_done_is_refused(cluster: ClusterUnderTest) -> None:
         cluster.follower("nothing")
     with pytest.raises(Unsupported):
         cluster.broker(1).isolate()
+
+
+def test_an_isolated_broker_loses_its_leaderships_until_it_is_healed(
+    zookeeper: EmbeddedZooKeeper, tmp_path: Path
+) -> None:
+    with ClusterUnderTest(3, topics={"orders": 1}, proxied=True, zookeeper=zookeeper, directory=tmp_path) as cluster:
+        isolated = cluster.leader("orders")
+        isolated.isolate()
+        assert cluster.wait_for(leader_change("orders")).id != isolated.id
+        assert cluster.wait_for(isr("orders", 0, size=2))
+        cluster.assert_injected("isolate", role="leader of orders-0", broker=isolated.id)
+        isolated.heal()
+        assert isolated.id in cluster.wait_for(isr("orders", 0, size=3))
+        cluster.assert_injected("heal", broker=isolated.id)
+        cluster.broker(2).isolate()
+        cluster.begin_test("the next")
+        assert cluster.wait_for(isr("orders", 0, size=3))
+        assert cluster.faults() == ()
 
 
 def test_a_topic_can_be_created_inside_an_event_loop(cluster: ClusterUnderTest) -> None:
