@@ -43,6 +43,7 @@ def register(verbs: Verbs) -> None:
     chosen.add_argument("--seeds", type=seeds, metavar="A..B", help="run all of these seeds")
     run_parser.add_argument("--without", metavar="FENCE", help="switch a fence off; only in the simulator")
     run_parser.add_argument("--dir", type=Path, metavar="FOLDER", help="where the run's files go; default in ./runs")
+    run_parser.add_argument("--trace", action="store_true", help="also write trace.json for ui.perfetto.dev")
     run_parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
     run_parser.set_defaults(run=run)
     defects_parser = actions.add_parser("defects", help="run an experiment without its fences, which it must notice")
@@ -106,7 +107,8 @@ def _run_one(options: argparse.Namespace, experiment: Experiment, engine: str, s
     command += f" --without {shlex.quote(options.without)}" if options.without else ""
     try:
         plan = freeze(experiment, seed, fences_off=_fences(options.without, engine))
-        return run_experiment(plan, ENGINES[engine], folder, command=command), folder
+        verdict = run_experiment(plan, ENGINES[engine], folder, command=command, with_trace=options.trace)
+        return verdict, folder
     except CannotRun as refused:
         raise BadInput(str(refused)) from None
     except (ClusterError, JavaNotFound, ZooKeeperNotStarted, *NO_ANSWER) as error:

@@ -7,12 +7,15 @@ from typing import Final
 
 import msgspec
 
+from foundation.eventlog.reader import read
+from foundation.eventlog.records import Envelope
 from understudy.experiments.engine import Engine
 from understudy.experiments.judging import judge
 from understudy.experiments.language.frozen import FrozenPlan
 from understudy.experiments.report.explain import missing_actions
 from understudy.experiments.report.html_page import html_page
 from understudy.experiments.report.junit import junit_xml
+from understudy.experiments.report.trace import trace_json
 from understudy.experiments.report.verdict import Verdict
 from understudy.experiments.runner import Runner
 
@@ -20,18 +23,22 @@ REPORT: Final = "report.html"
 VERDICT: Final = "verdict.json"
 JUNIT: Final = "junit.xml"
 FROZEN: Final = "experiment.yaml"
+TRACE: Final = "trace.json"
 
 
 class CannotRun(Exception):
     """An engine cannot run an experiment. The message names what it cannot do."""
 
 
-def run_experiment(plan: FrozenPlan, engine: type[Engine], folder: Path, *, command: str) -> Verdict:
+def run_experiment(
+    plan: FrozenPlan, engine: type[Engine], folder: Path, *, command: str, with_trace: bool = False
+) -> Verdict:
     """Run an experiment once, and write the verdict, the page and the event logs to a folder.
 
     Args:
         folder: a new or empty folder.
         command: the command line that runs it again, for the page.
+        with_trace: write a trace for the Perfetto viewer, too.
 
     Raises:
         CannotRun: the engine cannot do what a step asks.
@@ -44,6 +51,8 @@ def run_experiment(plan: FrozenPlan, engine: type[Engine], folder: Path, *, comm
     folder.mkdir(parents=True, exist_ok=True)
     verdict = run_once(plan, engine, folder, command=command)
     write(verdict, folder)
+    if with_trace:
+        write_trace(verdict, folder)
     return verdict
 
 
@@ -62,3 +71,11 @@ def write(verdict: Verdict, folder: Path) -> None:
     (folder / VERDICT).write_bytes(msgspec.json.format(msgspec.json.encode(verdict), indent=2) + b"\n")
     (folder / JUNIT).write_text(junit_xml([verdict]), encoding="utf-8")
     (folder / FROZEN).write_text(verdict.frozen, encoding="utf-8")
+
+
+def write_trace(verdict: Verdict, folder: Path) -> None:
+    """Write the trace of a run whose event logs are in the folder. Raises OSError."""
+    records: dict[str, list[Envelope]] = {}
+    for record in read([folder]).records:
+        records.setdefault(record.node, []).append(record)
+    (folder / TRACE).write_bytes(trace_json(verdict.timeline, records))

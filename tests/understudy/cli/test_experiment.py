@@ -49,6 +49,12 @@ def test_a_run_prints_its_steps_and_its_verdict_and_leaves_its_files(capsys: pyt
     ElementTree.parse("run/junit.xml")
     assert "<svg" in Path("run/report.html").read_text(encoding="utf-8")
     assert list(Path("run").rglob("*.jsonl"))
+    assert not Path("run/trace.json").exists()
+
+
+def test_a_trace_is_written_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(capsys, "run", file(SMALL), "--dir", "run", "--trace")[0] == 0
+    assert json.loads(Path("run/trace.json").read_text())["traceEvents"]
 
 
 def test_the_frozen_copy_gives_the_same_run(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -64,11 +65,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 def timeline(records: Mapping[str, Sequence[Envelope]]) -> Timeline:
     """Build the timeline of a run from the records of each node."""
     ordered = sorted((record for each in records.values() for record in each), key=lambda record: record.mono_ms)
-    began_ms = next(
-        (each.mono_ms for each in ordered if isinstance(each.data, StepReached) and each.data.step == LOAD_BEGUN), None
-    )
-    if began_ms is None:
-        began_ms = ordered[0].mono_ms if ordered else 0.0
+    began_ms = load_begun_ms(ordered)
     end_ms = ordered[-1].mono_ms - began_ms if ordered else 0.0
     brokers = sorted(name for name in records if name.startswith("broker-"))
     return Timeline(
@@ -78,6 +75,16 @@ def timeline(records: Mapping[str, Sequence[Envelope]]) -> Timeline:
         reigns={broker: tuple(_reigns(broker, ordered, began_ms, end_ms)) for broker in brokers},
         moments=tuple(moment for record in ordered if (moment := _moment(record, began_ms)) and moment.at_ms >= 0),
     )
+
+
+def load_begun_ms(records: Iterable[Envelope]) -> float:
+    """Return when the load began, by the monotonic clock; the first record where that is not on record."""
+    first_ms = math.inf
+    for record in records:
+        if isinstance(record.data, StepReached) and record.data.step == LOAD_BEGUN:
+            return record.mono_ms
+        first_ms = min(first_ms, record.mono_ms)
+    return first_ms if first_ms < math.inf else 0.0
 
 
 def _states(broker: str, ordered: Iterable[Envelope], began_ms: float, end_ms: float) -> Iterator[Span]:
