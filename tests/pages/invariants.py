@@ -58,6 +58,7 @@ the last fault of a run, when the cluster has had time to recover; `understudy s
 - **L3** The ISR of every partition is all of its live replicas.
 - **L4** The metadata cache of every live broker is what ZooKeeper holds.
 - **L5** Producers are acknowledged at 80 % of the rate before the first fault.
+- **L7** The controller stays, and it writes no partition state any more.
 
 ## What is assumed of ZooKeeper
 

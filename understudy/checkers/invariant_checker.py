@@ -10,6 +10,7 @@ from understudy.checkers import (
     control_requests,
     controller,
     leader_agreement,
+    liveness,
     partition_state,
     producers,
     replication,
@@ -30,7 +31,7 @@ class CheckGroup(NamedTuple):
 
 CHECK_GROUPS = (
     CheckGroup("ZooKeeper", zookeeper.CHECKS),
-    CheckGroup("controllers", controller.CHECKS),
+    CheckGroup("controllers", (*controller.CHECKS, *liveness.CHECKS)),
     CheckGroup("control requests", control_requests.CHECKS),
     CheckGroup("partition states", partition_state.CHECKS),
     CheckGroup("topics", topics.CHECKS),

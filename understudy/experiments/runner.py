@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from foundation.cluster.errors import ApiError
-from foundation.eventlog.records import Envelope
+from foundation.eventlog.records import ControllerElected, Envelope, LeadershipWritten
 from understudy.admin_client import NoBrokerAnswers
 from understudy.cluster import ClusterError
 from understudy.experiments.engine import CannotInject, Engine, RunData, Undo
@@ -27,6 +27,8 @@ STEADY_TIMEOUT_MS: Final = 15_000.0
 SETTLE_TIMEOUT_S: Final = 60.0
 _STAYS_MS: Final = 1_000.0
 """How long a state must last to count as reached."""
+_QUIET_MS: Final = 5_000.0
+"""How long nothing may change to count as quiet (L7)."""
 
 _NO_ANSWER: Final = "ZooKeeper does not answer"
 _NOT_POSSIBLE = (CannotInject, ClusterError, ApiError, NoBrokerAnswers)
@@ -92,6 +94,8 @@ class Runner:
         }
         self._last_fault_ms = 0.0
         self._event_brokers: dict[int, int] = {}
+        self._changed_ms = 0.0
+        """When a controller was last elected, or has last written a partition state."""
 
     def run(self) -> RunOutcome:
         """Run the steps, let the cluster recover, heal it, and collect what was recorded."""
@@ -246,6 +250,8 @@ class Runner:
     def _on_record(self, record: Envelope) -> bool:
         """Look whether a record is an event that a step waits for; return whether a step is due because of it."""
         is_due = False
+        if isinstance(record.data, ControllerElected | LeadershipWritten):
+            self._changed_ms = self._engine.now_ms
         for number, state in self._triggers.items():
             result = self._results[number]
             excluded = [each for target in result.frozen.step.exclude for each in self._excluded(target)]
@@ -326,7 +332,10 @@ class Runner:
         outcome.last_fault_ms = self._last_fault_ms
         contradicted_ms = dict.fromkeys(LIVENESS, self._last_fault_ms)
         longest_ms = max([0.0, *self._plan.within_ms.values()])
-        until_ms = max(self._plan.lasts_ms, self._last_fault_ms + longest_ms + _STAYS_MS)
+        until_ms = max(
+            self._plan.lasts_ms,
+            self._last_fault_ms + longest_ms + max(map(_stays_ms, self._plan.within_ms), default=0.0),
+        )
         while True:
             now_ms = self._engine.now_ms
             found = self._engine.findings()
@@ -337,14 +346,19 @@ class Runner:
                 if contradicting:
                     contradicted_ms[name] = now_ms
                     outcome.left[name] = contradicting[0]
-            has_stayed = all(now_ms - contradicted_ms[name] >= _STAYS_MS for name in self._plan.within_ms)
+            contradicted_ms["L7"] = max(self._changed_ms, self._last_fault_ms)
+            has_stayed = all(now_ms - contradicted_ms[name] >= _stays_ms(name) for name in self._plan.within_ms)
             if now_ms >= until_ms or (has_stayed and now_ms >= self._plan.lasts_ms):
                 break
             self._engine.advance(now_ms + SAMPLE_MS, self._on_record)
         for name in LIVENESS:
-            is_reached = self._engine.now_ms - contradicted_ms[name] >= _STAYS_MS
+            is_reached = self._engine.now_ms - contradicted_ms[name] >= _stays_ms(name)
             after_ms = contradicted_ms[name] - self._last_fault_ms
             outcome.reached_ms[name] = (after_ms + SAMPLE_MS if after_ms else 0.0) if is_reached else None
+
+
+def _stays_ms(name: str) -> float:
+    return _QUIET_MS if name == "L7" else _STAYS_MS
 
 
 def _never_due(frozen: FrozenStep) -> str:

@@ -503,6 +503,41 @@ def an_event_ends_twice() -> History:
     return history
 
 
+# ------------------------------------------------------------------ L6: what waits is handled
+
+
+@accepts("L6")
+def an_event_has_just_been_queued_when_the_log_ends() -> History:
+    history = History()
+    history.log(1, queued(1), started(1), ended(1), queued(2))
+    history.log(1, metadata(1), at_ms=29_000)
+    return history
+
+
+@accepts("L6")
+def a_process_ends_with_events_in_its_queue() -> History:
+    history = History()
+    history.log(1, queued(1), started(1), queued(2))
+    history.log(1, metadata(1), incarnation=2, at_ms=60_000)
+    return history
+
+
+@rejects("L6", "BrokerChange 2 had not ended 31000 ms later")
+def an_event_waits_while_the_broker_goes_on() -> History:
+    history = History()
+    history.log(1, queued(1), started(1), ended(1), queued(2))
+    history.log(1, metadata(1), at_ms=31_000)
+    return history
+
+
+@rejects("L6", "BrokerChange 1 had not ended 31000 ms later")
+def an_event_does_not_end_while_the_broker_goes_on() -> History:
+    history = History()
+    history.log(1, queued(1), started(1))
+    history.log(1, metadata(1), at_ms=31_000)
+    return history
+
+
 # ------------------------------------------------------------------ C8: the role of controller and its session
 
 

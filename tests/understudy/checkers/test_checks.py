@@ -59,7 +59,7 @@ def test_every_history_is_given_to_a_check() -> None:
 def test_every_check_has_an_id_and_a_sentence() -> None:
     assert len({check.id for check in ALL_CHECKS}) == len(ALL_CHECKS)
     for check in ALL_CHECKS:
-        assert re.fullmatch(r"[ACPRZ]\d+[a-c]?", check.id)
+        assert re.fullmatch(r"[ACLPRZ]\d+[a-c]?", check.id)
         assert check.sentence
         assert not check.sentence.endswith(".")
         assert check.reads or check.reads_transactions

@@ -42,6 +42,20 @@ def test_a_failover_holds_and_has_its_numbers(tmp_path: Path) -> None:
     assert [each.name for each in verdict.expected if each.status is Status.VIOLATED] == []
 
 
+def test_the_end_of_all_changes_is_awaited_and_has_a_bound(tmp_path: Path) -> None:
+    """The controller is elected and writes states some seconds after the kill; five quiet seconds follow."""
+    steps = SMALL + "steps:\n  - {at: 2s, kill: controller}\nlasts: 4s\n"
+    quiet = run(steps + "expect: {within: {L7: 8s}}\n", tmp_path / "quiet")
+    assert quiet.status is Status.HELD, quiet.why
+    reached_ms = quiet.reached_ms["L7"]
+    assert reached_ms is not None
+    assert reached_ms > 1_500, "the session timeout comes first"
+    assert quiet.timeline.to_ms >= 2_000 + reached_ms + 4_900
+    early = run(steps + "expect: {within: {L7: 500ms}}\n", tmp_path / "early")
+    assert seen(early, "L7") is Status.VIOLATED
+    assert early.why == "L7: not reached", "it was not observed for long enough"
+
+
 def test_the_same_seed_gives_the_same_verdict_and_logs(tmp_path: Path) -> None:
     text = SMALL + "steps:\n  - {at: 1s..3s, kill: random, for: 2s..6s}\n  - {at: 2s..5s, pause: random, for: 1s..4s}\n"
     one, two = (run(text, tmp_path / name, seed=5) for name in ("one", "two"))

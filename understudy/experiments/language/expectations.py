@@ -29,6 +29,7 @@ LIVENESS: Final[dict[str, tuple[str, tuple[FindingKind, ...]]]] = {
         (FindingKind.METADATA, FindingKind.REPLICA),
     ),
     "L5": ("producers are acknowledged at 80 % of the rate before the first fault", ()),
+    "L7": ("the controller stays, and it writes no partition state any more", ()),
     "settled": ("the cluster has settled", tuple(FindingKind)),
 }
 """What must be reached after the last fault has ended, with the findings that contradict it."""
