@@ -85,9 +85,9 @@ class FranzGo(Suite):
     tests = FRANZ_GO
 
     def prepare(self) -> None:
-        go = _program("go", "a Go toolchain, 1.26 or newer")
+        go = find_program("go", "a Go toolchain, 1.26 or newer")
         module = f"github.com/twmb/franz-go@v{self.tests.version}"
-        found = json.loads(_fetched([go, "mod", "download", "-json", module], cwd=self.directory))
+        found = json.loads(fetch([go, "mod", "download", "-json", module], cwd=self.directory))
         self._package = Path(found["Dir"]) / "pkg" / "kgo"
         self._binary = self.directory / "kgo.test"
         _built([go, "test", "-c", "-o", str(self._binary), "./pkg/kgo"], cwd=Path(found["Dir"]))
@@ -101,7 +101,7 @@ class FranzGo(Suite):
         command = [str(self._binary), "-test.v", f"-test.timeout={SUITE_TIMEOUT_S}s"]
         command += ["-test.run", f"^({'|'.join(tests)})$"]
         environment = {**os.environ, "KGO_SEEDS": bootstrap, "KGO_LOG_LEVEL": "none"}
-        output = _ended(command, cwd=self._package, timeout_s=SUITE_TIMEOUT_S + 60, environment=environment).output
+        output = run_to_end(command, cwd=self._package, timeout_s=SUITE_TIMEOUT_S + 60, environment=environment).output
         return [of_go(test, output) for test in tests]
 
 
@@ -118,9 +118,9 @@ class Librdkafka(Suite):
     tests = LIBRDKAFKA
 
     def prepare(self) -> None:
-        cargo = _program("cargo", "Rust's package manager")
+        cargo = find_program("cargo", "Rust's package manager")
         for program in ("bash", "make", "gcc", "g++"):
-            _program(program, "bash, make and a compiler for C and C++")
+            find_program(program, "bash, make and a compiler for C and C++")
         crate = self.directory / "crate"
         crate.mkdir()
         (crate / "lib.rs").touch()
@@ -128,8 +128,8 @@ class Librdkafka(Suite):
             '[package]\nname = "sources"\nversion = "0.0.0"\nedition = "2021"\n[lib]\npath = "lib.rs"\n'
             f'[dependencies]\nrdkafka-sys = "={_CRATE}"\n'
         )
-        _fetched([cargo, "fetch", "--quiet"], cwd=crate)
-        metadata = json.loads(_fetched([cargo, "metadata", "--format-version", "1", "--offline"], cwd=crate))
+        fetch([cargo, "fetch", "--quiet"], cwd=crate)
+        metadata = json.loads(fetch([cargo, "metadata", "--format-version", "1", "--offline"], cwd=crate))
         (found,) = (each for each in metadata["packages"] if each["name"] == "rdkafka-sys")
         if found["version"] != f"{_CRATE}+{self.tests.version}":
             raise NotFetched(f"rdkafka-sys {found['version']} is not librdkafka {self.tests.version}")
@@ -166,7 +166,7 @@ class Librdkafka(Suite):
             "CI": "true",
         }
         command = [str(self._root / "tests" / "test-runner"), "-p1", "-L"]
-        ended = _ended(command, cwd=self.directory, timeout_s=_TEST_TIMEOUT_S, environment=environment)
+        ended = run_to_end(command, cwd=self.directory, timeout_s=_TEST_TIMEOUT_S, environment=environment)
         return of_librdkafka(test, ended.output)
 
 
@@ -191,8 +191,8 @@ class KafkaPython(Suite):
         package = f"kafka-python=={self.tests.version}"
         downloads = self.directory / "downloads"
         self._codecs = self.directory / "codecs"
-        _fetched([*pip, "download", "--no-deps", "--no-binary", ":all:", "--dest", str(downloads), package])
-        _fetched([*pip, "install", "--no-deps", "--only-binary", ":all:", "--target", str(self._codecs), *_CODECS])
+        fetch([*pip, "download", "--no-deps", "--no-binary", ":all:", "--dest", str(downloads), package])
+        fetch([*pip, "install", "--no-deps", "--only-binary", ":all:", "--target", str(self._codecs), *_CODECS])
         (archive,) = downloads.iterdir()
         with tarfile.open(archive) as packed:
             packed.extractall(self.directory, filter="data")
@@ -222,7 +222,7 @@ class KafkaPython(Suite):
             "KAFKA_VERSION": KAFKA_VERSION,
             "KAFKA_ROOT": str(self._root),
         }
-        output = _ended(command, cwd=self._root, timeout_s=SUITE_TIMEOUT_S, environment=environment).output
+        output = run_to_end(command, cwd=self._root, timeout_s=SUITE_TIMEOUT_S, environment=environment).output
         if not report.exists():
             return [_outcome(test, "failed", output) for test in tests]
         cases: dict[str, list[ElementTree.Element]] = {}
@@ -261,14 +261,14 @@ def cluster_for(tests: ClientTests, directory: Path, kafka: ApacheKafka | None =
     return LocalCluster(tests.brokers, directory=directory, kafka_brokers=kafkas, properties=properties)
 
 
-def _program(name: str, what: str) -> str:
+def find_program(name: str, what: str) -> str:
     found = shutil.which(name)
     if found is None:
         raise NotFetched(f"no {name} on the PATH; install {what}")
     return found
 
 
-def _fetched(command: Sequence[str], cwd: Path | None = None) -> str:
+def fetch(command: Sequence[str], cwd: Path | None = None) -> str:
     """The standard output of a command that downloads. Raises NotFetched where it fails."""
     try:
         run = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S)
@@ -281,19 +281,19 @@ def _fetched(command: Sequence[str], cwd: Path | None = None) -> str:
 
 def _built(command: Sequence[str], cwd: Path) -> None:
     """Run a step of a build. Raises NotBuilt where it fails."""
-    ended = _ended(command, cwd=cwd, timeout_s=BUILD_TIMEOUT_S, environment=os.environ)
+    ended = run_to_end(command, cwd=cwd, timeout_s=BUILD_TIMEOUT_S, environment=os.environ)
     if ended.code != 0:
         raise NotBuilt(f"{' '.join(command)} failed:\n{ended.output[-4000:]}")
 
 
-class _Ended(NamedTuple):
+class Ended(NamedTuple):
     """The exit code of a process, None where it was killed because it took too long; and all that it printed."""
 
     code: int | None
     output: str
 
 
-def _ended(command: Sequence[str], *, cwd: Path, timeout_s: int, environment: Mapping[str, str]) -> _Ended:
+def run_to_end(command: Sequence[str], *, cwd: Path, timeout_s: int, environment: Mapping[str, str]) -> Ended:
     process = subprocess.Popen(
         command,
         cwd=cwd,
@@ -311,8 +311,8 @@ def _ended(command: Sequence[str], *, cwd: Path, timeout_s: int, environment: Ma
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             output, _ = process.communicate()
-            return _Ended(None, f"{_COLOURS.sub('', output)}\nkilled after {timeout_s} s")
-    return _Ended(process.returncode, _COLOURS.sub("", output))
+            return Ended(None, f"{_COLOURS.sub('', output)}\nkilled after {timeout_s} s")
+    return Ended(process.returncode, _COLOURS.sub("", output))
 
 
 def _outcome(test: str, result: str, output: str) -> Outcome:
