@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"runtime/debug"
 	"strconv"
@@ -148,6 +149,10 @@ func nameOf(err error) string {
 	var kafka *kerr.Error
 	if errors.As(err, &kafka) {
 		return kafka.Message
+	}
+	var network *net.OpError
+	if errors.As(err, &network) {
+		return network.Op + ": " + network.Err.Error() // without the address
 	}
 	return err.Error()
 }

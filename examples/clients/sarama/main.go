@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"runtime/debug"
 	"strconv"
@@ -173,6 +174,10 @@ func nameOf(err error) string {
 	var kafka sarama.KError
 	if errors.As(err, &kafka) {
 		return strings.TrimPrefix(kafka.Error(), "kafka server: ")
+	}
+	var network *net.OpError
+	if errors.As(err, &network) {
+		return network.Op + ": " + network.Err.Error() // without the address
 	}
 	return err.Error()
 }

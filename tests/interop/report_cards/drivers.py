@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -91,7 +90,6 @@ class Driver:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
-                env={**os.environ, "KAFKAJS_NO_PARTITIONER_WARNING": "1"},
             )
         self._reader = threading.Thread(target=self._read, name=topic, daemon=True)
         self._reader.start()

@@ -17,7 +17,7 @@ from tests.interop.report_cards.events import Admin, End, Event, Failed, Line, R
 E = TypeVar("E", bound=Event)
 
 RECOVERY_LIMIT_S = 60
-"""How long after the last change of the scene a client may take until it goes on."""
+"""How long after the end of the scene a client may take until it goes on."""
 _SHOWN = 5
 _STEADY = 20
 

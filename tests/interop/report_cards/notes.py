@@ -13,10 +13,9 @@ NOTES: Mapping[str, str] = {
     ),
     "confluent-kafka": (
         "Why: librdkafka reports NOT_CONTROLLER to the application and goes on with the controller that it knows, "
-        "until its next metadata, which a connection that ends brings, or `topic.metadata.refresh.interval.ms` (5 "
-        "minutes). "
-        "Where the controller's connection ends, it is chance whether the metadata that the client asks for then "
-        "already has the new controller: beside the same brokers it fails in one run and recovers in another."
+        "until it asks for metadata for another reason, at the latest after `topic.metadata.refresh.interval.ms` (5 "
+        "minutes). A broken connection is such a reason, and whether the answer then has the new controller already is "
+        "a matter of the moment: a killed controller was found by some runs and not by others, beside the same brokers."
     ),
     "aiokafka": (
         "Why: the admin client would ask for the controller again after a `NotControllerError`, but nothing raises it: "

@@ -30,9 +30,10 @@ be kept. `make clients` runs them and writes this page.
 
 *Passed* means that all three went on after the fault (within 60 s after its end), that no acknowledged record was lost,
 that none was doubled or reordered, and that the consumer read each record once. *Admin* is the time from the fault to
-the end of the first attempt to create a topic that began after it and succeeded, with the errors meanwhile; *producer*
-and *consumer* are the longest times without an acknowledgement and without a record. The times are of one run on one
-busy machine, and hold for its brokers' ZooKeeper session timeout of 4 s: compare verdicts, not milliseconds.
+the end of the first attempt to create a topic that began after it and succeeded, with the number of attempts that
+failed; *producer* and *consumer* are the longest times without an acknowledgement and without a record. The times are
+of one run on one busy machine, and hold for its brokers' ZooKeeper session timeout of 4 s: compare verdicts, not
+milliseconds.
 
 Three brokers, `min.insync.replicas=2`, an idempotent producer with acks=all that sends 20 records a second, and an
 admin client that creates a topic every second. The leader of the partitions is not the controller. Where a fault has
@@ -71,10 +72,18 @@ def store(kept: Kept, path: Path = KEPT) -> None:
 
 def page(kept: Kept) -> str:
     """The text of docs/clients.md."""
-    parts = [_HEAD, "## The verdicts\n\n", _overview(kept)]
+    parts = [_HEAD, "## The verdicts\n\n", _summary(kept), _overview(kept)]
     parts += [_client(kept, client) for client in DRIVERS if _has_cards(kept, client)]
     parts.append(_not_run(kept))
     return "".join(parts)
+
+
+def _summary(kept: Kept) -> str:
+    cards = [card for scenes in kept.cards.values() for clients in scenes.values() for card in clients.values()]
+    passed = sum(card.passed for card in cards)
+    about_records = any(" records " in reason for card in cards for reason in card.reasons)
+    records = "" if about_records else " In none was a record lost, doubled, reordered, skipped or read twice."
+    return f"{passed} of {len(cards)} runs of a client through a scene passed.{records}\n\n"
 
 
 def _overview(kept: Kept) -> str:

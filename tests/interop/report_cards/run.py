@@ -59,8 +59,7 @@ def run_scene(
         ]
         wait(drivers, lambda driver: is_steady(driver.lines), STEADY_TIMEOUT_S)
         scene.play(cluster, next(iter(topics.values())), lambda: marks.append(now_ms()))
-        limit_s = RECOVERY_LIMIT_S - (now_ms() - marks[-1]) / 1000
-        wait(drivers, lambda driver: has_recovered(driver.lines, marks), limit_s)
+        wait(drivers, lambda driver: has_recovered(driver.lines, marks), RECOVERY_LIMIT_S)
         cluster.settle(timeout_s=SETTLE_TIMEOUT_S)
         time.sleep(AFTERWARDS_S)
         end_all(drivers)
