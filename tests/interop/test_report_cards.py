@@ -23,7 +23,7 @@ from tests.interop.report_cards.judge import (
     recovery_ms,
     wrong_records,
 )
-from tests.interop.report_cards.page import KEPT, OURS, PAGE, Kept, load, page, store
+from tests.interop.report_cards.page import OURS, PAGE, Kept, load, page, store
 from tests.interop.report_cards.run import run_scene, topic_of
 from tests.interop.report_cards.scenes import SCENES, leader_killed
 
@@ -215,7 +215,23 @@ def test_the_page_tells_what_failed_and_what_was_not_run(tmp_path: Path) -> None
     text = page(load(tmp_path / "cards.json"))
     assert f"- {SCENES[0].name}, {OURS}: 1 records doubled in the log: 7\n" in text
     assert "- sarama: there is no go on the PATH; install it\n" in text
-    assert KEPT.name == "cards.json"
+    assert "0 of 1 runs of a client through a scene passed.\n" in text
+
+
+def test_the_page_says_that_no_record_was_wrong_only_where_none_was() -> None:
+    kept = Kept()
+    kept.keep(OURS, SCENES[0].name, {"aiokafka": card(healthy())})
+    assert "1 of 1 runs of a client through a scene passed. In none was a record lost" in page(kept)
+    kept.keep(OURS, SCENES[1].name, {"aiokafka": card(healthy(), log([*range(39), 40]))})
+    assert "In none was a record lost" not in page(kept)
+
+
+def test_a_client_without_a_consumer_has_no_time_for_it_on_the_page() -> None:
+    kept = Kept()
+    timed = [each for each in healthy() if not isinstance(each[1], Read | Ready)]
+    without = [(0, Ready("kafkajs", "1.0", without=("consumer",))), *timed]
+    kept.keep(OURS, SCENES[0].name, {"kafkajs": card(without)})
+    assert f"| {SCENES[0].name} | {OURS} | passed | 4,000 ms | 150 ms | – |" in page(kept)
 
 
 # ------------------------------------------------------------------ drivers

@@ -31,9 +31,8 @@ be kept. `make clients` runs them and writes this page.
 *Passed* means that all three went on after the fault (within 60 s after its end), that no acknowledged record was lost,
 that none was doubled or reordered, and that the consumer read each record once. *Admin* is the time from the fault to
 the end of the first attempt to create a topic that began after it and succeeded, with the number of attempts that
-failed; *producer* and *consumer* are the longest times without an acknowledgement and without a record. The times are
-of one run on one busy machine, and hold for its brokers' ZooKeeper session timeout of 4 s: compare verdicts, not
-milliseconds.
+failed; *producer* and *consumer* are the longest times without an acknowledgement and without a record. Each row is
+one run on a busy machine, with a ZooKeeper session timeout of 4 s for the brokers: compare verdicts, not milliseconds.
 
 Three brokers, `min.insync.replicas=2`, an idempotent producer with acks=all that sends 20 records a second, and an
 admin client that creates a topic every second. The leader of the partitions is not the controller. Where a fault has
