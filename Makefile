@@ -9,7 +9,7 @@ ROUNDS ?= 200
 FROM  ?= $(shell date +%s)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test interop kafka-tests client-suites soak spec pages check format lint types layers fast bench seeds crash-points clean
+.PHONY: help setup demo test interop kafka-tests client-suites clients soak spec pages check format lint types layers fast bench seeds crash-points clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -37,6 +37,9 @@ kafka-tests: setup  ## the integration tests of Apache Kafka 3.9.1 against our b
 
 client-suites: setup  ## the own tests of franz-go, librdkafka and kafka-python against our brokers (ten minutes)
 	CLIENT_SUITES=all $(PYTEST) tests/interop/test_client_suites.py -m interop -n 0 $(ARGS)
+
+clients: setup  ## stock clients across seven faults, judged; writes docs/clients.md (half an hour; ARGS='--client NAME')
+	.venv/bin/python -m tests.interop.report_cards $(ARGS)
 
 soak: setup  ## 200 rounds of faults under a running producer: no acknowledged record may be lost (ROUNDS=N)
 	SOAK_ROUNDS=$(ROUNDS) $(PYTEST) tests/durability -n 0 -s $(ARGS)

@@ -1,0 +1,119 @@
+"""Runs the report cards of stock clients and writes docs/clients.md: `python -m tests.interop.report_cards`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.interop.maven import NotFetched, kafka_libs
+from tests.interop.report_cards.drivers import DRIVERS, NotBuilt
+from tests.interop.report_cards.judge import Card
+from tests.interop.report_cards.page import KAFKAS, OURS, PAGE, ROOT, load, page, store
+from tests.interop.report_cards.run import run_scene
+from tests.interop.report_cards.scenes import SCENES, Scene
+from understudy.cluster import ClusterError
+from understudy.testbed.apache_kafka import SMALL_JVM, ApacheKafka
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run what the arguments choose, keep the cards, and write the page.
+
+    Returns:
+        0 where every chosen scene was played, whatever the clients made of it, 2 where one was not.
+    """
+    chosen = _parser().parse_args(arguments)
+    if chosen.page:
+        return _write_page()
+    scenes = [scene for scene in SCENES if not chosen.scene or scene.name in chosen.scene]
+    not_played = 0
+    with tempfile.TemporaryDirectory(prefix="understudy-clients-") as temporary:
+        folder = Path(chosen.keep or temporary).absolute()
+        commands = _built(chosen.client or list(DRIVERS), folder)
+        if not commands:
+            print("no driver could be built", file=sys.stderr)
+            return 2
+        for cluster, kafka in _clusters(chosen.beside):
+            for scene in scenes:
+                if kafka is None or not scene.needs_proxy:
+                    not_played += not _play(scene, cluster, kafka, commands, folder)
+    _write_page()
+    return 2 if not_played else 0
+
+
+def _write_page() -> int:
+    PAGE.write_text(page(load()), encoding="utf-8")
+    print(f"written: {PAGE.relative_to(ROOT)}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.interop.report_cards",
+        description="Run stock clients across faults, judge them, and write docs/clients.md. Cards of clients and "
+        "scenes that are not chosen stay as they are.",
+    )
+    parser.add_argument("--client", action="append", choices=list(DRIVERS), help="only this client; may be repeated")
+    parser.add_argument(
+        "--scene", action="append", choices=[scene.name for scene in SCENES], help="only this scene; may be repeated"
+    )
+    parser.add_argument("--beside", choices=("understudy", "kafka"), help="only the brokers of one of the two")
+    parser.add_argument("--keep", metavar="DIR", help="keep the run folders and the drivers' standard error there")
+    parser.add_argument("--page", action="store_true", help="run nothing: write the page from the cards that are kept")
+    return parser
+
+
+def _built(clients: list[str], folder: Path) -> dict[str, list[str]]:
+    kept = load()
+    commands: dict[str, list[str]] = {}
+    for client in clients:
+        own = folder / "drivers" / client.replace(" ", "-")
+        own.mkdir(parents=True, exist_ok=True)
+        try:
+            commands[client] = DRIVERS[client](own)
+            kept.not_run.pop(client, None)
+        except NotBuilt as why:
+            kept.not_run[client] = str(why)
+            print(f"{client}: not run: {why}", file=sys.stderr)
+    store(kept)
+    return commands
+
+
+def _clusters(beside: str | None) -> list[tuple[str, ApacheKafka | None]]:
+    found: list[tuple[str, ApacheKafka | None]] = [] if beside == "kafka" else [(OURS, None)]
+    if beside != "understudy":
+        try:
+            found.append((KAFKAS, ApacheKafka.at(kafka_libs(), jvm_options=SMALL_JVM)))
+        except NotFetched as why:
+            print(f"not run beside {KAFKAS}: {why}", file=sys.stderr)
+    return found
+
+
+def _play(scene: Scene, cluster: str, kafka: ApacheKafka | None, commands: dict[str, list[str]], folder: Path) -> bool:
+    """Play one scene, and keep and print its cards; return whether it was played."""
+    own = folder / f"{'understudy' if kafka is None else 'kafka'}-{scene.name.replace(' ', '-')}"
+    own.mkdir(parents=True)
+    try:
+        cards = run_scene(scene, commands, own, kafka)
+    except ClusterError as error:
+        print(f"{scene.name} was not played with {cluster}: {error}", file=sys.stderr)
+        return False
+    kept = load()  # another run may have kept cards meanwhile
+    kept.keep(cluster, scene.name, cards)
+    store(kept)
+    for client, card in cards.items():
+        print(f"{cluster} / {scene.name} / {client}: {_in_words(card)}", flush=True)
+    return True
+
+
+def _in_words(card: Card) -> str:
+    verdict = "passed" if card.passed else f"failed: {'; '.join(card.reasons)}"
+    return (
+        f"{verdict} (admin {card.admin_ms} ms {card.admin_errors or ''}, producer {card.sent_ms} ms "
+        f"{card.failed or ''}, consumer {card.read_ms} ms)"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
