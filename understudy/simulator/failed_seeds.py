@@ -7,6 +7,7 @@ shrunk run, and `whole-run`, the events of the run that the seed drew.
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
@@ -86,6 +87,7 @@ def write_down(
     folder = _new_folder(into, f"seed-{seed}")
     whole = run_seed(seed, seconds, fences_off=fences_off, events=folder / WHOLE_RUN)
     if not whole.problems:
+        shutil.rmtree(folder)
         return None
     shrunk = shrink(whole, most_runs=most_runs)
     run_plan(shrunk.plan, events=folder / EVENTS)
