@@ -27,6 +27,8 @@ LAST_EVENTS = 50
 MOST_COLUMNS = 240
 _WHERE = re.compile(r"violated at (?:(?P<node>[\w-]+)/(?P<incarnation>\d+)#(?P<seq>\d+)|zxid (?P<zxid>\d+)):")
 _PARTITION = re.compile(r"\b(?P<topic>[a-z]+)-(?P<partition>\d+)\b")
+_LEFT_OUT = ("topic_id",)
+"""Fields that make a line long and say nothing in a cluster of few topics."""
 _NODE_NAMES = ("broker", "producer", "consumer")
 
 
@@ -193,8 +195,8 @@ def _shown(record: Envelope, about: Sequence[tuple[str, int]]) -> str:
 
 
 def _fields(record: Envelope) -> str:
-    fields = msgspec.to_builtins(record.data)
-    return " ".join([record.type, *(f"{name}={value}" for name, value in fields.items() if value not in (None, ""))])
+    fields = msgspec.to_builtins(record.data).items()
+    return " ".join([record.type, *(f"{name}={value}" for name, value in fields if name not in _LEFT_OUT)])
 
 
 def _line(record: Envelope, text: str) -> str:
