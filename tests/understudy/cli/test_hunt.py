@@ -63,7 +63,7 @@ def test_the_ledger_gets_a_line(tmp_path: Path) -> None:
 
 def test_a_hunt_ends_after_its_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     minutes = iter(range(100))
-    monkeypatch.setattr(hunting.time, "monotonic", lambda: 30.0 * next(minutes))
+    monkeypatch.setattr("understudy.cli.hunt.time.monotonic", lambda: 30.0 * next(minutes))
     ledger = tmp_path / "ledger.md"
     assert hunt(tmp_path, "--minutes", "2", "--ledger", str(ledger)) == 0
     assert 1 <= read_ledger(ledger)[0].seeds < 10
