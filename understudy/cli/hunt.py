@@ -29,7 +29,6 @@ SECONDS = 60
 MOST_FAILURES = 20
 _MANY = 10**12
 """As many seeds as no hunt will run."""
-_EXIT_INTERRUPTED = 130
 
 
 def register(verbs: Verbs) -> None:
@@ -114,20 +113,20 @@ def run(options: argparse.Namespace) -> int:
     fences = fences_off(options.without)
     _check_ledger(options.ledger)
     tally = _Tally(options.first)
-    is_interrupted = False
+    stopped_by: KeyboardInterrupt | Failed | None = None
     try:
         options.dir.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
         try:
             _hunt(options, fences, tally)
-        except KeyboardInterrupt:
-            is_interrupted = True
-        seconds = time.monotonic() - began
-        _end(options, tally, seconds)
+        except (KeyboardInterrupt, Failed) as reason:
+            # What was run until then is counted all the same.
+            stopped_by = reason
+        _end(options, tally, time.monotonic() - began)
     except OSError as error:
         raise Failed(f"{os_error(error)}; nothing more can be written down") from None
-    if is_interrupted:
-        return _EXIT_INTERRUPTED
+    if stopped_by is not None:
+        raise stopped_by
     if tally.failed:
         raise Failed(f"{tally.failed} of {tally.seeds} seeds failed; their reports are in {options.dir}")
     return 0
