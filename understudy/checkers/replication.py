@@ -90,7 +90,7 @@ class LogCheck(InvariantCheck):
                     log.append(batch)
             case HighWatermarkChanged():
                 self.on_high_watermark(record, log, data)
-                log.high_watermark_epoch = data.leader_epoch
+                log.set_high_watermark(data.high_watermark, data.leader_epoch)
             case LogTruncated():
                 self.on_truncated(record, log, data, log.truncate(data))
             case RecordsAcknowledged():

@@ -233,6 +233,20 @@ def a_leader_lost_records_in_a_loss_of_power() -> History:
     return history
 
 
+@accepts("R6")
+def a_checkpoint_brings_back_a_high_watermark_of_before_an_unclean_election() -> History:
+    """Broker 2 loses its power before the high watermark that it has since the election is in the checkpoint."""
+    history = unclean_failover()
+    history.state(2, 1, [2, 1])
+    history.state(3, 2, [3], recovery=1)
+    history.log(3, started(2, 4, (0, 0), (1, 3), (2, 4)), appended(batch(4, 2), leader_epoch=2, role="leader"))
+    history.log(2, truncated(4, (0, 0), (1, 3), leader_epoch=2, before=5, high_watermark=5))
+    history.log(2, watermark(4, 4, leader_epoch=2), appended(batch(4, 2), leader_epoch=2))
+    history.log(2, opened(5, (0, 0), (1, 3), (2, 4), high_watermark=5), incarnation=2)
+    history.log(2, truncated(4, (0, 0), (1, 3), leader_epoch=3, before=5, high_watermark=5), incarnation=2)
+    return history
+
+
 @accepts("R4")
 @accepts("R6")
 def records_that_one_replica_acknowledged_may_be_lost() -> History:
