@@ -9,7 +9,7 @@ ROUNDS ?= 200
 FROM  ?= $(shell date +%s)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test interop kafka-tests client-suites clients soak spec pages check format lint types layers fast bench seeds crash-points clean
+.PHONY: help setup demo test interop kafka-tests client-suites clients soak spec pages check format lint types layers fast bench seeds ledger crash-points clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -77,8 +77,11 @@ check: setup  ## what a change must pass: format, lint, types, import contracts,
 bench: setup  ## the benchmarks, as ratios measured in one run
 	.venv/bin/python -m benchmarks $(ARGS)
 
-seeds: setup  ## 1,000 seeds that nobody has seen, a simulated minute each, every check on (SEEDS=N FROM=seed)
-	@.venv/bin/understudy simulate --seeds $(SEEDS) --from $(FROM) --seconds 60 --workers $(CORES) $(ARGS)
+seeds: setup  ## 1,000 new seeds, a simulated minute each; failed ones are shrunk and reported (SEEDS=N FROM=seed)
+	@.venv/bin/understudy hunt --seeds $(SEEDS) --from $(FROM) --workers $(CORES) $(ARGS)
+
+ledger: setup  ## the same, and a line about it in docs/seed-ledger.md
+	@.venv/bin/understudy hunt --seeds $(SEEDS) --from $(FROM) --workers $(CORES) --ledger docs/seed-ledger.md $(ARGS)
 
 crash-points: setup  ## inject five faults into the controller at each named point of its procedures; print the table
 	@.venv/bin/understudy crash-points --workers $(CORES) $(ARGS)

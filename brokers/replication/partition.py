@@ -123,10 +123,10 @@ class LocalPartitionState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 _NO_FOLLOWERS: Mapping[int, FollowerState] = MappingProxyType({})
 
 
-class Partition(msgspec.Struct, eq=False, gc=False):
+class Partition(msgspec.Struct, eq=False):
     """A hosted partition: the one owner of its state, its log and the states of its followers.
 
-    `gc=False`: a broker hosts up to 100,000, and nothing here refers back to its partition.
+    The garbage collector tracks it: its log refers to the disk and the clock, which in a simulation lead back to it.
 
     Attributes:
         local_log: this broker's replica of the log; None where no LeaderAndIsr has assigned the partition to it.

@@ -60,7 +60,9 @@ class ReplicaLog:
         self.epochs: list[tuple[int, int]] | None = None
         """The leader epoch cache in the latest record that has it, (leader epoch, first offset); None without one."""
         self.high_watermark_epoch = -1
-        """The leader epoch in which the high watermark was set last."""
+        """The leader epoch in which the high watermark was set last. A checkpoint may bring an earlier one back."""
+        self._high_watermarks: list[tuple[int, int]] = []
+        """(high watermark, leader epoch), each lower than those before it: what a checkpoint may hold."""
         self.lost_up_to = 0
         """Where the log ended before a loss of power took its end; not above `end_offset` once it has grown again."""
 
@@ -97,7 +99,16 @@ class ReplicaLog:
         else:
             self.batches, self.known_from = [], data.log_end_offset
         self.is_known, self.end_offset, self.epochs = True, data.log_end_offset, list(data.epochs)
+        held = (epoch for value, epoch in reversed(self._high_watermarks) if value >= data.high_watermark)
+        self.high_watermark_epoch = next(held, self.high_watermark_epoch)
         return removed
+
+    def set_high_watermark(self, high_watermark: int, leader_epoch: int) -> None:
+        """Take a high watermark of a running broker."""
+        while self._high_watermarks and self._high_watermarks[-1][0] <= high_watermark:
+            del self._high_watermarks[-1]
+        self._high_watermarks.append((high_watermark, leader_epoch))
+        self.high_watermark_epoch = leader_epoch
 
     def append(self, batch: LoggedBatch) -> None:
         if not self.is_known:

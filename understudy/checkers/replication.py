@@ -90,7 +90,7 @@ class LogCheck(InvariantCheck):
                     log.append(batch)
             case HighWatermarkChanged():
                 self.on_high_watermark(record, log, data)
-                log.high_watermark_epoch = data.leader_epoch
+                log.set_high_watermark(data.high_watermark, data.leader_epoch)
             case LogTruncated():
                 self.on_truncated(record, log, data, log.truncate(data))
             case RecordsAcknowledged():
@@ -117,8 +117,11 @@ class LogCheck(InvariantCheck):
     def may_have_lost(self, log_id: LogId, after: int, up_to: int) -> bool:
         """Return whether a leader that lacked records was elected above leader epoch `after` and up to `up_to`.
 
-        To be called at the end, when all elections are known.
+        A broker that led again without its lost records may have lost some of that same leader epoch, too. To be called
+        at the end, when all elections are known.
         """
+        if any(again == log_id and after <= epoch <= up_to for again, epoch in self.led_again):
+            return True
         partition = _partition(log_id)
         epochs = set(self._losing_epochs.get(partition, ()))
         for write in self.facts.states.get(partition, ()):

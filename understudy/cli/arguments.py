@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import importlib.util
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from foundation.eventlog.fences import Fence
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """The collection to which `register` of a verb adds its parser."""
@@ -82,6 +85,19 @@ def property_assignment(text: str) -> tuple[str, str]:
     if not equals or not key.strip():
         raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE, for example num.partitions=3")
     return key.strip(), value.strip()
+
+
+def fences_off(text: str | None) -> tuple[Fence, ...]:
+    """Return the fences that `--without` names, joined by `+`; none for None. Raises BadInput."""
+    from understudy.experiments.language.expectations import fences
+    from understudy.experiments.language.problems import BadValue
+
+    if text is None:
+        return ()
+    try:
+        return fences(text)
+    except BadValue as bad:
+        raise BadInput(f"--without {text}: {bad}") from None
 
 
 def claim_for_events(folder: Path) -> None:

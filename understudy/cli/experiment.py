@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import BadInput, Failed, Verbs, os_error
+from understudy.cli.arguments import BadInput, Failed, Verbs, fences_off, os_error
 
 if TYPE_CHECKING:
     from foundation.eventlog.fences import Fence
@@ -169,17 +169,9 @@ def defects(options: argparse.Namespace) -> int:
 
 
 def _fences(word: str | None, engine: str) -> tuple[Fence, ...]:
-    from understudy.experiments.language.expectations import fences
-    from understudy.experiments.language.problems import BadValue
-
-    if word is None:
-        return ()
-    if engine != "sim":
+    if word is not None and engine != "sim":
         raise BadInput("--without switches a fence off only in the simulator; leave out --engine")
-    try:
-        return fences(word)
-    except BadValue as bad:
-        raise BadInput(f"--without {word}: {bad}") from None
+    return fences_off(word)
 
 
 def explain(options: argparse.Namespace) -> int:

@@ -14,12 +14,12 @@ class Progress:
     """Counts the finished steps of a long command, and shows the count on a terminal.
 
     Args:
-        total: the number of all steps.
+        total: the number of all steps; None where it is not known.
         what: the name of the steps, in the plural.
         out: the stream to write to; None for stderr.
     """
 
-    def __init__(self, total: int, what: str, out: TextIO | None = None) -> None:
+    def __init__(self, total: int | None, what: str, out: TextIO | None = None) -> None:
         self._total = total
         self._what = what
         self._out = out or sys.stderr
@@ -47,8 +47,11 @@ class Progress:
         now = time.monotonic()
         if self._shown and now - self._drawn_at >= _REDRAWN_EVERY_S:
             self._drawn_at = now
-            left_s = self.seconds / self._done * (self._total - self._done)
-            line = f"{self._done} of {self._total} {self._what}, {self._failed} failed, about {left_s:.0f} s to go"
+            if self._total is None:
+                line = f"{self._done} {self._what}, {self._failed} failed, {self.seconds:.0f} s"
+            else:
+                left_s = self.seconds / self._done * (self._total - self._done)
+                line = f"{self._done} of {self._total} {self._what}, {self._failed} failed, about {left_s:.0f} s to go"
             self._out.write(f"\r{line}\x1b[K")
             self._out.flush()
 

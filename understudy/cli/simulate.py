@@ -5,18 +5,22 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import BadInput, Failed, Verbs, check_pyarrow, claim_for_events, count
+from understudy.cli.arguments import BadInput, Failed, Verbs, check_pyarrow, claim_for_events, count, fences_off
 from understudy.cli.progress import Progress
 
 if TYPE_CHECKING:
+    from understudy.simulator.seed_plans import SeedPlan
     from understudy.simulator.seed_tasks import SeedOutcome
+    from understudy.simulator.seeds import SeedReport
     from understudy.spark.context import SparkSettings
     from understudy.spark.seed_ledger import SeedHunt
 
 SHOWN_FAILURES = 5
+SECONDS = 30
 
 
 def register(verbs: Verbs) -> None:
@@ -24,14 +28,19 @@ def register(verbs: Verbs) -> None:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--seed", type=count, metavar="N", help="replay this seed, and print its schedule of faults")
     which.add_argument("--seeds", type=count, metavar="N", help="run N seeds")
+    which.add_argument("--plan", type=Path, metavar="FILE", help="replay a plan that `understudy hunt` has shrunk")
     parser.add_argument("--from", type=count, default=1, metavar="SEED", dest="first", help="the first of --seeds (1)")
     parser.add_argument(
-        "--seconds", type=count, default=30, help="simulated seconds per seed, two thirds under faults (30)"
+        "--seconds", type=count, help=f"simulated seconds per seed, two thirds under faults ({SECONDS})"
     )
     parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to run seeds on (1)")
     parser.add_argument(
-        "--events", type=Path, metavar="DIR", help="leave the event logs of --seed here, as a cluster of processes does"
+        "--events",
+        type=Path,
+        metavar="DIR",
+        help="leave the event logs of the run here, as a cluster of processes does",
     )
+    parser.add_argument("--without", metavar="FENCE", help="switch a fence off; several are joined by +")
     parser.add_argument("--spark", metavar="MASTER", help="run --seeds on the workers of Spark, for example local[*]")
     parser.add_argument(
         "--lake",
@@ -48,42 +57,77 @@ def run(options: argparse.Namespace) -> int:
         options.usage_error("--lake goes with --spark; `understudy ingest` takes the event logs of --seed")
     if options.keep_all and options.lake is None:
         options.usage_error("--keep-all goes with --lake")
-    if options.seed is not None:
+    if options.spark is not None and options.without is not None:
+        options.usage_error("--without goes without --spark; `understudy hunt --spark` takes both")
+    if options.plan is not None and (options.seconds, options.without) != (None, None):
+        options.usage_error("--seconds and --without are part of the plan; change them in the file")
+    options.seconds = options.seconds or SECONDS
+    if options.seed is not None or options.plan is not None:
         if options.spark is not None:
             options.usage_error("--spark goes with --seeds")
-        return _replay(options.seed, options.seconds, options.events)
+        return _replay(options)
     if options.events is not None:
-        options.usage_error("--events goes with --seed: one run, one folder; --spark and --lake keep those of many")
+        options.usage_error(
+            "--events goes with --seed or --plan: one run, one folder; --spark and --lake keep those of many"
+        )
     seeds = range(options.first, options.first + options.seeds)
     if options.spark is not None:
         return _run_many_in_spark(seeds, options)
-    return _run_many(seeds, options.seconds, options.workers)
+    return _run_many(seeds, options)
 
 
-def _replay(seed: int, seconds: int, events: Path | None) -> int:
-    from understudy.simulator.seeds import run_seed
+def _replay(options: argparse.Namespace) -> int:
+    from understudy.simulator.seeds import run_plan
 
+    events = options.events
+    plan, violated = _plan(options)
     if events is not None:
         claim_for_events(events)
     try:
-        report = run_seed(seed, seconds, events=events)
+        report = replace(run_plan(plan, events=events), plan_file=options.plan)
     except OSError as error:
         raise Failed(
             f"--events {events}: {error.strerror or error}; the run is incomplete, give a new folder"
         ) from None
     print(report.plan)
     print(report)
+    if violated:
+        print(_compared(violated, report))
     if events is not None:
         print(f"event logs: {events}")
     return 1 if report.problems else 0
 
 
-def _run_many(seeds: range, seconds: int, workers: int) -> int:
+def _plan(options: argparse.Namespace) -> tuple[SeedPlan, str]:
+    """Draw the plan of --seed, or read --plan; return also what the file says that it violates."""
+    from understudy.simulator.plan_files import BadPlan, read_plan
+    from understudy.simulator.seed_plans import draw_plan
+
+    if options.plan is None:
+        return draw_plan(options.seed, options.seconds, fences_off=fences_off(options.without)), ""
+    try:
+        file = read_plan(options.plan)
+    except BadPlan as bad:
+        raise BadInput(f"--plan {bad}") from None
+    return file.plan, file.violates
+
+
+def _compared(violated: str, report: SeedReport) -> str:
+    """Say whether a run violates what the plan was shrunk for."""
+    from understudy.simulator.plan_shrinking import kind_of
+
+    if violated in map(kind_of, report.problems):
+        return f"the plan was saved because it violates {violated}, and it does"
+    return f"the plan was saved because it violated {violated}, and it does not: the software has changed since then"
+
+
+def _run_many(seeds: range, options: argparse.Namespace) -> int:
     from understudy.simulator.seed_tasks import outcome_of
     from understudy.simulator.seeds import run_seeds
 
-    outcomes = (outcome_of(report) for report in run_seeds(seeds, seconds, workers=workers))
-    return _summarised(seeds, seconds, outcomes, f"on {workers} workers")
+    fences = fences_off(options.without)
+    reports = run_seeds(seeds, options.seconds, workers=options.workers, fences_off=fences)
+    return _summarised(seeds, options.seconds, map(outcome_of, reports), f"on {options.workers} workers")
 
 
 def _run_many_in_spark(seeds: range, options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 
 from foundation.cluster.errors import ApiError
 from foundation.cluster.identifiers import TopicPartition
@@ -28,6 +28,9 @@ PARTITIONS = 2
 MIN_INSYNC_REPLICAS = 2
 LEADER_ALONE = 1
 """The acks of a producer that may lose records when their leader ends."""
+REASSIGNMENTS, DELETION = "reassignments", "deletion"
+LOAD = ("producer-1", "producer-2", "producer-3", "consumer-1", REASSIGNMENTS, DELETION)
+"""The parts of the load. Without one, the others draw the same random numbers."""
 _CHANGED_UNTIL_MS = 20_000
 """When topics are reassigned and deleted at the latest."""
 
@@ -37,10 +40,12 @@ class SeedClients:
 
     Args:
         source: decides when and how much they send.
+        parts: those of `LOAD` that run.
     """
 
-    def __init__(self, cluster: SimulatedCluster, source: random.Random) -> None:
+    def __init__(self, cluster: SimulatedCluster, source: random.Random, parts: Collection[str] = LOAD) -> None:
         self._cluster = cluster
+        self._parts = frozenset(parts)
         self._source = source
         self._partitions = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
         self._bootstrap = [f"{broker.node.name}:{PORT}" for broker in cluster.brokers]
@@ -61,11 +66,17 @@ class SeedClients:
         )
         for number, acks in ((1, ALL_ACKS), (2, ALL_ACKS), (3, LEADER_ALONE)):
             source = random.Random(self._source.getrandbits(32))
-            self._begin(self._load.produce(f"producer-{number}", acks, source, gap_s=_gap_s))
-        self._begin(self._load.consume("consumer-1"))
+            if (name := f"producer-{number}") in self._parts:
+                self._begin(self._load.produce(name, acks, source, gap_s=_gap_s))
+        if "consumer-1" in self._parts:
+            self._begin(self._load.consume("consumer-1"))
         for _ in range(self._source.randint(0, 3)):
-            self._cluster.after(self._source.randint(1_000, _CHANGED_UNTIL_MS), self._reassign)
-        self._begin(self._delete_records(self._source.uniform(1, _CHANGED_UNTIL_MS / 1000)))
+            after_ms = self._source.randint(1_000, _CHANGED_UNTIL_MS)
+            if REASSIGNMENTS in self._parts:
+                self._cluster.after(after_ms, self._reassign)
+        after_s = self._source.uniform(1, _CHANGED_UNTIL_MS / 1000)
+        if DELETION in self._parts:
+            self._begin(self._delete_records(after_s))
 
     def stop(self) -> None:
         """Send no more; wait until every send has ended, then read everything."""

@@ -221,3 +221,5 @@ _INJECTORS: dict[str, _Injector] = {
     "point-crash": _point_crash,
 }
 """Every kind of fault by name, with the function that injects it."""
+KINDS = frozenset(_INJECTORS)
+"""The kinds of fault that can be drawn."""

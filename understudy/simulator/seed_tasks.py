@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from foundation.eventlog.fences import Fence
 from understudy.simulator.seeds import SeedReport, run_seed
 
 
@@ -23,12 +24,14 @@ class SeedTask(msgspec.Struct, frozen=True):
         seconds: simulated seconds of each.
         events: the folder in which to leave event logs, as `seed-N`; empty for none.
         keep_all: leave those of every seed, not only of the failed ones.
+        fences_off: fences that refuse nothing.
     """
 
     seeds: tuple[int, ...]
     seconds: int
     events: str = ""
     keep_all: bool = False
+    fences_off: tuple[Fence, ...] = ()
 
 
 class SeedOutcome(msgspec.Struct, frozen=True):
@@ -41,6 +44,8 @@ class SeedOutcome(msgspec.Struct, frozen=True):
     actions: int
     elections: int
     records: int
+    acknowledged: int
+    """Records that producers were acknowledged."""
     report: str
     """The report of a failed seed, with the command that replays it; empty for others."""
 
@@ -48,9 +53,9 @@ class SeedOutcome(msgspec.Struct, frozen=True):
 def run_task(task: SeedTask) -> Iterator[SeedOutcome]:
     """Run the seeds of a task in turn. Raises OSError where event logs cannot be written."""
     for seed in task.seeds:
-        outcome = outcome_of(run_seed(seed, task.seconds))
+        outcome = outcome_of(run_seed(seed, task.seconds, fences_off=task.fences_off))
         if task.events and (outcome.failed or task.keep_all):
-            leave_events(seed, task.seconds, Path(task.events))
+            leave_events(seed, task.seconds, Path(task.events), fences_off=task.fences_off)
         yield outcome
 
 
@@ -61,19 +66,20 @@ def outcome_of(report: SeedReport) -> SeedOutcome:
         seed=report.seed,
         seconds=report.seconds,
         failed=failed,
-        faults=len(report.schedule.faults),
-        actions=len(report.actions),
+        faults=len(report.plan.schedule.faults),
+        actions=len(report.plan.actions),
         elections=report.judgement.elections,
         records=report.judgement.records,
+        acknowledged=report.acknowledged,
         report=str(report) if failed else "",
     )
 
 
-def leave_events(seed: int, seconds: int, folder: Path) -> Path:
+def leave_events(seed: int, seconds: int, folder: Path, *, fences_off: tuple[Fence, ...] = ()) -> Path:
     """Run a seed again and leave its event logs as `seed-N` in `folder`, which must exist; replace those of before."""
     target = folder / f"seed-{seed}"
     with tempfile.TemporaryDirectory(prefix=f".seed-{seed}-", dir=folder) as scratch:
-        run_seed(seed, seconds, events=Path(scratch) / "events")
+        run_seed(seed, seconds, fences_off=fences_off, events=Path(scratch) / "events")
         shutil.rmtree(target, ignore_errors=True)
         try:
             (Path(scratch) / "events").replace(target)

@@ -33,6 +33,7 @@ SCHEMA = pa.schema(
         pa.field("actions", pa.int64()),
         pa.field("elections", pa.int64()),
         pa.field("records", pa.int64()),
+        pa.field("acknowledged", pa.int64()),
         pa.field("report", pa.string()),
     ]
 )
@@ -68,6 +69,7 @@ class SeedLedger:
             rows = pq.read_table(file, schema=SCHEMA, filters=[(name, "==", value) for name, value in wanted.items()])
             for row in rows.to_pylist():
                 del row["software"]
+                row["acknowledged"] = row["acknowledged"] or 0  # files of before this column have none
                 found[row["seed"]] = msgspec.convert(row, SeedOutcome)
         return found
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 from pyspark import SparkContext
 
+from foundation.eventlog.fences import Fence
 from understudy.simulator.seed_tasks import SeedOutcome, SeedTask, encoded
 from understudy.spark.context import spark_errors
 
@@ -19,13 +20,20 @@ TASKS_PER_ROUND_AND_CORE = 8
 
 
 def run_seeds(
-    context: SparkContext, seeds: Sequence[int], seconds: int, *, events: Path | None = None, keep_all: bool = False
+    context: SparkContext,
+    seeds: Sequence[int],
+    seconds: int,
+    *,
+    events: Path | None = None,
+    keep_all: bool = False,
+    fences_off: tuple[Fence, ...] = (),
 ) -> Iterator[list[SeedOutcome]]:
     """Run seeds round by round, and yield the outcomes of each round.
 
     Args:
         events: a folder that every worker sees, in which the event logs of failed seeds are left; None for none.
         keep_all: leave the event logs of all seeds.
+        fences_off: fences that refuse nothing.
 
     Raises:
         SparkFailed: a task failed again and again, or no worker is left.
@@ -38,7 +46,7 @@ def run_seeds(
         round_of_seeds = seeds[begin : begin + in_a_round]
         begin += in_a_round
         tasks = [
-            SeedTask(tuple(round_of_seeds[first : first + SEEDS_PER_TASK]), seconds, folder, keep_all)
+            SeedTask(tuple(round_of_seeds[first : first + SEEDS_PER_TASK]), seconds, folder, keep_all, fences_off)
             for first in range(0, len(round_of_seeds), SEEDS_PER_TASK)
         ]
         with spark_errors("the seeds cannot be run in Spark"):

@@ -233,6 +233,36 @@ def a_leader_lost_records_in_a_loss_of_power() -> History:
     return history
 
 
+@accepts("R2")
+@accepts("R6")
+def a_follower_truncates_in_the_epoch_in_which_its_leader_has_lost_records() -> History:
+    """No controller is there to elect another leader while the power of the leader is lost."""
+    history = three_replicas()
+    history.log(1, appended(batch(3), role="leader"))
+    history.log(1, watermark(4, 4, (1, 4), (2, 4), role="leader"), acknowledged(3))
+    history.log(2, appended(batch(3)), watermark(4, 4))
+    history.log(1, opened(3, (0, 0), high_watermark=0), incarnation=2)
+    history.log(1, started(0, 3, (0, 0)), appended(batch(3, crc=8), role="leader"), incarnation=2)
+    history.log(2, truncated(3, (0, 0), leader_epoch=0, before=4, high_watermark=4))
+    history.log(2, appended(batch(3, crc=8)))
+    history.log(1, watermark(4, 4, (1, 4), (2, 4), role="leader"), incarnation=2)
+    return history
+
+
+@accepts("R6")
+def a_checkpoint_brings_back_a_high_watermark_of_before_an_unclean_election() -> History:
+    """Broker 2 loses its power before the high watermark that it has since the election is in the checkpoint."""
+    history = unclean_failover()
+    history.state(2, 1, [2, 1])
+    history.state(3, 2, [3], recovery=1)
+    history.log(3, started(2, 4, (0, 0), (1, 3), (2, 4)), appended(batch(4, 2), leader_epoch=2, role="leader"))
+    history.log(2, truncated(4, (0, 0), (1, 3), leader_epoch=2, before=5, high_watermark=5))
+    history.log(2, watermark(4, 4, leader_epoch=2), appended(batch(4, 2), leader_epoch=2))
+    history.log(2, opened(5, (0, 0), (1, 3), (2, 4), high_watermark=5), incarnation=2)
+    history.log(2, truncated(4, (0, 0), (1, 3), leader_epoch=3, before=5, high_watermark=5), incarnation=2)
+    return history
+
+
 @accepts("R4")
 @accepts("R6")
 def records_that_one_replica_acknowledged_may_be_lost() -> History:

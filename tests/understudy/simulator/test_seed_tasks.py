@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from foundation.eventlog.fences import Fence
 from foundation.eventlog.reader import read
 from understudy.simulator import seed_tasks
 from understudy.simulator.seed_tasks import SeedOutcome, SeedTask, encoded, leave_events, run_task
@@ -19,8 +20,8 @@ SECONDS = 6
 def with_failures(monkeypatch: pytest.MonkeyPatch, *failed: int) -> None:
     """Let the reports of some seeds have a problem."""
 
-    def run(seed: int, seconds: int, *, events: Path | None = None) -> SeedReport:
-        report = run_seed(seed, seconds, events=events)
+    def run(seed: int, seconds: int, *, events: Path | None = None, fences_off: tuple[Fence, ...] = ()) -> SeedReport:
+        report = run_seed(seed, seconds, events=events, fences_off=fences_off)
         return replace(report, problems=("a problem",)) if seed in failed else report
 
     monkeypatch.setattr(seed_tasks, "run_seed", run)
@@ -33,10 +34,11 @@ def test_an_outcome_has_the_numbers_of_the_report() -> None:
         seed=3,
         seconds=SECONDS,
         failed=False,
-        faults=len(report.schedule.faults),
-        actions=len(report.actions),
+        faults=len(report.plan.schedule.faults),
+        actions=len(report.plan.actions),
         elections=report.judgement.elections,
         records=report.judgement.records,
+        acknowledged=report.acknowledged,
         report="",
     )
 

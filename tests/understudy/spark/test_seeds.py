@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from foundation.eventlog.fences import Fence
 from tests.understudy.spark.standalone_cluster import KillInTheMiddle, StandaloneCluster
 from understudy.cli.main import main
 from understudy.java import choose_java
@@ -49,8 +50,10 @@ def test_a_hunt_keeps_a_ledger_and_goes_on_behind_it(tmp_path: Path, capsys: pyt
 
 
 def test_a_failed_seed_is_in_the_lake_and_its_logs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(seed: int, seconds: int, *, events: Path | None = None) -> SeedReport:
-        report = run_seed(seed, seconds, events=events)
+    def failing(
+        seed: int, seconds: int, *, events: Path | None = None, fences_off: tuple[Fence, ...] = ()
+    ) -> SeedReport:
+        report = run_seed(seed, seconds, events=events, fences_off=fences_off)
         return replace(report, problems=("a problem of this test",)) if seed == 2 else report
 
     monkeypatch.setattr(seed_tasks, "run_seed", failing)

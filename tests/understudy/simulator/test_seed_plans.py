@@ -1,0 +1,34 @@
+"""Plans of seeds: drawn the same each time, and different from seed to seed."""
+
+from __future__ import annotations
+
+from foundation.eventlog.fences import Fence
+from understudy.simulator.client_load import LOAD
+from understudy.simulator.seed_plans import draw_plan
+
+DRAWN = [draw_plan(seed, 30) for seed in range(1, 101)]
+
+
+def test_a_seed_always_draws_the_same_plan() -> None:
+    assert draw_plan(7, 30) == DRAWN[6]
+    assert len({str(plan) for plan in DRAWN}) == len(DRAWN)
+
+
+def test_every_choice_is_drawn_each_way() -> None:
+    for name in ("reordering", "unclean_election", "wrong_clocks"):
+        assert {getattr(plan, name) for plan in DRAWN} == {True, False}
+    assert {plan.brokers for plan in DRAWN} == {3, 4, 5}
+    assert {plan.partitions for plan in DRAWN} == {1, 2, 3, 4, 5, 6}
+
+
+def test_each_seed_leaves_most_kinds_of_fault_out() -> None:
+    """Swarm testing: which kinds there are is drawn for each seed."""
+    kinds = [frozenset(fault.kind for fault in plan.schedule.faults) for plan in DRAWN]
+    assert max(map(len, kinds)) <= 6
+    assert len(set(kinds)) > 90
+
+
+def test_numbers_that_are_given_change_nothing_else() -> None:
+    plan = draw_plan(7, 30, brokers=9, partitions=2, fences_off=(Fence.BROKER_EPOCH,))
+    assert (plan.brokers, plan.partitions, plan.fences_off) == (9, 2, (Fence.BROKER_EPOCH,))
+    assert (plan.reordering, plan.actions, plan.load) == (DRAWN[6].reordering, DRAWN[6].actions, LOAD)

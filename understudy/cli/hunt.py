@@ -1,0 +1,245 @@
+"""`understudy hunt`: run seeds until one fails, and write down each that does, with a shrunk plan and its events.
+
+A seed is a simulated cluster, random faults and clients; every check judges it. The exit code is 1 if a seed failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Generator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import chain, count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from understudy.cli import arguments
+from understudy.cli.arguments import BadInput, Failed, Verbs, fences_off, os_error
+from understudy.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from foundation.eventlog.fences import Fence
+    from understudy.simulator.seed_tasks import SeedOutcome
+
+FOLDER = Path("runs") / "hunt"
+SECONDS = 60
+MOST_FAILURES = 20
+_MANY = 10**12
+"""As many seeds as no hunt will run."""
+
+
+def register(verbs: Verbs) -> None:
+    parser = verbs.add_parser("hunt", help="run seeds, and shrink and report each that fails", description=__doc__)
+    number = arguments.count
+    parser.add_argument("--seeds", type=number, metavar="N", help="stop after N seeds")
+    parser.add_argument("--minutes", type=number, metavar="M", help="stop after M minutes")
+    parser.add_argument(
+        "--failures", type=number, default=MOST_FAILURES, metavar="K", help="stop after K failed seeds (%(default)s)"
+    )
+    parser.add_argument("--from", type=number, default=1, metavar="SEED", dest="first", help="the first seed (1)")
+    parser.add_argument(
+        "--seconds",
+        type=number,
+        default=SECONDS,
+        help="simulated seconds per seed, two thirds under faults (%(default)s)",
+    )
+    parser.add_argument("--workers", type=number, default=1, metavar="N", help="processes to run seeds on (1)")
+    parser.add_argument("--spark", metavar="MASTER", help="run the seeds on the workers of Spark, for example local[*]")
+    parser.add_argument(
+        "--without", metavar="FENCE", help="switch a fence off, to see that a seed finds it; several are joined by +"
+    )
+    parser.add_argument(
+        "--dir", type=Path, default=FOLDER, metavar="FOLDER", help="where failed seeds are written down (%(default)s)"
+    )
+    parser.add_argument(
+        "--shrink-runs", type=number, metavar="N", help="how many runs shrinking a failed seed may take (200)"
+    )
+    parser.add_argument("--ledger", type=Path, metavar="FILE", help="add a line about this hunt to a page")
+    parser.set_defaults(run=run, usage_error=parser.error)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What has been run and found."""
+
+    first: int
+    seeds: int = 0
+    failed: int = 0
+    elections: int = 0
+    faults: int = 0
+    acknowledged: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    first_of_kind: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def last(self) -> int:
+        return self.first + self.seeds - 1
+
+    def add(self, outcome: SeedOutcome) -> None:
+        self.seeds += 1
+        self.failed += outcome.failed
+        self.elections += outcome.elections
+        self.faults += outcome.faults
+        self.acknowledged += outcome.acknowledged
+
+    def note(self, kind: str, seed: int) -> None:
+        self.kinds[kind] += 1
+        self.first_of_kind.setdefault(kind, seed)
+
+    @property
+    def found(self) -> str:
+        """The kinds of problem, each with how often and the first seed that has it."""
+        from understudy.simulator.hunt_ledger import NOTHING
+
+        return (
+            "; ".join(
+                f"{kind} at seed {self.first_of_kind[kind]}" + (f" and {times - 1} more" if times > 1 else "")
+                for kind, times in self.kinds.items()
+            )
+            or NOTHING
+        )
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.seeds is None and options.minutes is None:
+        options.usage_error("give --seeds N, --minutes M, or both: when to stop")
+    if options.spark is not None and options.workers > 1:
+        options.usage_error("--workers goes without --spark: the workers are those of Spark")
+    if options.ledger is not None and options.without is not None:
+        options.usage_error("--ledger goes without --without: what a hunt without a fence finds says nothing of ours")
+    fences = fences_off(options.without)
+    _check_ledger(options.ledger)
+    tally = _Tally(options.first)
+    stopped_by: KeyboardInterrupt | Failed | None = None
+    try:
+        options.dir.mkdir(parents=True, exist_ok=True)
+        began = time.monotonic()
+        try:
+            _hunt(options, fences, tally)
+        except (KeyboardInterrupt, Failed) as reason:
+            # What was run until then is counted all the same.
+            stopped_by = reason
+        _end(options, tally, time.monotonic() - began)
+    except OSError as error:
+        raise Failed(f"{os_error(error)}; nothing more can be written down") from None
+    if stopped_by is not None:
+        raise stopped_by
+    if tally.failed:
+        raise Failed(f"{tally.failed} of {tally.seeds} seeds failed; their reports are in {options.dir}")
+    return 0
+
+
+def _hunt(options: argparse.Namespace, fences: tuple[Fence, ...], tally: _Tally) -> None:
+    """Run seeds until one of the limits is reached; write down each that fails."""
+    ends_at = time.monotonic() + 60 * options.minutes if options.minutes is not None else float("inf")
+    with (
+        closing(_outcomes(options, fences)) as outcomes,
+        Progress(options.seeds, "seeds") as progress,
+    ):
+        for outcome in outcomes:
+            tally.add(outcome)
+            progress.step(failed=outcome.failed)
+            if outcome.failed:
+                progress.wipe()
+                _write_down(outcome, options, fences, tally)
+            if tally.failed >= options.failures or time.monotonic() >= ends_at:
+                break
+
+
+def _outcomes(options: argparse.Namespace, fences: tuple[Fence, ...]) -> Generator[SeedOutcome]:
+    """Run the seeds, on processes or in Spark; their outcomes come in order."""
+    from understudy.simulator.seed_tasks import outcome_of
+    from understudy.simulator.seeds import run_seeds
+
+    if options.spark is not None:
+        yield from _outcomes_in_spark(options, fences)
+        return
+    seeds = count(options.first) if options.seeds is None else range(options.first, options.first + options.seeds)
+    with closing(run_seeds(seeds, options.seconds, workers=options.workers, fences_off=fences)) as reports:
+        yield from map(outcome_of, reports)
+
+
+def _outcomes_in_spark(options: argparse.Namespace, fences: tuple[Fence, ...]) -> Generator[SeedOutcome]:
+    from understudy.java import JavaNotFound, choose_java
+    from understudy.spark.context import SparkFailed, SparkSettings, spark_context
+    from understudy.spark.gateway import GatewayFailed
+    from understudy.spark.seeds_job import run_seeds
+
+    seeds = range(options.first, options.first + (options.seeds or _MANY))
+    try:
+        with ExitStack() as stack:
+            settings = SparkSettings.with_class_cache(choose_java(), master=options.spark)
+            context = stack.enter_context(spark_context(settings))
+            yield from chain.from_iterable(run_seeds(context, seeds, options.seconds, fences_off=fences))
+    except (JavaNotFound, GatewayFailed, SparkFailed) as error:
+        raise Failed(str(error)) from None
+
+
+def _write_down(outcome: SeedOutcome, options: argparse.Namespace, fences: tuple[Fence, ...], tally: _Tally) -> None:
+    from understudy.simulator.failed_seeds import write_down
+    from understudy.simulator.plan_shrinking import MOST_RUNS
+    from understudy.software import software_commit
+
+    began = time.monotonic()
+    written = write_down(
+        outcome.seed,
+        outcome.seconds,
+        options.dir,
+        commit=software_commit(),
+        fences_off=fences,
+        most_runs=options.shrink_runs or MOST_RUNS,
+    )
+    if written is None:
+        tally.note("failed on a worker and not here", outcome.seed)
+        print(f"seed {outcome.seed} failed on a worker, and not here: is it the same software?\n{outcome.report}")
+        return
+    tally.note(written.shrunk.kind, outcome.seed)
+    print(f"{written} (within {time.monotonic() - began:.0f} s)", flush=True)
+
+
+def _check_ledger(ledger: Path | None) -> None:
+    """Raise `BadInput` where a line could not be added at the end of the hunt."""
+    from understudy.simulator.hunt_ledger import BadLedger, read_ledger
+
+    if ledger is None:
+        return
+    try:
+        read_ledger(ledger)
+    except BadLedger as bad:
+        raise BadInput(str(bad)) from None
+    except OSError as error:
+        raise BadInput(f"--ledger {os_error(error)}") from None
+    if not ledger.parent.is_dir():
+        raise BadInput(f"--ledger {ledger}: there is no folder {ledger.parent}")
+
+
+def _end(options: argparse.Namespace, tally: _Tally, seconds: float) -> None:
+    """Print what was run, and add it to the ledger."""
+    from understudy.simulator.hunt_ledger import HuntLine, add_line
+    from understudy.software import software_commit
+
+    if not tally.seeds:
+        print("no seed was run to its end")
+        return
+    where = f"in Spark at {options.spark}" if options.spark is not None else f"on {options.workers} workers"
+    print(
+        f"{tally.seeds} seeds from {tally.first}, of {options.seconds} simulated seconds: {tally.faults} faults, "
+        f"{tally.elections} controller elections, {tally.acknowledged} records acknowledged, {tally.failed} failed; "
+        f"{seconds:.0f} s {where}; the next seed is {tally.last + 1}"
+    )
+    if options.ledger is not None:
+        line = HuntLine(
+            date=datetime.now(UTC).strftime("%Y-%m-%d"),
+            commit=software_commit(),
+            first=tally.first,
+            last=tally.last,
+            seconds=options.seconds,
+            acknowledged=tally.acknowledged,
+            elections=tally.elections,
+            failed=tally.failed,
+            found=tally.found,
+        )
+        add_line(options.ledger, line)

@@ -1,0 +1,90 @@
+"""`SeedPlan`: everything that a seed draws before its run, as values that can be printed, saved, shrunk and replayed.
+
+A seed draws two to six kinds of fault and two to five kinds of client action out of all, how often they come, and
+whether clocks are wrong, callbacks are reordered and unclean elections are allowed. So seeds differ in what they can
+find (swarm testing): a frequent fault does not hide the effects of the others in all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from foundation.eventlog.fences import Fence
+from understudy.simulator.client_load import LOAD
+from understudy.simulator.faults import Schedule, draw_schedule
+from understudy.simulator.randomness import derived
+from understudy.simulator.workload import ClientAction, draw_actions
+
+MOST_SECONDS = 86_400
+
+
+class SeedPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one run of a seed does. Equal plans give equal runs, event logs included.
+
+    Attributes:
+        seed: what every further random number of the run is derived from, for example the delays of the network.
+        seconds: simulated seconds of the run; it lasts longer where the cluster has not settled by then.
+        brokers: the number of brokers. Topics have three replicas.
+        partitions: the number of partitions of the first topic.
+        reordering: the order in which processes run their callbacks is changed at random.
+        unclean_election: `unclean.leader.election.enable` of all brokers.
+        wrong_clocks: clocks are up to ten minutes wrong, and up to 0.1 % too fast or too slow.
+        schedule: the faults.
+        actions: the actions of clients and operators.
+        load: the parts of the clients' load that run.
+        fences_off: fences that refuse nothing.
+    """
+
+    seed: Annotated[int, msgspec.Meta(ge=0)]
+    seconds: Annotated[int, msgspec.Meta(ge=1, le=MOST_SECONDS)]
+    brokers: Annotated[int, msgspec.Meta(ge=3, le=100)]
+    partitions: Annotated[int, msgspec.Meta(ge=1, le=1_000)]
+    reordering: bool
+    unclean_election: bool
+    wrong_clocks: bool
+    schedule: Schedule
+    actions: tuple[ClientAction, ...]
+    load: tuple[str, ...] = LOAD
+    fences_off: tuple[Fence, ...] = ()
+
+    def __str__(self) -> str:
+        """The faults and the clients' actions in order of time, one line each."""
+        faults = [(fault.at_ms, str(fault)) for fault in self.schedule.faults]
+        planned = sorted([*faults, *((action.at_ms, str(action)) for action in self.actions)])
+        return "\n".join([*(line for _, line in planned), f"{self.schedule.healed_at_ms:6d} ms  heal"])
+
+
+def draw_plan(
+    seed: int,
+    seconds: int,
+    *,
+    brokers: int | None = None,
+    partitions: int | None = None,
+    fences_off: tuple[Fence, ...] = (),
+) -> SeedPlan:
+    """Draw the plan of a seed for `seconds` of simulated time, two thirds of it under faults.
+
+    Args:
+        brokers, partitions: numbers to use instead of drawn ones.
+        fences_off: fences that refuse nothing, to see which check notices it.
+    """
+    draw = derived(seed, "scenario")
+    drawn_brokers, drawn_partitions = draw.randint(3, 5), draw.randint(1, 6)
+    reordering, unclean_election, wrong_clocks = draw.random() < 0.5, draw.random() < 0.25, draw.random() < 0.5
+    brokers = brokers or drawn_brokers
+    schedule = draw_schedule(derived(seed, "faults"), brokers=brokers, duration_ms=seconds * 1000)
+    return SeedPlan(
+        seed=seed,
+        seconds=seconds,
+        brokers=brokers,
+        partitions=partitions or drawn_partitions,
+        reordering=reordering,
+        unclean_election=unclean_election,
+        wrong_clocks=wrong_clocks,
+        schedule=schedule,
+        # The name stays: each seed's random numbers are derived from it.
+        actions=draw_actions(derived(seed, "deeds"), until_ms=schedule.healed_at_ms),
+        fences_off=fences_off,
+    )
