@@ -100,18 +100,48 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
             ),
             undo="heal",
         ),
-        "refuse": Action(TARGETS, "reset every connection that {} opens to {peers}", (_TO, _FOR), undo="heal"),
+        "split": Action(
+            TARGETS,
+            "carry the traffic between {} and {peers} in pieces of {bytes} bytes, one a millisecond",
+            (
+                Key("from", TARGETS, "the other brokers", field="peers", is_required=True),
+                Key("bytes", integer(1, 1_000_000), "the size of a piece", is_required=True),
+                _FOR,
+            ),
+            undo="heal",
+        ),
+        "refuse": Action(
+            TARGETS,
+            "reset every connection that {} opens to {peers}",
+            (Key("to", TARGETS, "brokers, or zookeeper", field="peers", is_required=True), _FOR),
+            undo="heal",
+        ),
+        "cut-clients": Action(TARGETS, "hold the traffic between {} and all clients", (_FOR,), undo="heal"),
+        "swizzle": Action(
+            TARGETS,
+            "isolate {} one after the other and heal them one after the other, in orders that the seed draws",
+            (Key("for", SPAN, "how long all of it takes", field="lasts", is_required=True),),
+            undo="heal",
+        ),
         "hold": Action(
             TARGETS,
             "hold the next request of {} to {peers}, and what follows on its connection",
             (_TO, _API, _FOR),
             "heal",
         ),
+        "delay-request": Action(
+            TARGETS,
+            "hold the next request of {} to {peers}, and what follows on its connection, for {by}",
+            (_TO, _API, Key("by", SPAN, "how long", is_required=True)),
+        ),
         "drop-request": Action(
             TARGETS, "break the connection of {} instead of forwarding its next request to {peers}", (_TO, _API)
         ),
         "drop-answer": Action(
             TARGETS, "break the connection of {} instead of answering its next request to {peers}", (_TO, _API)
+        ),
+        "drop-connection": Action(
+            TARGETS, "break the connection of {} as soon as its next request to {peers} is forwarded", (_TO, _API)
         ),
         "duplicate": Action(TARGETS, "send the next request of {} to {peers} twice, on two connections", (_TO, _API)),
         "corrupt": Action(TARGETS, "invert bytes of the next request of {} to {peers}", (_TO, _API, _COUNT)),

@@ -85,6 +85,10 @@ class ProcessEngine:
         return engine
 
     @property
+    def seed(self) -> int:
+        return self._plan.seed
+
+    @property
     def now_ms(self) -> float:
         return (time.monotonic() - self._began_s) * 1000
 

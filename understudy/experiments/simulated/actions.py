@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Final
 
 from foundation.zk.client import Create, Delete, SetData
 from understudy.admin_client import PREFERRED, UNCLEAN
 from understudy.experiments.each_broker import on_each, to_all
 from understudy.experiments.engine import CannotInject, Undo
-from understudy.experiments.language.values import Target
+from understudy.experiments.simulated import links, zookeeper
+from understudy.experiments.simulated.action_types import Brokers, Options, SimulatedAction
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import SimulatedCluster
-from understudy.simulator.zookeeper import LostAnswer
-
-Brokers: TypeAlias = Sequence[SimulatedBroker]
-Options: TypeAlias = Mapping[str, Any]
-SimulatedAction: TypeAlias = Callable[[SimulatedCluster, Brokers, Any, Options], Undo | None]
 
 _STUTTER_MS = 1_000.0
 DISK_FAULTS: Final = ("fill-disk", "fail-disk")
@@ -88,79 +84,6 @@ def _depose(broker: SimulatedBroker) -> None:
     broker.depose()
 
 
-# ------------------------------------------------------------------ the network and ZooKeeper
-
-
-def _with_zookeeper(options: Options) -> bool:
-    return any(isinstance(peer, Target) and peer.role == "zookeeper" for peer in options["peers"])
-
-
-def _cut(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
-    direction = options.get("direction", "both")
-    others = _other_ids(brokers, options["peer_ids"])
-    for broker in brokers:
-        if _with_zookeeper(options):
-            cluster.cut_from_zookeeper(broker.id, requests=direction != "received", answers=direction != "sent")
-        if others and direction == "received":
-            cluster.cut(others, [broker.id], one_way=True)
-        elif others:
-            cluster.cut([broker.id], others, one_way=direction == "sent")
-
-    def end() -> None:
-        for broker in brokers:
-            if _with_zookeeper(options):
-                cluster.heal_zookeeper(broker.id)
-            for other in others:
-                cluster.network.heal_between([broker.name], [cluster.broker(other).name])
-
-    return end
-
-
-def _other_ids(brokers: Brokers, peer_ids: Collection[int]) -> list[int]:
-    own = {broker.id for broker in brokers}
-    return [peer for peer in peer_ids if peer not in own]
-
-
-def _reset(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
-    for broker in brokers:
-        if _with_zookeeper(options):
-            cluster.reset_zookeeper_connection(broker.id)
-        if options["peer_ids"]:
-            cluster.record_fault("reset", f"{broker.name} -> all")
-            cluster.network.reset(broker.name)
-
-
-def _delay(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
-    others = _other_ids(brokers, options["peer_ids"])
-    if not others:
-        raise CannotInject("it needs other brokers: the target, or ZooKeeper, is all that is named")
-    for broker in brokers:
-        cluster.delay(broker.id, others, options["by"])
-    return lambda: to_all(lambda broker: cluster.delay(broker.id, others, 0.0), brokers)
-
-
-def _heal(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
-    for broker in brokers:
-        broker.heal()
-
-
-def _lose_answer(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
-    for broker in brokers:
-        cluster.record_fault("lose-answer", f"{broker.name} -> zookeeper")
-        cluster.zookeeper.lost_answers.append(
-            LostAnswer(broker.name, options["path"], applied=options.get("applied", True))
-        )
-
-
-def _stop_zookeeper(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
-    cluster.stop_zookeeper()
-    return cluster.start_zookeeper
-
-
-def _start_zookeeper(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
-    cluster.start_zookeeper()
-
-
 # ------------------------------------------------------------------ clocks and disks
 
 
@@ -212,6 +135,8 @@ def _elect(election_type: int) -> SimulatedAction:
 
 
 ACTIONS: Final[Mapping[str, SimulatedAction]] = {
+    **links.ACTIONS,
+    **zookeeper.ACTIONS,
     "kill": on_each(SimulatedBroker.kill, SimulatedBroker.begin_start),
     "bounce": _bounce,
     "lose-power": on_each(SimulatedBroker.lose_power, SimulatedBroker.begin_start),
@@ -224,17 +149,10 @@ ACTIONS: Final[Mapping[str, SimulatedAction]] = {
     "expire": on_each(SimulatedBroker.expire_session),
     "depose": on_each(_depose),
     "isolate": on_each(SimulatedBroker.isolate, SimulatedBroker.heal),
-    "cut": _cut,
-    "reset": _reset,
-    "delay": _delay,
-    "heal": _heal,
-    "lose-answer": _lose_answer,
     "arm": _arm,
     "step-clock": _step_clock,
     "fill-disk": _break_disk(errno.ENOSPC, "fill-disk"),
     "fail-disk": _break_disk(errno.EIO, "fail-disk"),
-    "stop-zookeeper": _stop_zookeeper,
-    "start-zookeeper": _start_zookeeper,
     "write": _write,
     "delete": _delete,
     "create-topic": _create_topic,

@@ -156,7 +156,7 @@ class SimulatedEngine:
             for broker in self.cluster.brokers
             for point in broker.node.armed
         ]
-        return (*lost, *points)
+        return (*lost, *points, *self.cluster.network.requests.not_injected())
 
     def heal(self) -> None:
         self.cluster.heal()

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from typing import Final, TypeAlias, TypeVar
 
+from understudy.request_rules import LostWrite, Rule
 from understudy.testbed.proxy.connection import Language, Link, ProxiedConnection, Route, Side, reset
 from understudy.testbed.proxy.frames import Session
-from understudy.testbed.proxy.rules import LostWrite, Rule
 
 T = TypeVar("T")
 Pairs: TypeAlias = Iterable[tuple[str, str]]
@@ -45,6 +45,8 @@ class Proxy:
         self._sessions: dict[str, tuple[Session, tuple[str, int]]] = {}
         self._servers: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._missed: list[str] = []
+        """The removed rules that had changed no request, in words."""
         self._loop: asyncio.AbstractEventLoop
         self._thread = threading.Thread(target=self._run, name="understudy-proxy", daemon=True)
         self._is_running = False
@@ -157,6 +159,15 @@ class Proxy:
 
         self._call(act)
 
+    def split(self, pairs: Pairs, piece_bytes: int) -> None:
+        """Forward everything that these nodes send in pieces of so many bytes, one a millisecond; 0 ends it."""
+
+        def act() -> None:
+            for link in self._each(pairs):
+                link.piece_bytes = piece_bytes
+
+        self._call(act)
+
     def reset(self, pairs: Pairs) -> int:
         """Reset the connections between these nodes, whichever opened them (RST); return how many there were."""
 
@@ -182,6 +193,8 @@ class Proxy:
         """End a rule, and forward the frames that it holds. Harmless where there is none of this name."""
 
         def act() -> None:
+            removed = {id(rule): rule for rule in self._rules() if rule.name == name and not rule.applied}
+            self._missed += [rule.missed for rule in removed.values()]
             for link in self._links.values():
                 link.rules = [rule for rule in link.rules if rule.name != name]
                 for flow in tuple(link.flows):
@@ -210,13 +223,13 @@ class Proxy:
         """The rules and lost writes that have found no request so far, in words."""
 
         def act() -> list[str]:
-            found = {rule.name: None for link in self._links.values() for rule in link.rules if rule.applied == 0}
+            found = {rule.name: rule.missed for rule in self._rules() if not rule.applied}
             lost = [
                 f"lose-answer of {link.source} at {write.path}"
                 for link in self._links.values()
                 for write in link.lost_writes
             ]
-            return [*found, *lost]
+            return [*self._missed, *found.values(), *lost]
 
         return self._call(act)
 
@@ -224,10 +237,12 @@ class Proxy:
         """End every fault; what was held is forwarded."""
 
         def act() -> None:
+            self._missed.clear()
             for link in self._links.values():
                 held_by = {rule.name for rule in link.rules}
                 link.is_held = link.is_refusing = False
                 link.delay_ms = link.bytes_per_s = 0.0
+                link.piece_bytes = 0
                 link.rules.clear()
                 link.lost_writes.clear()
                 for flow in tuple(link.flows):
@@ -269,6 +284,9 @@ class Proxy:
         if link is None:
             link = self._links[source, destination] = Link(source, destination)
         return link
+
+    def _rules(self) -> list[Rule]:
+        return [rule for link in self._links.values() for rule in link.rules]
 
     def _each(self, pairs: Pairs) -> list[Link]:
         return [self._link(source, destination) for source, destination in pairs]
