@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from understudy.experiments.engine import Undo
+
+FLAP_MS: Final = 500.0
+CRASH_LOOP_MS: Final = 2_000.0
+"""How often a fault that repeats does so, by default."""
+STARVE_MS: Final = 200.0
+"""How long a starved broker runs and is stopped, together."""
 
 E = TypeVar("E")
 B = TypeVar("B")
@@ -28,6 +34,25 @@ def to_all(act: Callable[[B], object], brokers: Sequence[B]) -> None:
     """Do `act` to each broker, in order."""
     for broker in brokers:
         act(broker)
+
+
+def begin_repeating(
+    act: Callable[[], None], every_ms: float, after: Callable[[float, Callable[[], None]], None]
+) -> Undo:
+    """Do `act` now and every so many milliseconds; return what ends that."""
+    is_over = False
+
+    def turn() -> None:
+        if not is_over:
+            after(every_ms, turn)
+            act()
+
+    def end() -> None:
+        nonlocal is_over
+        is_over = True
+
+    turn()
+    return end
 
 
 class Isolatable(Protocol):

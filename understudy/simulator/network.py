@@ -94,6 +94,11 @@ class SimulatedNetwork:
     def _after(self, seconds: float, act: Callable[[], None]) -> None:
         self.loop.call_later(seconds, act, context=self.context)
 
+    @property
+    def connections(self) -> int:
+        """How many ends of connections are open."""
+        return len(self._connections)
+
     def node(self, process: Process) -> NodeNetwork:
         """The network as one incarnation of a node sees it."""
         process.on_kill(lambda: self._close_sockets(process))

@@ -37,8 +37,6 @@ class BrokerProcess:
         self.process: ChildProcess | None = None
         self.should_run = False
         """Whether it has been started, and no fault that ends it has been injected since."""
-        self.has_faults_file = False
-        """Whether it reads faults of its disk and clock from `faults`, from its next launch on."""
         self.properties = dict(properties)
         """Keys of `server.properties`; they override those that this class sets, and are read at each launch."""
 
@@ -88,7 +86,10 @@ class BrokerProcess:
         return {str(point): str(action) for point, action in found.items()}
 
     def set_faults(self, faults: MachineFaults) -> None:
-        """Let its disk and clock have these faults, and no others, from now on; also in later processes."""
+        """Let its disk and clock have these faults, and no others, from now on; also in later processes.
+
+        It reads them only where `understudy.faults.file` among its properties names the file.
+        """
         self.directory.mkdir(parents=True, exist_ok=True)
         replace_file(self.faults, msgspec.json.encode(faults))
 
@@ -133,7 +134,6 @@ class BrokerProcess:
             "log.dirs": str(self.directory / "data"),
             "understudy.events.dir": str(self.events),
             "understudy.points.file": str(self.points),
-            **({"understudy.faults.file": str(self.faults)} if self.has_faults_file else {}),
             **self.properties,
         }
 

@@ -241,6 +241,19 @@ class LinkFaults:
         self.record_fault("heal", f"{node} -> zookeeper")
         proxy.release(_both_ways(node, [ZOOKEEPER]))
 
+    def delay_zookeeper(self, by_ms: float) -> None:
+        """Delay everything that ZooKeeper sends to brokers by `by_ms` milliseconds; 0 ends it."""
+        proxy = self._proxy_to("ZooKeeper cannot be delayed")
+        self.record_fault("delay" if by_ms else "heal", ZOOKEEPER)
+        proxy.delay([(ZOOKEEPER, node_of(broker_id)) for broker_id in self.broker_ids], by_ms)
+
+    def hold_next_event(self, broker_id: int) -> None:
+        """Hold the next watch event for a broker and what follows on its connection, until `heal_zookeeper`."""
+        proxy = self._proxy_to("watch events cannot be held")
+        node = self._node(broker_id)
+        self.record_fault("hold-watch", f"{node} -> zookeeper")
+        proxy.hold_next_event((ZOOKEEPER, node))
+
     def reset_zookeeper_connection(self, broker_id: int) -> None:
         """Break a broker's connection to ZooKeeper; it may connect again at once."""
         proxy = self._proxy_to("connections cannot be reset")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
@@ -11,14 +12,17 @@ from typing import Any, Final
 from foundation.cluster.errors import ApiError
 from understudy.admin_client import PREFERRED, UNCLEAN, NoBrokerAnswers
 from understudy.cluster import ClusterError
-from understudy.experiments.each_broker import on_each, to_all
+from understudy.experiments.bad_requests import FLOOD, bad_bytes
+from understudy.experiments.each_broker import CRASH_LOOP_MS, STARVE_MS, begin_repeating, on_each, to_all
 from understudy.experiments.engine import CannotInject, Undo
-from understudy.experiments.processes import links, zookeeper
+from understudy.experiments.processes import links, machines, zookeeper
 from understudy.experiments.processes.action_types import Brokers, Options, ProcessAction, Processes
+from understudy.testbed import linux
 from understudy.testbed.local_broker import LocalBroker
 from understudy.testbed.processes import ChildProcess
 
 _STUTTER_MS = 1_000.0
+_FLOOD_TIMEOUT_S = 2.0
 
 
 # ------------------------------------------------------------------ processes
@@ -90,6 +94,99 @@ def _stutter(engine: Processes, brokers: Brokers, value: Any, options: Options) 
     return end
 
 
+def _child(broker: LocalBroker) -> ChildProcess:
+    child = broker.process.process
+    if child is None or not child.is_running:
+        raise CannotInject(f"{broker.name} is not running")
+    return child
+
+
+def _starve(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+    running_ms = STARVE_MS * options["percent"] / 100
+    children = [_child(broker) for broker in brokers]
+    for broker in brokers:
+        engine.cluster.record_fault("starve", broker.name)
+
+    def resume() -> None:
+        for child in children:
+            child.resume()
+
+    def stop() -> None:
+        for child in children:
+            child.pause()
+        engine.after(STARVE_MS - running_ms, resume)
+
+    end = begin_repeating(stop, STARVE_MS, engine.after)
+
+    def end_and_resume() -> None:
+        end()
+        resume()
+
+    return end_and_resume
+
+
+def _crash_loop(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+    def turn() -> None:
+        for broker in brokers:
+            if broker.is_running:
+                broker.kill()
+            else:
+                _begin_start(broker)
+
+    end = begin_repeating(turn, options.get("every", CRASH_LOOP_MS), engine.after)
+
+    def end_and_start() -> None:
+        end()
+        to_all(_begin_start, brokers)
+
+    return end_and_start
+
+
+def _slow_start(engine: Processes, brokers: Brokers, value: Any, options: Options) -> None:
+    for broker in brokers:
+        broker.kill()
+        _begin_start(broker)
+        broker.pause()
+        engine.after(options["lasts"], _calling(_resume, broker))
+
+
+def _limit_files(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+    """Lower the soft limit, which an unprivileged process may raise again up to the hard one."""
+    limits = {}
+    for broker in brokers:
+        child = _child(broker)
+        engine.cluster.record_fault("limit-files", broker.name)
+        limits[child] = linux.limit_files(child.pid, options["count"])
+
+    def end() -> None:
+        for child, earlier in limits.items():
+            if child.is_running:
+                linux.limit_files(child.pid, earlier)
+
+    return end
+
+
+def _flood(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+    opened: list[socket.socket] = []
+
+    def end() -> None:
+        for each in opened:
+            each.close()
+
+    for broker in brokers:
+        _child(broker)
+        engine.cluster.record_fault("flood", broker.name)
+        host, _, port = broker.address.rpartition(":")
+        for number in range(options.get("connections", FLOOD)):
+            try:
+                opened.append(socket.create_connection((host, int(port)), _FLOOD_TIMEOUT_S))
+                opened[-1].sendall(bad_bytes(number))
+            except OSError as refused:
+                end()
+                raise CannotInject(f"{broker.name} refused connection {number + 1}: {refused}") from None
+    return end
+
+
 def _arm(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
     for broker in brokers:
         broker.arm(options["point"], options["point_action"])
@@ -155,12 +252,18 @@ def _depose(broker: LocalBroker) -> None:
 
 ACTIONS: Final[Mapping[str, ProcessAction]] = {
     **links.ACTIONS,
+    **machines.ACTIONS,
     **zookeeper.ACTIONS,
     "kill": on_each(LocalBroker.kill, _begin_start),
     "bounce": _bounce,
     "pause": on_each(LocalBroker.pause, _resume),
     "resume": on_each(_resume_paused),
     "stutter": _stutter,
+    "starve": _starve,
+    "crash-loop": _crash_loop,
+    "slow-start": _slow_start,
+    "limit-files": _limit_files,
+    "flood": _flood,
     "stop": on_each(_begin_stop, _begin_start),
     "start": on_each(_start),
     "restart": _restart,

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Mapping
 from typing import Any, Final
 
+from foundation.wire.network import Connection
 from foundation.zk.client import Create, Delete, SetData
 from understudy.admin_client import PREFERRED, UNCLEAN
-from understudy.experiments.each_broker import on_each, to_all
+from understudy.experiments.bad_requests import FLOOD, bad_bytes
+from understudy.experiments.each_broker import CRASH_LOOP_MS, STARVE_MS, begin_repeating, on_each, to_all
 from understudy.experiments.engine import CannotInject, Undo
-from understudy.experiments.simulated import links, zookeeper
+from understudy.experiments.simulated import links, machines, zookeeper
 from understudy.experiments.simulated.action_types import Brokers, Options, SimulatedAction
 from understudy.simulator.broker import SimulatedBroker
-from understudy.simulator.cluster import SimulatedCluster
+from understudy.simulator.cluster import PORT, SimulatedCluster
 
 _STUTTER_MS = 1_000.0
-DISK_FAULTS: Final = ("fill-disk", "fail-disk")
-"""Faults at which a broker ends, as Kafka's does when its only log directory fails."""
-_DISK_OPERATIONS = ("write", "append", "flush", "truncate")
 
 
 # ------------------------------------------------------------------ processes
@@ -68,6 +66,82 @@ def _stutter(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: O
     return end
 
 
+def _starve(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
+    running_ms = STARVE_MS * options["percent"] / 100
+    processes = [broker.node.process for broker in brokers if broker.is_running and broker.node.process is not None]
+    if not processes:
+        raise CannotInject("none of its brokers runs")
+    for broker in brokers:
+        cluster.record_fault("starve", broker.name)
+
+    def stop() -> None:
+        for process in processes:
+            process.pause()
+            cluster.after(STARVE_MS - running_ms, process.resume)
+
+    end = begin_repeating(stop, STARVE_MS, cluster.after)
+
+    def end_and_resume() -> None:
+        end()
+        for process in processes:
+            process.resume()
+
+    return end_and_resume
+
+
+def _crash_loop(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
+    def turn() -> None:
+        for broker in brokers:
+            if broker.is_running:
+                broker.kill()
+            else:
+                broker.begin_start()
+
+    end = begin_repeating(turn, options.get("every", CRASH_LOOP_MS), cluster.after)
+
+    def end_and_start() -> None:
+        end()
+        to_all(SimulatedBroker.begin_start, brokers)
+
+    return end_and_start
+
+
+def _slow_start(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
+    for broker in brokers:
+        broker.kill()
+        broker.begin_start()
+        broker.pause()
+        cluster.after(options["lasts"], broker.resume_if_paused)
+
+
+def _flood(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
+    opened: list[Connection] = []
+    is_over = False
+
+    async def connect(broker: SimulatedBroker, number: int) -> None:
+        connection = await cluster.client_network.connect(broker.name, PORT, timeout_ms=5_000)
+        if is_over:
+            connection.close()
+            return
+        opened.append(connection)
+        await connection.send(bad_bytes(number))
+
+    for broker in brokers:
+        if not broker.is_running:
+            raise CannotInject(f"{broker.name} is not running")
+        cluster.record_fault("flood", broker.name)
+        for number in range(options.get("connections", FLOOD)):
+            cluster.begin(connect(broker, number))
+
+    def end() -> None:
+        nonlocal is_over
+        is_over = True
+        for connection in opened:
+            connection.close()
+
+    return end
+
+
 def _arm(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
     for broker in brokers:
         broker.arm(options["point"], options["point_action"], resume_after_ms=options.get("lasts"))
@@ -82,26 +156,6 @@ def _arm(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Optio
 
 def _depose(broker: SimulatedBroker) -> None:
     broker.depose()
-
-
-# ------------------------------------------------------------------ clocks and disks
-
-
-def _step_clock(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
-    for broker in brokers:
-        cluster.record_fault("step-clock", broker.name)
-        broker.node.clock.offset_ms += options["by"]
-
-
-def _break_disk(error: int, fault: str) -> SimulatedAction:
-    def perform(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
-        for broker in brokers:
-            cluster.record_fault(fault, broker.name)
-            for operation in _DISK_OPERATIONS:
-                broker.node.disk.fail("", operation, error)
-        return lambda: to_all(lambda broker: broker.node.disk.clear_faults(), brokers)
-
-    return perform
 
 
 # ------------------------------------------------------------------ operators and clients
@@ -136,6 +190,7 @@ def _elect(election_type: int) -> SimulatedAction:
 
 ACTIONS: Final[Mapping[str, SimulatedAction]] = {
     **links.ACTIONS,
+    **machines.ACTIONS,
     **zookeeper.ACTIONS,
     "kill": on_each(SimulatedBroker.kill, SimulatedBroker.begin_start),
     "bounce": _bounce,
@@ -143,6 +198,10 @@ ACTIONS: Final[Mapping[str, SimulatedAction]] = {
     "pause": on_each(SimulatedBroker.pause, SimulatedBroker.resume_if_paused),
     "resume": on_each(_resume),
     "stutter": _stutter,
+    "starve": _starve,
+    "crash-loop": _crash_loop,
+    "slow-start": _slow_start,
+    "flood": _flood,
     "stop": on_each(SimulatedBroker.begin_stop, SimulatedBroker.begin_start),
     "start": on_each(_start),
     "restart": on_each(_restart),
@@ -150,9 +209,6 @@ ACTIONS: Final[Mapping[str, SimulatedAction]] = {
     "depose": on_each(_depose),
     "isolate": on_each(SimulatedBroker.isolate, SimulatedBroker.heal),
     "arm": _arm,
-    "step-clock": _step_clock,
-    "fill-disk": _break_disk(errno.ENOSPC, "fill-disk"),
-    "fail-disk": _break_disk(errno.EIO, "fail-disk"),
     "write": _write,
     "delete": _delete,
     "create-topic": _create_topic,

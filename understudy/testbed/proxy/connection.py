@@ -57,6 +57,8 @@ class Link:
     source: str
     destination: str
     is_held: bool = False
+    holds_next_event: bool = False
+    """Whether the link is held as soon as a watch event of ZooKeeper's comes."""
     is_refusing: bool = False
     """Whether connections that the source opens are reset."""
     delay_ms: float = 0.0
@@ -141,7 +143,7 @@ class Flow:
         if self._of_requests:
             wants_frames = bool(self.link.rules or self.link.lost_writes)
         else:
-            wants_frames = bool(self._awaits_session or self.connection.lost_answers)
+            wants_frames = bool(self._awaits_session or self.connection.lost_answers or self.link.holds_next_event)
         is_delayed = self._delayed or self.link.is_slow
         if self.receiver and not (wants_frames or self._pending or is_delayed or self._is_discarding or self._is_held):
             if passing := self._scanner.advance(data):
@@ -247,6 +249,11 @@ class Flow:
             self.connection.reset()
             return None
         is_event = self.connection.language is Language.ZOOKEEPER and answered == frames.WATCH_EVENT_XID
+        if is_event and self.link.holds_next_event:
+            self.link.holds_next_event = False
+            self.link.is_held = True
+            self._pending.appendleft(piece)
+            return None
         # The event of the write itself would tell its outcome. ZooKeeper repeats it after the reconnect.
         return None if lost and is_event else piece.data
 

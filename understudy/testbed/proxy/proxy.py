@@ -131,12 +131,22 @@ class Proxy:
 
         self._call(act)
 
+    def hold_next_event(self, pair: tuple[str, str]) -> None:
+        """Hold the next watch event of ZooKeeper's, and what follows, until it is released."""
+
+        def act() -> None:
+            self._link(*pair).holds_next_event = True
+
+        self._call(act)
+
     def release(self, pairs: Pairs) -> None:
         """Forward what was held, in order, and hold nothing more. Harmless where nothing was held."""
 
         def act() -> None:
             for link in self._each(pairs):
-                link.is_held = False
+                if link.holds_next_event:
+                    self._missed.append(_missed_event(link))
+                link.is_held = link.holds_next_event = False
                 link.changed()
 
         self._call(act)
@@ -229,7 +239,8 @@ class Proxy:
                 for link in self._links.values()
                 for write in link.lost_writes
             ]
-            return [*self._missed, *found.values(), *lost]
+            events = [_missed_event(link) for link in self._links.values() if link.holds_next_event]
+            return [*self._missed, *found.values(), *lost, *events]
 
         return self._call(act)
 
@@ -240,7 +251,7 @@ class Proxy:
             self._missed.clear()
             for link in self._links.values():
                 held_by = {rule.name for rule in link.rules}
-                link.is_held = link.is_refusing = False
+                link.is_held = link.is_refusing = link.holds_next_event = False
                 link.delay_ms = link.bytes_per_s = 0.0
                 link.piece_bytes = 0
                 link.rules.clear()
@@ -303,6 +314,10 @@ class Proxy:
 
         self._loop.call_soon_threadsafe(call)
         return result.result(_CALL_TIMEOUT_S)
+
+
+def _missed_event(link: Link) -> str:
+    return f"hold-watch: no watch event was sent to {link.destination}"
 
 
 def _pairs(sources: Collection[str], destinations: Collection[str]) -> list[tuple[str, str]]:
