@@ -209,7 +209,7 @@ EFFECTS: dict[str, tuple[str, Callable[[RunData], bool]]] = {
 }
 """By action: a step with it, and whether a run shows its effect."""
 
-REAL = ("fail-flush", "slow-flush", "corrupt-log", "drift-clock", "crash-loop", "flap-zookeeper", "hold-watch")
+REAL = ("fail-flush", "slow-flush", "corrupt-log", "drift-clock", "wipe-disk", "flap-zookeeper", "hold-watch")
 """One or two of each family for processes; all of them were run by hand."""
 
 
