@@ -150,7 +150,7 @@ def _delays_an_answer(data: RunData) -> bool:
         if isinstance(each.data, ZkWrite)
     }
     done = [each for each in all_records(data) if isinstance(each.data, ZkWriteDone)]
-    return any(each.mono_ms - asked[each.node, each.incarnation, each.cause] > 350 for each in done)
+    return any(each.mono_ms - asked[each.node, each.incarnation, each.cause or 0] > 350 for each in done)
 
 
 def _delays_a_watch(data: RunData) -> bool:
