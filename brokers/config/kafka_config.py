@@ -285,6 +285,9 @@ class KafkaConfig:
     understudy_points_file: str | None = _key(
         STRING, None, "JSON of points at which to pause or crash; for experiments.", internal=True
     )
+    understudy_faults_file: str | None = _key(
+        STRING, None, "JSON of faults of the disk and the clock; for experiments.", internal=True
+    )
     understudy_source_address: str | None = _key(
         STRING, None, "Bind outgoing connections to this local address; for experiments.", internal=True
     )

@@ -18,9 +18,11 @@ from typing import TypeVar
 from brokers.config.config_def import ConfigError
 from brokers.config.kafka_config import KafkaConfig
 from brokers.machine.disk import FileDisk
+from brokers.machine.injected_faults import FaultsFile, FaultyClock, FaultyDisk
 from brokers.machine.socket_network import SocketNetwork
 from brokers.membership.meta_properties import FILE, read_meta_properties
-from brokers.world import World
+from brokers.world import Disk, World
+from foundation.eventlog.clock import Clock
 from foundation.eventlog.fences import Fences
 from foundation.eventlog.files import JsonLinesFiles
 from foundation.eventlog.log import EventLog
@@ -80,7 +82,7 @@ async def on_another_thread(work: Callable[[], T]) -> T:
     return await asyncio.to_thread(work)
 
 
-def node_name(config: KafkaConfig, disk: FileDisk) -> str:
+def node_name(config: KafkaConfig, disk: Disk) -> str:
     """`broker-N`, or a name by process id where ZooKeeper has yet to generate the broker id N."""
     if config.broker_id >= 0:
         return f"broker-{config.broker_id}"
@@ -109,8 +111,11 @@ def real_world(config: KafkaConfig) -> World:
         ConfigError: `zookeeper.connect` cannot be read.
     """
     zookeeper = _zookeeper(config)
-    clock = MachineClock()
-    disk = FileDisk(Path(config.log_directory))
+    clock: Clock = MachineClock()
+    disk: Disk = FileDisk(Path(config.log_directory))
+    if config.understudy_faults_file is not None:
+        faults = FaultsFile(Path(config.understudy_faults_file))
+        clock, disk = FaultyClock(clock, faults), FaultyDisk(FileDisk(Path(config.log_directory)), faults)
     folder = config.understudy_events_dir or str(Path(config.log_directory) / EVENTS_FOLDER)
     files = JsonLinesFiles(Path(folder), node_name(config, disk))
     events = EventLog(

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from understudy.experiments.engine import Undo
+
+FLAP_MS: Final = 500.0
+CRASH_LOOP_MS: Final = 2_000.0
+"""How often a fault that repeats does so, by default."""
+STARVE_MS: Final = 200.0
+"""How long a starved broker runs and is stopped, together."""
 
 E = TypeVar("E")
 B = TypeVar("B")
@@ -27,3 +34,72 @@ def to_all(act: Callable[[B], object], brokers: Sequence[B]) -> None:
     """Do `act` to each broker, in order."""
     for broker in brokers:
         act(broker)
+
+
+def begin_repeating(
+    act: Callable[[], None], every_ms: float, after: Callable[[float, Callable[[], None]], None]
+) -> Undo:
+    """Do `act` now and every so many milliseconds; return what ends that."""
+    is_over = False
+
+    def turn() -> None:
+        if not is_over:
+            after(every_ms, turn)
+            act()
+
+    def end() -> None:
+        nonlocal is_over
+        is_over = True
+
+    turn()
+    return end
+
+
+class Isolatable(Protocol):
+    """What a swizzle does to each broker."""
+
+    def isolate(self) -> None: ...
+
+    def heal(self) -> None: ...
+
+
+def begin_swizzle(
+    brokers: Sequence[Isolatable],
+    lasts_ms: float,
+    after: Callable[[float, Callable[[], None]], None],
+    source: random.Random,
+) -> Undo:
+    """Isolate brokers one after the other, and heal them one after the other, each in an order that `source` draws.
+
+    Returns:
+        What heals those that are isolated, and isolates no further one.
+    """
+    isolated: list[Isolatable] = []
+    is_over = False
+
+    def isolate(broker: Isolatable) -> None:
+        if not is_over:
+            broker.isolate()
+            isolated.append(broker)
+
+    def heal(broker: Isolatable) -> None:
+        if broker in isolated:
+            isolated.remove(broker)
+            broker.heal()
+
+    def end() -> None:
+        nonlocal is_over
+        is_over = True
+        for broker in tuple(isolated):
+            heal(broker)
+
+    gap_ms = lasts_ms / (2 * len(brokers))
+    for place, broker in enumerate(source.sample(brokers, len(brokers))):
+        after(place * gap_ms, _with(isolate, broker))
+    for place, broker in enumerate(source.sample(brokers, len(brokers))):
+        after(lasts_ms / 2 + place * gap_ms, _with(heal, broker))
+    return end
+
+
+def _with(act: Callable[[B], None], broker: B) -> Callable[[], None]:
+    return lambda: act(broker)

@@ -239,6 +239,8 @@ class SimulatedCluster(SimulatedEnvironment):
         """End every fault: heal all links, start ZooKeeper and all brokers, and resume those that are paused."""
         self.zookeeper.unknown_probability = 0.0
         self.zookeeper.lost_answers.clear()
+        self.zookeeper.slow_ms = 0.0
+        self.zookeeper.resume()
         self.start_zookeeper()
         self.heal_network()
         for broker in self.brokers:

@@ -15,20 +15,14 @@ import errno
 import os
 import random
 from collections import deque
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from brokers.world import Volume, check_path
 from foundation.records.varint import Buffer
+from understudy.simulator.disk_faults import DiskFaults, ProcessEnded
 
 VOLUME_BYTES = 2**40
 """The size of a node's disk: more than any simulation fills."""
-
-OPERATIONS = (
-    "append", "delete", "delete_folder", "flush", "flush_directory", "list_folder", "make_folder", "read", "read_at",
-    "rename", "truncate", "volume", "write",
-)  # fmt: skip
-"""The methods of `Disk` that a rule can make fail."""
 
 _MOST_CHANGES = 1_000
 """How many changes of names a loss of power may undo; the operating system has written older ones."""
@@ -70,14 +64,6 @@ _Change: TypeAlias = tuple[tuple[_Folder, str, _File | _Folder | None], ...]
 """What has the name in the folder since; None where nothing has. A rename changes two names at once."""
 
 
-@dataclass(slots=True)
-class _Rule:
-    path_prefix: str
-    operation: str
-    error: int
-    times: int | None
-
-
 class SimulatedDisk:
     """The files of a node, in memory; implements `Disk`. They outlive the node's processes.
 
@@ -97,7 +83,7 @@ class SimulatedDisk:
         self._folders: dict[str, _Folder] = {"": self._root}
         self._changes: deque[_Change] = deque()
         """The changes of names that a loss of power may undo, oldest first."""
-        self._rules: list[_Rule] = []
+        self.faults = DiskFaults()
         self._failed_flushes: set[_File | _Folder] = set()
         """What this process has failed to flush."""
 
@@ -176,7 +162,7 @@ class SimulatedDisk:
         size = len(data)
         try:
             self._fail_by_rule("append", path)
-        except OSError:
+        except (OSError, ProcessEnded):
             self._add(file, data[: size // 2])
             raise
         room = self.volume_bytes - self._used_bytes
@@ -198,12 +184,12 @@ class SimulatedDisk:
         file = self._file(path)
         self._refuse_second_flush(file, path)
         try:
-            self._fail_by_rule("flush", path)
+            is_skipped = self._fail_by_rule("flush", path)
         except OSError:
             self._failed_flushes.add(file)
             file.is_rest_lost = file.flushed < len(file.data)
             raise
-        if not file.is_rest_lost:
+        if not file.is_rest_lost and not is_skipped:
             file.flushed = len(file.data)
 
     def flush_directory(self, folder: str) -> None:
@@ -212,11 +198,12 @@ class SimulatedDisk:
         found = self._folders[folder]
         self._refuse_second_flush(found, folder)
         try:
-            self._fail_by_rule("flush_directory", folder)
+            is_skipped = self._fail_by_rule("flush_directory", folder)
         except OSError:
             self._failed_flushes.add(found)
             raise
-        self._flush_names(found, folder)
+        if not is_skipped:
+            self._flush_names(found, folder)
 
     def rename(self, path: str, to: str) -> None:
         check_path(path)
@@ -273,13 +260,11 @@ class SimulatedDisk:
             error: an errno, such as `errno.EIO` or `errno.ENOSPC`.
             times: how many calls fail; None for all.
         """
-        if operation not in OPERATIONS:
-            raise ValueError(f"no operation {operation!r} can fail; the operations are {', '.join(OPERATIONS)}")
-        self._rules.append(_Rule(path_prefix, operation, error, times))
+        self.faults.fail(path_prefix, operation, error, times=times)
 
     def clear_faults(self) -> None:
         """Let every operation succeed again. What a failed flush has lost stays lost."""
-        self._rules.clear()
+        self.faults.clear()
 
     def end_process(self) -> None:
         """Let the next process flush what this one failed to flush: it cannot know. All files stay as they are."""
@@ -311,12 +296,8 @@ class SimulatedDisk:
             else:
                 self._lose_unflushed_bytes(node, source)
 
-    def _fail_by_rule(self, operation: str, path: str) -> None:
-        for rule in self._rules:
-            if rule.operation == operation and path.startswith(rule.path_prefix) and rule.times != 0:
-                if rule.times is not None:
-                    rule.times -= 1
-                raise _error(rule.error, path)
+    def _fail_by_rule(self, operation: str, path: str) -> bool:
+        return self.faults.apply(operation, path)
 
     def _refuse_second_flush(self, node: _File | _Folder, path: str) -> None:
         if node in self._failed_flushes:

@@ -56,6 +56,8 @@ class Process:
         self.context.run(_process.set, self)
         self._loop = loop
         self._collected: list[_Handle] | None = None
+        self._is_stopped = False
+        self._stalled_until = -1.0
         self._on_kill: list[Callable[[], None]] = []
 
     def __repr__(self) -> str:
@@ -64,7 +66,7 @@ class Process:
 
     @property
     def paused(self) -> bool:
-        return self._collected is not None
+        return self._is_stopped
 
     def spawn(self, coroutine: Coroutine[Any, Any, _T], *, name: str | None = None) -> asyncio.Task[_T]:
         """Start a task that belongs to this process."""
@@ -79,6 +81,7 @@ class Process:
         if not self.alive:
             return
         self.alive = False
+        self._is_stopped = False
         self._collected = None
         callbacks, self._on_kill = self._on_kill, []
         for callback in callbacks:
@@ -86,14 +89,31 @@ class Process:
 
     def pause(self) -> None:
         """Collect its callbacks from now on, as SIGSTOP does. Harmless where it is paused or has been killed."""
-        if self.alive and self._collected is None:
-            self._collected = []
+        if self.alive:
+            self._is_stopped = True
+            self._collect()
 
     def resume(self) -> None:
         """Make the collected callbacks ready in their order, as SIGCONT does."""
-        collected, self._collected = self._collected, None
-        if collected is not None:
-            self._loop.make_ready(collected)
+        self._is_stopped = False
+        self._release()
+
+    def stall(self, ms: float) -> None:
+        """Collect its callbacks for so long, after the one that runs now, as where it waits for its disk."""
+        if self.alive:
+            self._stalled_until = max(self._stalled_until, self._loop.time()) + ms / 1000
+            self._collect()
+            self._loop.call_at(self._stalled_until, self._release, context=contextvars.Context())
+
+    def _collect(self) -> None:
+        if self._collected is None:
+            self._collected = []
+
+    def _release(self) -> None:
+        if not self._is_stopped and self._loop.time() >= self._stalled_until:
+            collected, self._collected = self._collected, None
+            if collected is not None:
+                self._loop.make_ready(collected)
 
 
 class _Handle(asyncio.TimerHandle):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network, Server
 from understudy.simulator.loop import Process, SimulatedLoop
 from understudy.simulator.randomness import derived
+from understudy.simulator.request_faults import End, RequestFaults
 
 BUFFER_BYTES = 4 * 1024 * 1024
 """How many bytes of one direction, unread ones included, may be on their way before `send` waits."""
@@ -26,6 +28,10 @@ FRAGMENTED = 0.05
 
 _BACKLOG = 50
 _LOOPBACK_MS = 0.02
+_PIECE_GAP_S = 0.001
+"""The time between two pieces of what a link carries in pieces."""
+_DUPLICATE_S = 5.0
+"""How long the second connection of a duplicated request stays open."""
 _FIRST_EPHEMERAL_PORT = 20_000
 _LOCAL_HOSTS = ("", "localhost", "127.0.0.1", "0.0.0.0")
 
@@ -38,6 +44,12 @@ class _Link:
     delay_ms: float = 0.0
     """What an injected fault adds to the latency."""
     cut: bool = False
+    is_refusing: bool = False
+    """Whether connections that the source opens are refused."""
+    bytes_per_s: float = 0.0
+    """How much arrives in a second on each connection; 0 for no limit."""
+    piece_bytes: int = 0
+    """In pieces of how many bytes it carries what is sent; 0 for whole."""
     held: deque[Callable[[], None]] = field(default_factory=deque)
 
     def heal(self) -> None:
@@ -77,6 +89,15 @@ class SimulatedNetwork:
         self._fragments = derived(seed, "network", "fragments")
         self._listeners: dict[tuple[str, int], _Listener] = {}
         self._connections: dict[SimulatedConnection, None] = {}
+        self.requests = RequestFaults(lambda ms, act: self._after(ms / 1000, act))
+
+    def _after(self, seconds: float, act: Callable[[], None]) -> None:
+        self.loop.call_later(seconds, act, context=self.context)
+
+    @property
+    def connections(self) -> int:
+        """How many ends of connections are open."""
+        return len(self._connections)
 
     def node(self, process: Process) -> NodeNetwork:
         """The network as one incarnation of a node sees it."""
@@ -106,11 +127,36 @@ class SimulatedNetwork:
                 if source != destination:
                     self._link(source, destination).delay_ms = self._link(destination, source).delay_ms = by_ms
 
+    def throttle(self, one_side: Iterable[str], other_side: Iterable[str], bytes_per_s: float) -> None:
+        """Limit each connection between two groups of nodes to so many bytes a second, both ways; 0 ends it."""
+        for link in self._both_ways(one_side, other_side):
+            link.bytes_per_s = bytes_per_s
+
+    def split(self, one_side: Iterable[str], other_side: Iterable[str], piece_bytes: int) -> None:
+        """Carry what two groups of nodes send to each other in pieces, one a millisecond; 0 ends it."""
+        for link in self._both_ways(one_side, other_side):
+            link.piece_bytes = piece_bytes
+
+    def refuse(self, sources: Iterable[str], destinations: Iterable[str], is_refusing: bool) -> None:
+        """Refuse the connections that `sources` open to `destinations`, or accept them again; open ones stay."""
+        others = tuple(destinations)
+        for source in sources:
+            for destination in others:
+                self._link(source, destination).is_refusing = is_refusing
+
+    def _both_ways(self, one_side: Iterable[str], other_side: Iterable[str]) -> list[_Link]:
+        other = tuple(other_side)
+        pairs = [(source, destination) for source in one_side for destination in other if source != destination]
+        return [self._link(*ends) for pair in pairs for ends in (pair, pair[::-1])]
+
     def heal(self) -> None:
-        """End all cuts and delays; what was held arrives, late and in order."""
+        """End all faults of links and requests; what was held arrives, late and in order."""
         for _, link in sorted(self._links.items()):
-            link.delay_ms = 0.0
+            link.delay_ms = link.bytes_per_s = 0.0
+            link.piece_bytes = 0
+            link.is_refusing = False
             link.heal()
+        self.requests.clear()
 
     def heal_between(self, one_side: Iterable[str], other_side: Iterable[str]) -> None:
         """End the cuts between two groups of nodes, both ways."""
@@ -141,22 +187,39 @@ class SimulatedNetwork:
         return link
 
     def carry(
-        self, source: str, destination: str, sender: SimulatedConnection | None, arrive: Callable[[], None]
+        self,
+        source: str,
+        destination: str,
+        sender: SimulatedConnection | None,
+        arrive: Callable[[], None],
+        *,
+        size: int = 0,
     ) -> None:
         """Call `arrive` after the link's delay, or once the link is healed.
 
         Args:
             sender: the end of a connection that sends the packet; its packets keep their order. None for a packet that
                 opens or refuses a connection.
+            size: how many bytes it has, for a link that is limited.
         """
         link = self._link(source, destination)
         if link.cut:
-            link.held.append(lambda: self.carry(source, destination, sender, arrive))
+            link.held.append(lambda: self.carry(source, destination, sender, arrive, size=size))
             return
         when = self.loop.time() + link.latency_ms * (0.9 + 0.2 * self._jitter.random()) / 1000 + link.delay_ms / 1000
         if sender is not None:
-            sender.last_arrival = when = max(sender.last_arrival, when)
+            when = max(sender.last_arrival, when)
+            if link.bytes_per_s:
+                when += size / link.bytes_per_s
+            if link.piece_bytes and size:
+                when += _PIECE_GAP_S
+            sender.last_arrival = when
         self.loop.call_at(when, arrive, context=self.context)
+
+    def pieces(self, source: str, destination: str, data: bytes) -> list[bytes]:
+        """What is carried as one packet each."""
+        size = self._link(source, destination).piece_bytes or len(data)
+        return [data[start : start + size] for start in range(0, len(data), size)]
 
     def readable(self, size: int) -> int:
         """Draw how many of `size` bytes that have arrived one read returns.
@@ -205,10 +268,11 @@ class SimulatedNetwork:
 
         def arrive() -> None:
             listener = self._listeners.get((destination, port))
-            if listener is None or not listener.process.alive or len(listener.backlog) >= _BACKLOG:
+            is_listening = listener is not None and listener.process.alive and len(listener.backlog) < _BACKLOG
+            if listener is None or not is_listening or self._link(process.name, destination).is_refusing:
                 self.carry(destination, process.name, None, lambda: _resolve(opened, None))
                 return
-            near = SimulatedConnection(self, process, f"{destination}:{port}")
+            near = SimulatedConnection(self, process, f"{destination}:{port}", has_opened=True)
             far = SimulatedConnection(self, listener.process, f"{process.name}:{40_000 + len(self._connections)}")
             near.other, far.other = far, near
             self._connections |= {near: None, far: None}
@@ -301,8 +365,9 @@ class SimulatedConnection:
 
     other: SimulatedConnection
 
-    def __init__(self, network: SimulatedNetwork, process: Process, peer: str) -> None:
+    def __init__(self, network: SimulatedNetwork, process: Process, peer: str, *, has_opened: bool = False) -> None:
         self.process = process
+        self.has_opened = has_opened
         self.last_arrival = 0.0
         """When the last packet that this end has sent reaches the other end."""
         self._network = network
@@ -315,6 +380,15 @@ class SimulatedConnection:
         self._reader: asyncio.Future[None] | None = None
         self._in_transit_bytes = 0
         self._writers: deque[asyncio.Future[None]] = deque()
+        self._holds = 0
+        """How many faults keep what this end sends."""
+        self._held: deque[tuple[Callable[[], None], int]] = deque()
+        self._lost_answers: set[int] = set()
+        """The requests that this end must not answer, by correlation id."""
+
+    @property
+    def nodes(self) -> tuple[str, str]:
+        return self.process.name, self.other.process.name
 
     @property
     def peer(self) -> str:
@@ -330,7 +404,10 @@ class SimulatedConnection:
         if data:
             self._in_transit_bytes += len(data)
             self._network.messages += 1
-            self._carry(lambda: self.other.arrived(data))
+            if self._network.requests.is_used:
+                self._network.requests.send(self, data)
+            else:
+                self.transmit(data)
 
     async def receive(self) -> bytes:
         while not self._received:
@@ -360,6 +437,49 @@ class SimulatedConnection:
         self._carry(lambda: self.other.end(ending))
         self._network.forget(self)
         self._wake()
+
+    # ------------------------------------------------------------------ faults of requests (`request_faults.End`)
+
+    def transmit(self, data: bytes) -> None:
+        """Carry bytes to the other end."""
+        for piece in self._network.pieces(*self.nodes, data):
+            self._carry(functools.partial(self.other.arrived, piece), len(piece))
+
+    def hold(self) -> None:
+        self._holds += 1
+
+    def release(self) -> None:
+        self._holds -= 1
+        if not self._holds:
+            held, self._held = self._held, deque()
+            for arrive, size in held:
+                self._carry(arrive, size)
+
+    def lose_answer(self, correlation_id: int) -> None:
+        self.other._lost_answers.add(correlation_id)
+
+    def is_lost(self, correlation_id: int) -> bool:
+        return correlation_id in self._lost_answers
+
+    def break_both(self) -> None:
+        self.break_now()
+        self.other.break_now()
+
+    def break_after_sending(self) -> None:
+        self.break_now()
+        self._carry(lambda: self.other.end("closed"))
+
+    def send_again(self, data: bytes) -> None:
+        opened: asyncio.Future[SimulatedConnection | None] = self._network.loop.create_future()
+        opened.add_done_callback(functools.partial(self._send_once, data), context=self._network.context)
+        host, _, port = self._peer.rpartition(":")
+        self._network.open_connection(self.process, host, int(port), opened)
+
+    def _send_once(self, data: bytes, opened: asyncio.Future[SimulatedConnection | None]) -> None:
+        second = opened.result()
+        if second is not None:
+            second.transmit(data)
+            self._network.loop.call_later(_DUPLICATE_S, second.close, context=self._network.context)
 
     # ------------------------------------------------------------------ packets that arrive
 
@@ -394,8 +514,11 @@ class SimulatedConnection:
         self.end("reset")
         self._network.forget(self)
 
-    def _carry(self, arrive: Callable[[], None]) -> None:
-        self._network.carry(self.process.name, self.other.process.name, self, arrive)
+    def _carry(self, arrive: Callable[[], None], size: int = 0) -> None:
+        if self._holds:
+            self._held.append((arrive, size))
+        else:
+            self._network.carry(*self.nodes, self, arrive, size=size)
 
     def _wake(self) -> None:
         if self._reader is not None and not self._reader.done():
@@ -410,6 +533,11 @@ class SimulatedConnection:
 def _resolve(opened: asyncio.Future[SimulatedConnection | None], connection: SimulatedConnection | None) -> None:
     if not opened.done():
         opened.set_result(connection)
+
+
+def _as_end(connection: SimulatedConnection) -> End:
+    """Let mypy check that rules can be applied to an end of a connection."""
+    return connection
 
 
 def _as_network(network: NodeNetwork) -> Network:

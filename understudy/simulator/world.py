@@ -55,12 +55,26 @@ class SimulatedClock:
         self._loop = loop
         self.offset_ms = offset_ms
         self.drift = drift
+        self._rate = 1.0
+        self._since_ms = 0.0
 
     def monotonic_ms(self) -> float:
         return self._loop.time() * 1000 * (1 + self.drift)
 
     def wall_ms(self) -> float:
-        return EPOCH_MS + self.offset_ms + self._loop.time() * 1000
+        return EPOCH_MS + self.offset_ms + self._loop.time() * 1000 + self._drifted_ms()
+
+    def run_at(self, rate: float) -> None:
+        """Let the wall clock run at another speed from now on: 1.0 is right, 0.0 stands still."""
+        self.offset_ms += self._drifted_ms()
+        self._rate, self._since_ms = rate, self._loop.time() * 1000
+
+    def correct(self) -> None:
+        """Let the wall clock be right again."""
+        self.offset_ms, self._rate = 0.0, 1.0
+
+    def _drifted_ms(self) -> float:
+        return (self._rate - 1.0) * (self._loop.time() * 1000 - self._since_ms) if self._rate != 1.0 else 0.0
 
 
 class SimulatedPoints:
@@ -153,6 +167,7 @@ class Node:
         self.lines[self.incarnation + 1] = lines
         incarnation = self.incarnation
         self.process = process = self._loop.process(self.name, incarnation)
+        self.disk.faults.stall = process.stall
         self.events = EventLog(run=self._run, node=self.name, incarnation=incarnation, clock=self.clock, write=write)
         fences = Fences(self.events, switched_off=self.switched_off)
         fences.hits = self.fence_hits

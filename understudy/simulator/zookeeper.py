@@ -33,13 +33,12 @@ from foundation.zk.client import (
 from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
 from understudy.simulator.loop import Process, SimulatedLoop
 from understudy.simulator.znode_tree import Refusal, Touched, ZnodeTree
+from understudy.simulator.zookeeper_connection import Deliver, Link, ServerConnection, Session
 
 _T = TypeVar("_T")
 
 FIRST_SESSION_ID = 0x1000_0000_0000_0001
 
-Deliver: TypeAlias = Callable[[], None]
-"""What the client does when a packet reaches it."""
 Reply: TypeAlias = Callable[[_T, int], None]
 """What the client does with the answer to a request and the server's last zxid."""
 
@@ -53,157 +52,6 @@ class LostAnswer:
     """The write must contain an operation whose path contains this string."""
     applied: bool
     """Whether the write is applied before the connection breaks."""
-
-
-class Link:
-    """The link between one node and the server, with the faults injected into it; all processes of the node use it."""
-
-    def __init__(self, node: str, *, latency_ms: float, random: random.Random) -> None:
-        self.node = node
-        self.latency_ms = latency_ms
-        self.random = random
-        self.refusing = False
-        """Whether new connections are refused."""
-        self.requests_held = False
-        self.answers_held = False
-        self.requests = 0
-        """How many requests the node has sent; `before_request` and `after_answer` are called with that number."""
-        self.before_request: Callable[[int], None] = _do_nothing
-        self.after_answer: Callable[[int], None] = _do_nothing
-        self.connections: list[ServerConnection] = []
-
-    def delay_s(self) -> float:
-        return self.latency_ms * (0.75 + 0.5 * self.random.random()) / 1000
-
-
-class ServerConnection:
-    """One TCP connection between a client and the server; it has the state of both ends."""
-
-    def __init__(self, server: SimulatedZooKeeper, link: Link, process: Process | None, ended: Deliver) -> None:
-        self.link = link
-        self.session: _Session | None = None
-        self.client_open = True
-        self.server_open = True
-        self._server = server
-        self._loop = server.loop
-        self._context = None if process is None else process.context
-        self._ended = ended
-        self._last_request_at = self._last_answer_at = 0.0
-        self._in_flight = 0
-        self._still_arriving = 0
-        self._held_requests: deque[Callable[[], None]] = deque()
-        self._held_answers: deque[Deliver] = deque()
-        link.connections.append(self)
-        if process is not None:
-            process.on_kill(self.client_killed)
-
-    # ------------------------------------------------------------------ requests
-
-    def send(self, serve: Callable[[], None]) -> None:
-        """Send a request: `serve` is called when it arrives at the server, if it does."""
-        if not self.client_open:
-            return
-        if self.link.requests_held:
-            self._held_requests.append(serve)
-        else:
-            self._transmit_request(serve)
-
-    def _transmit_request(self, serve: Callable[[], None]) -> None:
-        self._last_request_at = max(self._last_request_at, self._loop.time() + self.link.delay_s())
-        self._in_flight += 1
-        self._loop.call_at(self._last_request_at, self._arrive, serve, context=self._server.context)
-
-    def _arrive(self, serve: Callable[[], None]) -> None:
-        self._in_flight -= 1
-        if self.server_open:
-            serve()
-        if not self.client_open:
-            self._still_arriving -= 1
-            if self._still_arriving <= 0:
-                self.close_at_server()
-
-    # ------------------------------------------------------------------ answers and watch notifications
-
-    def answer(self, deliver: Deliver, *, after_ms: float = 0.0) -> None:
-        """Send a packet to the client: `deliver` is called when it arrives there, if it does."""
-        if not self.client_open:
-            return
-        if self.link.answers_held:
-            self._held_answers.append(deliver)
-        else:
-            self._transmit_answer(deliver, after_ms)
-
-    def _transmit_answer(self, deliver: Deliver, after_ms: float) -> None:
-        self._last_answer_at = max(self._last_answer_at, self._loop.time() + after_ms / 1000 + self.link.delay_s())
-        self._loop.call_at(self._last_answer_at, self._deliver, deliver, context=self._context)
-
-    def _deliver(self, deliver: Deliver) -> None:
-        if self.client_open:
-            deliver()
-
-    # ------------------------------------------------------------------ closing
-
-    def close_at_server(self) -> None:
-        """Close the server's end. The client is notified after everything that was sent before."""
-        if self.server_open:
-            self.server_open = False
-            self._server.forget(self)
-            self.answer(self._ended)
-            self._forget_if_closed()
-
-    def abandon(self) -> None:
-        """Close the client's end: answers are lost, and a drawn number of the requests on their way still arrives."""
-        if self.client_open:
-            self._close_at_client(self.link.random.randint(0, self._in_flight + len(self._held_requests)))
-
-    def client_killed(self) -> None:
-        """Close the end of a killed process: all requests that it had sent still arrive."""
-        if self.client_open:
-            self._close_at_client(self._in_flight + len(self._held_requests))
-
-    def reset(self, *, arriving: int | None = None) -> None:
-        """Break the connection, and notify the client at once.
-
-        `arriving` of the requests on their way still arrive; None for a drawn number.
-        """
-        if self.client_open:
-            self._close_at_client(
-                self.link.random.randint(0, self._in_flight + len(self._held_requests))
-                if arriving is None
-                else arriving
-            )
-            self._loop.call_soon(self._ended, context=self._context)
-
-    def _close_at_client(self, still_arriving: int) -> None:
-        self.client_open = False
-        self._still_arriving = still_arriving
-        if still_arriving == 0:
-            self.close_at_server()
-        self._forget_if_closed()
-
-    def _forget_if_closed(self) -> None:
-        """Remove the connection from its link once both ends are closed; until then packets may be held on it."""
-        if not self.client_open and not self.server_open and self in self.link.connections:
-            self.link.connections.remove(self)
-
-    def flush(self) -> None:
-        """Send what was held, requests also where the client has closed its end meanwhile."""
-        held_requests, self._held_requests = self._held_requests, deque()
-        for serve in held_requests:
-            self._transmit_request(serve)
-        held_answers, self._held_answers = self._held_answers, deque()
-        for deliver in held_answers:
-            self._transmit_answer(deliver, 0.0)
-
-
-@dataclass(slots=True, eq=False)
-class _Session:
-    """A session at the server."""
-
-    session_id: int
-    timeout_ms: int
-    expires_at_ms: float = 0.0
-    connection: ServerConnection | None = None
 
 
 class SimulatedZooKeeper:
@@ -234,10 +82,15 @@ class SimulatedZooKeeper:
         self.lost_answers: list[LostAnswer] = []
         self.reachable = True
         """Whether the ensemble runs; otherwise no node can open a connection."""
+        self.slow_ms = 0.0
+        """How much later than it could the server answers."""
+        self.waiting: deque[Callable[[], None]] | None = None
+        """The requests that have arrived since the server was paused; None where it is not."""
+        self._missed_events: list[str] = []
         self._random = random
         self._tick_ms = tick_ms
         self._wall_ms = wall_ms if wall_ms is not None else self._now_ms
-        self._sessions: dict[int, _Session] = {}
+        self._sessions: dict[int, Session] = {}
         self._next_session_id = FIRST_SESSION_ID
         self._links: dict[str, Link] = {}
         self._data_watches: dict[str, dict[ServerConnection, None]] = {}
@@ -281,7 +134,9 @@ class SimulatedZooKeeper:
     def heal(self, node: str) -> None:
         """Accept connections of the node again, and send what was held."""
         link = self.link(node)
-        link.refusing = link.requests_held = link.answers_held = False
+        if link.holds_next_event:
+            self._missed_events.append(node)
+        link.refusing = link.requests_held = link.answers_held = link.holds_next_event = False
         for connection in tuple(link.connections):
             connection.flush()
 
@@ -296,6 +151,25 @@ class SimulatedZooKeeper:
         self.reachable = True
         for session in self._sessions.values():
             self._touch(session)
+
+    def pause(self) -> None:
+        """Pause the server's process: connections stay, nothing is answered, and no session expires."""
+        if self.waiting is None:
+            self.waiting = deque()
+
+    def resume(self) -> None:
+        """Serve what has arrived meanwhile, and go on. Sessions may expire then. Harmless where it is not paused."""
+        waiting, self.waiting = self.waiting, None
+        for arrive in waiting or ():
+            arrive()
+
+    def hold_next_event(self, node: str) -> None:
+        """Hold the next watch event for the node, and what follows on its connection, until `heal`."""
+        self.link(node).holds_next_event = True
+
+    def missed_events(self) -> list[str]:
+        """The nodes for which an event was to be held, and for which none has come."""
+        return [*self._missed_events, *(link.node for link in self._links.values() if link.holds_next_event)]
 
     def expire(self, session_id: int) -> None:
         """End a session as if it had timed out. Harmless where it has ended."""
@@ -351,7 +225,7 @@ class SimulatedZooKeeper:
         """
         if session_id is None:
             granted = min(max(timeout_ms, 2 * self._tick_ms), 20 * self._tick_ms)
-            session = _Session(self._next_session_id, granted)
+            session = Session(self._next_session_id, granted)
             self._next_session_id += 1
             self._sessions[session.session_id] = session
             self.zxid += 1
@@ -388,7 +262,7 @@ class SimulatedZooKeeper:
         self._touch(session)
         return True
 
-    def _touch(self, session: _Session) -> None:
+    def _touch(self, session: Session) -> None:
         """Extend the session by its timeout from now on."""
         tick = self._tick_ms
         session.expires_at_ms = ((self._now_ms() + session.timeout_ms) // tick + 1) * tick
@@ -398,14 +272,14 @@ class SimulatedZooKeeper:
 
     def _tick(self) -> None:
         now = self._now_ms()
-        if self.reachable:
+        if self.reachable and self.waiting is None:
             for session in [session for session in self._sessions.values() if session.expires_at_ms <= now]:
                 self._end(session)
         self._ticking = bool(self._sessions)
         if self._ticking:
             self.loop.call_later(self._tick_ms / 1000, self._tick, context=self.context)
 
-    def _end(self, session: _Session) -> None:
+    def _end(self, session: Session) -> None:
         """Delete all ephemeral znodes of the session in one transaction, then close its connection."""
         del self._sessions[session.session_id]
         self.zxid += 1
@@ -462,7 +336,7 @@ class SimulatedZooKeeper:
         if breaks == "before":
             connection.reset(arriving=0)
             return
-        session_id = cast("_Session", connection.session).session_id
+        session_id = cast("Session", connection.session).session_id
         self.zxid += 1
         zxid = self.zxid
         outcome = self.tree.transact(ops, zxid=zxid, session_id=session_id, wall_ms=self._wall_ms())
@@ -538,9 +412,8 @@ class SimulatedZooKeeper:
 
     def _notify(self, connection: ServerConnection, fired: WatchFired) -> None:
         deliver = self._deliver_watch.get(connection)
+        if deliver is not None and connection.link.holds_next_event:
+            connection.link.holds_next_event = False
+            connection.link.answers_held = True
         if deliver is not None:
             connection.answer(lambda: deliver(fired))
-
-
-def _do_nothing(_: int) -> None:
-    """Ignore the number of a request: no fault depends on it."""

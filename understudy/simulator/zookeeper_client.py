@@ -44,7 +44,8 @@ from foundation.zk.client import (
     request_bytes,
 )
 from understudy.simulator.loop import current_process
-from understudy.simulator.zookeeper import Link, Reply, ServerConnection, SimulatedZooKeeper
+from understudy.simulator.zookeeper import Reply, SimulatedZooKeeper
+from understudy.simulator.zookeeper_connection import Link, ServerConnection
 
 _T = TypeVar("_T")
 _ATTEMPT_MS = 1_000.0

@@ -8,7 +8,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+
 from brokers.config.properties import format_properties
+from brokers.machine.injected_faults import APPLIED, MachineFaults
 from brokers.metrics.metrics_server import ADDRESS_FILE
 from understudy.testbed import linux, waiting_broker
 from understudy.testbed.processes import ChildProcess
@@ -28,6 +31,7 @@ class BrokerProcess:
         self.log = directory / "broker.log"
         self.events = directory / "events"
         self.points = directory / "points.json"
+        self.faults = directory / "faults.json"
         self.port = 0
         """The port that it registered last; 0 before its first registration."""
         self.process: ChildProcess | None = None
@@ -80,6 +84,21 @@ class BrokerProcess:
         except FileNotFoundError:
             return {}
         return {str(point): str(action) for point, action in found.items()}
+
+    def set_faults(self, faults: MachineFaults) -> None:
+        """Let its disk and clock have these faults, and no others, from now on; also in later processes.
+
+        It reads them only where `understudy.faults.file` among its properties names the file.
+        """
+        self.directory.mkdir(parents=True, exist_ok=True)
+        replace_file(self.faults, msgspec.json.encode(faults))
+
+    def applied_faults(self) -> frozenset[str]:
+        """The names of the faults of its disk that have taken effect."""
+        try:
+            return frozenset(self.faults.with_name(self.faults.name + APPLIED).read_text(encoding="utf-8").split())
+        except FileNotFoundError:
+            return frozenset()
 
     def metrics_address(self) -> str | None:
         """The address of its metrics server, from the file that it writes; None where it serves no metrics."""

@@ -13,10 +13,10 @@ from typing import Literal, TypeAlias
 
 from foundation.wire.registry import APIS
 from understudy.cluster import ClusterError, Unsupported, no_such_broker
+from understudy.request_rules import Effect, LostWrite, Rule
 from understudy.testbed.proxied_brokers import ProxiedBrokers, node_of
 from understudy.testbed.proxy.frames import closing_requests
 from understudy.testbed.proxy.proxy import CLIENT, ZOOKEEPER, Proxy
-from understudy.testbed.proxy.rules import Effect, LostWrite, Rule
 
 Direction: TypeAlias = Literal["both", "sent", "received"]
 """Which traffic of the first broker a fault applies to."""
@@ -159,6 +159,13 @@ class LinkFaults:
         self.record_fault("throttle" if bytes_per_s else "heal", _target(one, others))
         proxy.throttle(_both_ways(node_of(one), nodes), bytes_per_s)
 
+    def split(self, one: int, others: Sequence[int], piece_bytes: int) -> None:
+        """Forward what a broker and others send to each other in pieces of so many bytes; 0 ends it."""
+        nodes = self._nodes(one, others)
+        proxy = self._proxy_to("traffic cannot be split")
+        self.record_fault("split" if piece_bytes else "heal", _target(one, others))
+        proxy.split(_both_ways(node_of(one), nodes), piece_bytes)
+
     # -- single requests
 
     def add_rule(
@@ -211,6 +218,15 @@ class LinkFaults:
 
     # -- ZooKeeper
 
+    def refuse_to_zookeeper(self, broker_id: int, is_refusing: bool) -> None:
+        """Break a broker's connection to ZooKeeper and reset those that it opens; or let it connect again."""
+        proxy = self._proxy_to("connections cannot be refused")
+        node = self._node(broker_id)
+        self.record_fault("refuse" if is_refusing else "heal", f"{node} -> zookeeper")
+        proxy.refuse([(node, ZOOKEEPER)], is_refusing)
+        if is_refusing:
+            proxy.reset([(node, ZOOKEEPER)])
+
     def cut_from_zookeeper(self, broker_id: int, *, requests: bool = True, answers: bool = True) -> None:
         """Hold everything between a broker and ZooKeeper, or one direction of it."""
         proxy = self._proxy_to(f"{node_of(broker_id)} cannot be cut from ZooKeeper")
@@ -224,6 +240,19 @@ class LinkFaults:
         node = self._node(broker_id)
         self.record_fault("heal", f"{node} -> zookeeper")
         proxy.release(_both_ways(node, [ZOOKEEPER]))
+
+    def delay_zookeeper(self, by_ms: float) -> None:
+        """Delay everything that ZooKeeper sends to brokers by `by_ms` milliseconds; 0 ends it."""
+        proxy = self._proxy_to("ZooKeeper cannot be delayed")
+        self.record_fault("delay" if by_ms else "heal", ZOOKEEPER)
+        proxy.delay([(ZOOKEEPER, node_of(broker_id)) for broker_id in self.broker_ids], by_ms)
+
+    def hold_next_event(self, broker_id: int) -> None:
+        """Hold the next watch event for a broker and what follows on its connection, until `heal_zookeeper`."""
+        proxy = self._proxy_to("watch events cannot be held")
+        node = self._node(broker_id)
+        self.record_fault("hold-watch", f"{node} -> zookeeper")
+        proxy.hold_next_event((ZOOKEEPER, node))
 
     def reset_zookeeper_connection(self, broker_id: int) -> None:
         """Break a broker's connection to ZooKeeper; it may connect again at once."""

@@ -106,10 +106,10 @@ def test_bad_arguments(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_engine_that_cannot_do_a_step_is_refused_before_anything_starts(capsys: pytest.CaptureFixture[str]) -> None:
-    text = SMALL.replace("kill: controller, for: 3s", "step-clock: controller, by: 5s")
+    text = SMALL.replace("kill: controller, for: 3s", "lose-power: controller, for: 3s")
     code, _, err = command(capsys, "run", file(text), "--engine", "real")
     assert code == 2
-    assert "cannot do step-clock" in err
+    assert "cannot do lose-power" in err
     assert not Path("runs").exists()
 
 

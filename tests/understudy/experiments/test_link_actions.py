@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -41,8 +42,13 @@ OF_REQUESTS = """
   - {at: 18s, corrupt: broker-2, to: [1, 3], api: Fetch, count: 3}
   - {at: 18s, shorten: broker-1, to: [2, 3], api: Fetch, count: 3}
   - {at: 19s, reset: broker-2, from: [broker-1, broker-3]}
+  - {at: 19s, split: broker-1, from: [broker-2], bytes: 40, for: 1s}
+  - {at: 20s, delay-request: broker-2, to: [1, 3], api: Fetch, by: 200ms}
+  - {at: 20s, drop-connection: broker-3, to: [1, 2], api: Fetch}
+  - {at: 20s, cut-clients: broker-2, for: 1s}
+  - {at: 20s, refuse: broker-3, to: [zookeeper], for: 500ms}
 """
-LATER = "lasts: 20s\nexpect: {within: {L1: 20s, L2: 20s, L3: 20s}}\n"
+LATER = "lasts: 22s\nexpect: {within: {L1: 20s, L2: 20s, L3: 20s}}\n"
 
 
 def outcome_of(engine: type[Engine], steps: str, folder: Path) -> RunOutcome:
@@ -75,10 +81,15 @@ def require(outcome: RunOutcome) -> None:
     assert outcome.data.failures == ()
 
 
+OF_SINGLE_REQUESTS = {"hold", "delay", "lose-answer", "cut-before", "cut-after", "duplicate", "corrupt", "shorten"}
+
+
 def test_links_are_broken_and_healed_in_the_simulator(tmp_path: Path) -> None:
-    outcome = outcome_of(SimulatedEngine, IN_BOTH, tmp_path)
+    outcome = outcome_of(SimulatedEngine, IN_BOTH + OF_REQUESTS, tmp_path)
     require(outcome)
     assert faults(outcome)[:6] == ["delay", "lose-answer", "heal", "reset", "isolate", "heal"]
+    assert {"throttle", "refuse", "split", *OF_SINGLE_REQUESTS} <= set(faults(outcome))
+    assert outcome.not_injected == (), "each fault of a request has found one"
 
 
 @pytest.mark.slow
@@ -86,7 +97,32 @@ def test_links_are_broken_and_healed_between_processes(tmp_path: Path) -> None:
     outcome = outcome_of(ProcessEngine, IN_BOTH + OF_REQUESTS, tmp_path)
     require(outcome)
     assert faults(outcome)[:6] == ["delay", "lose-answer", "heal", "reset", "isolate", "heal"]
-    assert {"hold", "duplicate"} <= set(faults(outcome))
+    assert {"throttle", "refuse", "split", *OF_SINGLE_REQUESTS} <= set(faults(outcome))
+    assert outcome.not_injected == ()
+
+
+def test_brokers_are_isolated_one_after_the_other_in_an_order_that_the_seed_draws(tmp_path: Path) -> None:
+    outcome = outcome_of(SimulatedEngine, "\n  - {at: 1s, swizzle: all, for: 6s}\n", tmp_path)
+    assert outcome.unsettled == ""
+    found = [each.data for each in all_records(outcome) if isinstance(each.data, FaultInjected)]
+    order = [(each.fault, each.target) for each in found if each.fault in ("isolate", "heal")][:6]
+    assert [fault for fault, _ in order] == ["isolate"] * 3 + ["heal"] * 3
+    brokers = {"broker-1", "broker-2", "broker-3"}
+    assert {target for _, target in order[:3]} == {target for _, target in order[3:]} == brokers
+
+
+@pytest.mark.parametrize(
+    ("step", "mark"),
+    [
+        ("{at: 1s, cut-clients: [1, 2, 3], for: 3s}", 3_000),
+        ("{at: 1s, throttle: leader(orders/0), from: [1, 2, 3], bytes: 100, for: 3s}", 1_000),
+    ],
+)
+def test_producers_wait_while_what_they_need_is_held(step: str, mark: float, tmp_path: Path) -> None:
+    outcome = outcome_of(SimulatedEngine, f"\n  - {step}\n", tmp_path)
+    assert outcome.data is not None
+    times = [each for each in outcome.data.acknowledged_ms if each < 8_000]
+    assert max(later - earlier for earlier, later in itertools.pairwise(times)) > mark * 0.9
 
 
 @pytest.mark.parametrize(

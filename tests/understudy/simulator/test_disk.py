@@ -12,7 +12,8 @@ from foundation.eventlog.lines import decode_record
 from foundation.eventlog.records import FaultInjected
 from understudy.cluster import ClusterError
 from understudy.simulator.cluster import SimulatedCluster
-from understudy.simulator.disk import OPERATIONS, SimulatedDisk
+from understudy.simulator.disk import SimulatedDisk
+from understudy.simulator.disk_faults import OPERATIONS
 
 SEEDS = range(200)
 

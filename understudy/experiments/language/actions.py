@@ -53,11 +53,13 @@ class Action:
 
 _FOR: Final = Key("for", SPAN, "how long it lasts; by default to the end of the experiment", field="lasts")
 _DOWN: Final = Key("for", SPAN, "how long the broker is down", field="lasts", is_required=True)
+_SLOW_START: Final = Key("for", SPAN, "how long its start takes", field="lasts", is_required=True)
 _FROM: Final = Key("from", TARGETS, "the other side: brokers, or zookeeper", field="peers", is_required=True)
 _DIRECTION: Final = Key("direction", choice("both", "sent", "received"), "which traffic of the broker; by default both")
 _TO: Final = Key("to", TARGETS, "the brokers that receive it", field="peers", is_required=True)
 _API: Final = Key("api", choice(*(api.name for api in APIS)), "the kind of request; by default any")
 _COUNT: Final = Key("count", integer(1, 1_000_000), "how many bytes; by default 1")
+_BY: Final = Key("by", SPAN, "how much longer", is_required=True)
 
 ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
     {
@@ -71,6 +73,33 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
             "pause {} again and again, half of the time",
             (Key("every", SPAN, "the period of the pauses; by default 1s"), _FOR),
             undo="resume",
+        ),
+        "starve": Action(
+            TARGETS,
+            "let {} run only {percent} % of the time (SIGSTOP and SIGCONT)",
+            (Key("percent", integer(5, 95), "of each 200 ms", is_required=True), _FOR),
+            undo="resume",
+        ),
+        "crash-loop": Action(
+            TARGETS,
+            "kill {} and start it, again and again",
+            (Key("every", SPAN, "how long it is down, and how long up; by default 2s"), _FOR),
+            undo="start",
+        ),
+        "slow-start": Action(
+            TARGETS, "kill {} and start it again, paused for {lasts} as soon as its process exists", (_SLOW_START,)
+        ),
+        "limit-files": Action(
+            TARGETS,
+            "let {} have at most {count} files and sockets open (RLIMIT_NOFILE)",
+            (Key("count", integer(1, 1_000_000), "how many", is_required=True), _FOR),
+            undo="heal",
+        ),
+        "flood": Action(
+            TARGETS,
+            "open many connections to {} that send nothing, half a request or bytes that are none",
+            (Key("connections", integer(1, 1_500), "how many; by default 100"), _FOR),
+            undo="heal",
         ),
         "stop": Action(TARGETS, "stop {} by a controlled shutdown (SIGTERM)", (_FOR,), undo="start"),
         "start": Action(TARGETS, "start {}"),
@@ -100,18 +129,48 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
             ),
             undo="heal",
         ),
-        "refuse": Action(TARGETS, "reset every connection that {} opens to {peers}", (_TO, _FOR), undo="heal"),
+        "split": Action(
+            TARGETS,
+            "carry the traffic between {} and {peers} in pieces of {bytes} bytes, one a millisecond",
+            (
+                Key("from", TARGETS, "the other brokers", field="peers", is_required=True),
+                Key("bytes", integer(1, 1_000_000), "the size of a piece", is_required=True),
+                _FOR,
+            ),
+            undo="heal",
+        ),
+        "refuse": Action(
+            TARGETS,
+            "reset every connection that {} opens to {peers}",
+            (Key("to", TARGETS, "brokers, or zookeeper", field="peers", is_required=True), _FOR),
+            undo="heal",
+        ),
+        "cut-clients": Action(TARGETS, "hold the traffic between {} and all clients", (_FOR,), undo="heal"),
+        "swizzle": Action(
+            TARGETS,
+            "isolate {} one after the other and heal them one after the other, in orders that the seed draws",
+            (Key("for", SPAN, "how long all of it takes", field="lasts", is_required=True),),
+            undo="heal",
+        ),
         "hold": Action(
             TARGETS,
             "hold the next request of {} to {peers}, and what follows on its connection",
             (_TO, _API, _FOR),
             "heal",
         ),
+        "delay-request": Action(
+            TARGETS,
+            "hold the next request of {} to {peers}, and what follows on its connection, for {by}",
+            (_TO, _API, Key("by", SPAN, "how long", is_required=True)),
+        ),
         "drop-request": Action(
             TARGETS, "break the connection of {} instead of forwarding its next request to {peers}", (_TO, _API)
         ),
         "drop-answer": Action(
             TARGETS, "break the connection of {} instead of answering its next request to {peers}", (_TO, _API)
+        ),
+        "drop-connection": Action(
+            TARGETS, "break the connection of {} as soon as its next request to {peers} is forwarded", (_TO, _API)
         ),
         "duplicate": Action(TARGETS, "send the next request of {} to {peers} twice, on two connections", (_TO, _API)),
         "corrupt": Action(TARGETS, "invert bytes of the next request of {} to {peers}", (_TO, _API, _COUNT)),
@@ -136,12 +195,65 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
             undo="resume",
         ),
         "step-clock": Action(
-            TARGETS, "shift the wall clock of {} by {by}", (Key("by", SHIFT, "how far", is_required=True),)
+            TARGETS,
+            "shift the wall clock of {} by {by}",
+            (Key("by", SHIFT, "how far", is_required=True), _FOR),
+            undo="correct-clock",
         ),
+        "drift-clock": Action(
+            TARGETS,
+            "let the wall clock of {} run at {percent} % of its speed",
+            (Key("percent", integer(1, 1_000), "100 is right", is_required=True), _FOR),
+            undo="correct-clock",
+        ),
+        "freeze-clock": Action(TARGETS, "let the wall clock of {} stand still", (_FOR,), undo="correct-clock"),
         "fill-disk": Action(TARGETS, "let every write of {} to its disk fail with ENOSPC", (_FOR,), undo="heal-disk"),
         "fail-disk": Action(TARGETS, "let every write of {} to its disk fail with EIO", (_FOR,), undo="heal-disk"),
+        "fail-flush": Action(TARGETS, "let every flush of {} to its disk fail with EIO", (_FOR,), undo="heal-disk"),
+        "fail-reads": Action(TARGETS, "let every read of {} from its disk fail with EIO", (_FOR,), undo="heal-disk"),
+        "slow-disk": Action(
+            TARGETS, "let every read and write of {} on its disk take {by} longer", (_BY, _FOR), undo="heal-disk"
+        ),
+        "slow-flush": Action(
+            TARGETS, "let every flush of {} to its disk take {by} longer", (_BY, _FOR), undo="heal-disk"
+        ),
+        "skip-flushes": Action(
+            TARGETS, "let flushes of {} make nothing durable, so that a loss of power undoes more", (_FOR,), "heal-disk"
+        ),
+        "tear-append": Action(
+            TARGETS, "kill {} in the middle of its next append, when half of it is written", (_FOR,), undo="start"
+        ),
+        "corrupt-log": Action(
+            TARGETS,
+            "kill {}, invert the last bytes of each of its logs and start it {lasts} later",
+            (_DOWN, _COUNT),
+        ),
+        "shorten-log": Action(
+            TARGETS, "kill {}, remove the last bytes of each of its logs and start it {lasts} later", (_DOWN, _COUNT)
+        ),
+        "lose-checkpoints": Action(
+            TARGETS, "kill {}, delete the checkpoints of its logs and start it {lasts} later", (_DOWN,)
+        ),
+        "wipe-disk": Action(TARGETS, "kill {}, empty its disk and start it {lasts} later", (_DOWN,)),
+        "roll-back-disk": Action(
+            TARGETS,
+            "copy the disk of {}, and {lasts} later kill it, put the copy back and start it",
+            (Key("for", SPAN, "how old the copy is by then", field="lasts", is_required=True),),
+        ),
         "stop-zookeeper": Action(choice("zookeeper"), "stop {}", (_FOR,), undo="start-zookeeper"),
         "start-zookeeper": Action(choice("zookeeper"), "start {}"),
+        "restart-zookeeper": Action(choice("zookeeper"), "stop {} and start it again at once"),
+        "pause-zookeeper": Action(choice("zookeeper"), "pause {} (SIGSTOP)", (_FOR,), undo="resume"),
+        "slow-zookeeper": Action(choice("zookeeper"), "let {} answer {by} later", (_BY, _FOR), undo="heal"),
+        "flap-zookeeper": Action(
+            TARGETS,
+            "break the connection of {} to ZooKeeper again and again",
+            (Key("every", SPAN, "how often; by default 500ms"), _FOR),
+            undo="heal",
+        ),
+        "hold-watch": Action(
+            TARGETS, "hold the next watch event for {}, and what ZooKeeper sends after it", (_FOR,), undo="heal"
+        ),
         "write": Action(
             TEXT, "write the znode {} as an operator does", (Key("data", TEXT, "its new data"),), is_fault=False
         ),

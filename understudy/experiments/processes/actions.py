@@ -4,37 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
 
 from foundation.cluster.errors import ApiError
 from understudy.admin_client import PREFERRED, UNCLEAN, NoBrokerAnswers
 from understudy.cluster import ClusterError
-from understudy.experiments.each_broker import on_each, to_all
+from understudy.experiments.bad_requests import FLOOD, bad_bytes
+from understudy.experiments.each_broker import CRASH_LOOP_MS, STARVE_MS, begin_repeating, on_each, to_all
 from understudy.experiments.engine import CannotInject, Undo
-from understudy.experiments.language.values import Target
+from understudy.experiments.processes import links, machines, zookeeper
+from understudy.experiments.processes.action_types import Brokers, Options, ProcessAction, Processes
+from understudy.testbed import linux
 from understudy.testbed.local_broker import LocalBroker
-from understudy.testbed.local_cluster import LocalCluster
 from understudy.testbed.processes import ChildProcess
-from understudy.testbed.proxy.rules import Effect
 
 _STUTTER_MS = 1_000.0
-
-
-class Processes(Protocol):
-    """What the actions use of their engine."""
-
-    cluster: LocalCluster
-
-    def after(self, ms: float, action: Callable[[], None]) -> None: ...
-
-    def resume_at(self, broker_id: int, point: str, lasts_ms: float) -> None: ...
-
-
-Brokers: TypeAlias = Sequence[LocalBroker]
-Options: TypeAlias = Mapping[str, Any]
-ProcessAction: TypeAlias = Callable[[Processes, Brokers, Any, Options], Undo | None]
+_FLOOD_TIMEOUT_S = 2.0
 
 
 # ------------------------------------------------------------------ processes
@@ -106,6 +94,99 @@ def _stutter(engine: Processes, brokers: Brokers, value: Any, options: Options) 
     return end
 
 
+def _child(broker: LocalBroker) -> ChildProcess:
+    child = broker.process.process
+    if child is None or not child.is_running:
+        raise CannotInject(f"{broker.name} is not running")
+    return child
+
+
+def _starve(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+    running_ms = STARVE_MS * options["percent"] / 100
+    children = [_child(broker) for broker in brokers]
+    for broker in brokers:
+        engine.cluster.record_fault("starve", broker.name)
+
+    def resume() -> None:
+        for child in children:
+            child.resume()
+
+    def stop() -> None:
+        for child in children:
+            child.pause()
+        engine.after(STARVE_MS - running_ms, resume)
+
+    end = begin_repeating(stop, STARVE_MS, engine.after)
+
+    def end_and_resume() -> None:
+        end()
+        resume()
+
+    return end_and_resume
+
+
+def _crash_loop(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+    def turn() -> None:
+        for broker in brokers:
+            if broker.is_running:
+                broker.kill()
+            else:
+                _begin_start(broker)
+
+    end = begin_repeating(turn, options.get("every", CRASH_LOOP_MS), engine.after)
+
+    def end_and_start() -> None:
+        end()
+        to_all(_begin_start, brokers)
+
+    return end_and_start
+
+
+def _slow_start(engine: Processes, brokers: Brokers, value: Any, options: Options) -> None:
+    for broker in brokers:
+        broker.kill()
+        _begin_start(broker)
+        broker.pause()
+        engine.after(options["lasts"], _calling(_resume, broker))
+
+
+def _limit_files(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+    """Lower the soft limit, which an unprivileged process may raise again up to the hard one."""
+    limits = {}
+    for broker in brokers:
+        child = _child(broker)
+        engine.cluster.record_fault("limit-files", broker.name)
+        limits[child] = linux.limit_files(child.pid, options["count"])
+
+    def end() -> None:
+        for child, earlier in limits.items():
+            if child.is_running:
+                linux.limit_files(child.pid, earlier)
+
+    return end
+
+
+def _flood(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+    opened: list[socket.socket] = []
+
+    def end() -> None:
+        for each in opened:
+            each.close()
+
+    for broker in brokers:
+        _child(broker)
+        engine.cluster.record_fault("flood", broker.name)
+        host, _, port = broker.address.rpartition(":")
+        for number in range(options.get("connections", FLOOD)):
+            try:
+                opened.append(socket.create_connection((host, int(port)), _FLOOD_TIMEOUT_S))
+                opened[-1].sendall(bad_bytes(number))
+            except OSError as refused:
+                end()
+                raise CannotInject(f"{broker.name} refused connection {number + 1}: {refused}") from None
+    return end
+
+
 def _arm(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
     for broker in brokers:
         broker.arm(options["point"], options["point_action"])
@@ -121,119 +202,7 @@ def _calling(act: Callable[[LocalBroker], object], broker: LocalBroker) -> Calla
     return call
 
 
-# ------------------------------------------------------------------ links
-
-
-def _with_zookeeper(options: Options) -> bool:
-    return any(isinstance(peer, Target) and peer.role == "zookeeper" for peer in options["peers"])
-
-
-def _other_ids(brokers: Brokers, options: Options) -> list[int]:
-    own = {broker.id for broker in brokers}
-    return [peer for peer in options["peer_ids"] if peer not in own]
-
-
-def _other_brokers(brokers: Brokers, options: Options) -> list[int]:
-    others = _other_ids(brokers, options)
-    if not others:
-        raise CannotInject("it needs other brokers: the target, or ZooKeeper, is all that is named")
-    return others
-
-
-def _cut(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
-    cluster, direction, others = engine.cluster, options.get("direction", "both"), _other_ids(brokers, options)
-    for broker in brokers:
-        if _with_zookeeper(options):
-            cluster.cut_from_zookeeper(broker.id, requests=direction != "received", answers=direction != "sent")
-        if others:
-            cluster.cut(broker.id, others, direction=direction)
-
-    def end() -> None:
-        for broker in brokers:
-            if _with_zookeeper(options):
-                cluster.heal_zookeeper(broker.id)
-            if others:
-                cluster.heal_between(broker.id, others)
-
-    return end
-
-
-def _reset(engine: Processes, brokers: Brokers, value: Any, options: Options) -> None:
-    others = _other_ids(brokers, options)
-    for broker in brokers:
-        if _with_zookeeper(options):
-            engine.cluster.reset_zookeeper_connection(broker.id)
-        if others:
-            engine.cluster.reset(broker.id, others)
-
-
-def _delay(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
-    others = _other_brokers(brokers, options)
-    for broker in brokers:
-        engine.cluster.delay(broker.id, others, options["by"])
-    return lambda: to_all(lambda broker: engine.cluster.delay(broker.id, others, 0.0), brokers)
-
-
-def _throttle(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
-    others = _other_brokers(brokers, options)
-    for broker in brokers:
-        engine.cluster.throttle(broker.id, others, options["bytes"])
-    return lambda: to_all(lambda broker: engine.cluster.throttle(broker.id, others, 0.0), brokers)
-
-
-def _refuse(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
-    others = _other_brokers(brokers, options)
-    for broker in brokers:
-        engine.cluster.refuse(broker.id, others)
-    return lambda: to_all(lambda broker: engine.cluster.accept(broker.id, others), brokers)
-
-
-def _expire(engine: Processes, brokers: Brokers, value: Any, options: Options) -> None:
-    for broker in brokers:
-        engine.cluster.expire_session(broker.id, broker.role)
-
-
-def _lose_answer(engine: Processes, brokers: Brokers, value: Any, options: Options) -> None:
-    for broker in brokers:
-        engine.cluster.lose_answer(broker.id, options["path"], options.get("applied", True))
-
-
-def _on_next_request(effect: Effect) -> ProcessAction:
-    """An action on the next request that each broker sends to the others."""
-
-    def perform(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
-        others = _other_brokers(brokers, options)
-        names = [
-            engine.cluster.add_rule(broker.id, others, effect, api=options.get("api"), count=options.get("count", 1))
-            for broker in brokers
-        ]
-
-        def end() -> None:
-            for name in names:
-                engine.cluster.remove_rule(name)
-
-        return end
-
-    return perform
-
-
-# ------------------------------------------------------------------ ZooKeeper
-
-
-def _stop_zookeeper(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
-    zookeeper = engine.cluster.embedded_zookeeper
-    if zookeeper is None or not zookeeper.is_running:
-        raise CannotInject("ZooKeeper is not running")
-    engine.cluster.record_fault("stop", "zookeeper")
-    zookeeper.kill()
-    return lambda: _start_zookeeper(engine, brokers, value, options)
-
-
-def _start_zookeeper(engine: Processes, brokers: Brokers, value: Any, options: Options) -> None:
-    zookeeper = engine.cluster.embedded_zookeeper
-    if zookeeper is not None and not zookeeper.is_running:
-        engine.cluster.record_fault("start", "zookeeper")
-        zookeeper.start()
+# ------------------------------------------------------------------ operators
 
 
 def _write(engine: Processes, brokers: Brokers, value: Any, options: Options) -> None:
@@ -282,33 +251,25 @@ def _depose(broker: LocalBroker) -> None:
 
 
 ACTIONS: Final[Mapping[str, ProcessAction]] = {
+    **links.ACTIONS,
+    **machines.ACTIONS,
+    **zookeeper.ACTIONS,
     "kill": on_each(LocalBroker.kill, _begin_start),
     "bounce": _bounce,
     "pause": on_each(LocalBroker.pause, _resume),
     "resume": on_each(_resume_paused),
     "stutter": _stutter,
+    "starve": _starve,
+    "crash-loop": _crash_loop,
+    "slow-start": _slow_start,
+    "limit-files": _limit_files,
+    "flood": _flood,
     "stop": on_each(_begin_stop, _begin_start),
     "start": on_each(_start),
     "restart": _restart,
-    "expire": _expire,
     "depose": on_each(_depose),
     "isolate": on_each(LocalBroker.isolate, LocalBroker.heal),
-    "cut": _cut,
-    "reset": _reset,
-    "delay": _delay,
-    "throttle": _throttle,
-    "refuse": _refuse,
-    "hold": _on_next_request(Effect.HOLD),
-    "drop-request": _on_next_request(Effect.CUT_BEFORE),
-    "drop-answer": _on_next_request(Effect.LOSE_ANSWER),
-    "duplicate": _on_next_request(Effect.DUPLICATE),
-    "corrupt": _on_next_request(Effect.CORRUPT),
-    "shorten": _on_next_request(Effect.SHORTEN),
-    "heal": on_each(LocalBroker.heal),
-    "lose-answer": _lose_answer,
     "arm": _arm,
-    "stop-zookeeper": _stop_zookeeper,
-    "start-zookeeper": _start_zookeeper,
     "write": _write,
     "delete": _delete,
     "create-topic": _create_topic,

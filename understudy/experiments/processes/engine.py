@@ -17,11 +17,13 @@ from understudy.checkers.check import broker_of
 from understudy.checkers.history import ZnodeTransaction
 from understudy.checkers.replica_logs import partitions_that_may_have_lost
 from understudy.cluster import ClusterError
+from understudy.experiments.disk_faults import DISK_FAULTS
 from understudy.experiments.engine import RunData, Undo
 from understudy.experiments.language.frozen import FrozenPlan, FrozenStep
 from understudy.experiments.processes.actions import ACTIONS
 from understudy.experiments.processes.load_in_background import LoadInBackground
 from understudy.experiments.processes.log_tail import LogTail
+from understudy.experiments.processes.machines import PROPERTIES, Machines
 from understudy.experiments.report.timeline import LOAD_BEGUN
 from understudy.experiments.topics import create_topics
 from understudy.findings import Findings
@@ -53,12 +55,15 @@ class ProcessEngine:
             properties={
                 "understudy.events.logs": "true",
                 "auto.create.topics.enable": "false",
+                **PROPERTIES,
                 **experiment.cluster.settings,
             },
             proxied=True,
             run=f"{experiment.name}-{plan.seed}",
             described=RunDescribed(seed=plan.seed),
         )
+        self.machines = Machines(self.cluster)
+        self._may_end: set[str] = set()
         self._began_s = time.monotonic()
         self._tail = LogTail(folder)
         self._load: LoadInBackground | None = None
@@ -83,6 +88,10 @@ class ProcessEngine:
             engine.close()
             raise
         return engine
+
+    @property
+    def seed(self) -> int:
+        return self._plan.seed
 
     @property
     def now_ms(self) -> float:
@@ -152,6 +161,8 @@ class ProcessEngine:
         process = broker.process.process
         if process is None or process.exit_code in (None, TRY_AGAIN) or not broker.process.should_run:
             return
+        if broker.name in self._may_end:
+            return
         self._failed.setdefault(
             process.pid, f"{broker.name} ended by itself with {describe_exit(process.exit_code)}: {broker.process.log}"
         )
@@ -174,6 +185,9 @@ class ProcessEngine:
             assert self._load is not None, "the load has begun"
             self._load.produce(step)
             return None
+        disk_fault = DISK_FAULTS.get(step.step.action)
+        if step.step.action == "limit-files" or (disk_fault is not None and disk_fault.may_end_broker):
+            self._may_end.update(broker.name for broker in brokers)
         return ACTIONS[step.step.action](self, brokers, step.step.value, options)
 
     def not_injected(self) -> tuple[str, ...]:
@@ -182,12 +196,15 @@ class ProcessEngine:
             for broker in self.cluster.brokers
             for point in broker.process.armed()
         ]
-        return (*self.cluster.not_injected(), *points)
+        return (*self.cluster.not_injected(), *points, *self.machines.not_injected())
 
     def heal(self) -> None:
         self._timers.clear()
         self.cluster.heal_links()
+        self.machines.heal()
         zookeeper = self.cluster.embedded_zookeeper
+        if zookeeper is not None and zookeeper.is_running:
+            zookeeper.resume()
         if zookeeper is not None and not zookeeper.is_running:
             self.cluster.record_fault("start", "zookeeper")
             zookeeper.start()
@@ -227,6 +244,7 @@ class ProcessEngine:
             history=load.history,
             acknowledged_ms=load.acknowledged_ms,
             failures=tuple(self._failed.values()),
+            may_fail=frozenset(self._may_end),
             notes=tuple(notes),
         )
 

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import errno
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Final
 
+from foundation.wire.network import Connection
 from foundation.zk.client import Create, Delete, SetData
 from understudy.admin_client import PREFERRED, UNCLEAN
-from understudy.experiments.each_broker import on_each, to_all
+from understudy.experiments.bad_requests import FLOOD, bad_bytes
+from understudy.experiments.each_broker import CRASH_LOOP_MS, STARVE_MS, begin_repeating, on_each, to_all
 from understudy.experiments.engine import CannotInject, Undo
-from understudy.experiments.language.values import Target
+from understudy.experiments.simulated import links, machines, zookeeper
+from understudy.experiments.simulated.action_types import Brokers, Options, SimulatedAction
 from understudy.simulator.broker import SimulatedBroker
-from understudy.simulator.cluster import SimulatedCluster
-from understudy.simulator.zookeeper import LostAnswer
-
-Brokers: TypeAlias = Sequence[SimulatedBroker]
-Options: TypeAlias = Mapping[str, Any]
-SimulatedAction: TypeAlias = Callable[[SimulatedCluster, Brokers, Any, Options], Undo | None]
+from understudy.simulator.cluster import PORT, SimulatedCluster
 
 _STUTTER_MS = 1_000.0
-DISK_FAULTS: Final = ("fill-disk", "fail-disk")
-"""Faults at which a broker ends, as Kafka's does when its only log directory fails."""
-_DISK_OPERATIONS = ("write", "append", "flush", "truncate")
 
 
 # ------------------------------------------------------------------ processes
@@ -72,6 +66,82 @@ def _stutter(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: O
     return end
 
 
+def _starve(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
+    running_ms = STARVE_MS * options["percent"] / 100
+    processes = [broker.node.process for broker in brokers if broker.is_running and broker.node.process is not None]
+    if not processes:
+        raise CannotInject("none of its brokers runs")
+    for broker in brokers:
+        cluster.record_fault("starve", broker.name)
+
+    def stop() -> None:
+        for process in processes:
+            process.pause()
+            cluster.after(STARVE_MS - running_ms, process.resume)
+
+    end = begin_repeating(stop, STARVE_MS, cluster.after)
+
+    def end_and_resume() -> None:
+        end()
+        for process in processes:
+            process.resume()
+
+    return end_and_resume
+
+
+def _crash_loop(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
+    def turn() -> None:
+        for broker in brokers:
+            if broker.is_running:
+                broker.kill()
+            else:
+                broker.begin_start()
+
+    end = begin_repeating(turn, options.get("every", CRASH_LOOP_MS), cluster.after)
+
+    def end_and_start() -> None:
+        end()
+        to_all(SimulatedBroker.begin_start, brokers)
+
+    return end_and_start
+
+
+def _slow_start(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
+    for broker in brokers:
+        broker.kill()
+        broker.begin_start()
+        broker.pause()
+        cluster.after(options["lasts"], broker.resume_if_paused)
+
+
+def _flood(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
+    opened: list[Connection] = []
+    is_over = False
+
+    async def connect(broker: SimulatedBroker, number: int) -> None:
+        connection = await cluster.client_network.connect(broker.name, PORT, timeout_ms=5_000)
+        if is_over:
+            connection.close()
+            return
+        opened.append(connection)
+        await connection.send(bad_bytes(number))
+
+    for broker in brokers:
+        if not broker.is_running:
+            raise CannotInject(f"{broker.name} is not running")
+        cluster.record_fault("flood", broker.name)
+        for number in range(options.get("connections", FLOOD)):
+            cluster.begin(connect(broker, number))
+
+    def end() -> None:
+        nonlocal is_over
+        is_over = True
+        for connection in opened:
+            connection.close()
+
+    return end
+
+
 def _arm(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
     for broker in brokers:
         broker.arm(options["point"], options["point_action"], resume_after_ms=options.get("lasts"))
@@ -86,99 +156,6 @@ def _arm(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Optio
 
 def _depose(broker: SimulatedBroker) -> None:
     broker.depose()
-
-
-# ------------------------------------------------------------------ the network and ZooKeeper
-
-
-def _with_zookeeper(options: Options) -> bool:
-    return any(isinstance(peer, Target) and peer.role == "zookeeper" for peer in options["peers"])
-
-
-def _cut(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
-    direction = options.get("direction", "both")
-    others = _other_ids(brokers, options["peer_ids"])
-    for broker in brokers:
-        if _with_zookeeper(options):
-            cluster.cut_from_zookeeper(broker.id, requests=direction != "received", answers=direction != "sent")
-        if others and direction == "received":
-            cluster.cut(others, [broker.id], one_way=True)
-        elif others:
-            cluster.cut([broker.id], others, one_way=direction == "sent")
-
-    def end() -> None:
-        for broker in brokers:
-            if _with_zookeeper(options):
-                cluster.heal_zookeeper(broker.id)
-            for other in others:
-                cluster.network.heal_between([broker.name], [cluster.broker(other).name])
-
-    return end
-
-
-def _other_ids(brokers: Brokers, peer_ids: Collection[int]) -> list[int]:
-    own = {broker.id for broker in brokers}
-    return [peer for peer in peer_ids if peer not in own]
-
-
-def _reset(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
-    for broker in brokers:
-        if _with_zookeeper(options):
-            cluster.reset_zookeeper_connection(broker.id)
-        if options["peer_ids"]:
-            cluster.record_fault("reset", f"{broker.name} -> all")
-            cluster.network.reset(broker.name)
-
-
-def _delay(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
-    others = _other_ids(brokers, options["peer_ids"])
-    if not others:
-        raise CannotInject("it needs other brokers: the target, or ZooKeeper, is all that is named")
-    for broker in brokers:
-        cluster.delay(broker.id, others, options["by"])
-    return lambda: to_all(lambda broker: cluster.delay(broker.id, others, 0.0), brokers)
-
-
-def _heal(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
-    for broker in brokers:
-        broker.heal()
-
-
-def _lose_answer(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
-    for broker in brokers:
-        cluster.record_fault("lose-answer", f"{broker.name} -> zookeeper")
-        cluster.zookeeper.lost_answers.append(
-            LostAnswer(broker.name, options["path"], applied=options.get("applied", True))
-        )
-
-
-def _stop_zookeeper(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
-    cluster.stop_zookeeper()
-    return cluster.start_zookeeper
-
-
-def _start_zookeeper(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
-    cluster.start_zookeeper()
-
-
-# ------------------------------------------------------------------ clocks and disks
-
-
-def _step_clock(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
-    for broker in brokers:
-        cluster.record_fault("step-clock", broker.name)
-        broker.node.clock.offset_ms += options["by"]
-
-
-def _break_disk(error: int, fault: str) -> SimulatedAction:
-    def perform(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
-        for broker in brokers:
-            cluster.record_fault(fault, broker.name)
-            for operation in _DISK_OPERATIONS:
-                broker.node.disk.fail("", operation, error)
-        return lambda: to_all(lambda broker: broker.node.disk.clear_faults(), brokers)
-
-    return perform
 
 
 # ------------------------------------------------------------------ operators and clients
@@ -212,29 +189,26 @@ def _elect(election_type: int) -> SimulatedAction:
 
 
 ACTIONS: Final[Mapping[str, SimulatedAction]] = {
+    **links.ACTIONS,
+    **machines.ACTIONS,
+    **zookeeper.ACTIONS,
     "kill": on_each(SimulatedBroker.kill, SimulatedBroker.begin_start),
     "bounce": _bounce,
     "lose-power": on_each(SimulatedBroker.lose_power, SimulatedBroker.begin_start),
     "pause": on_each(SimulatedBroker.pause, SimulatedBroker.resume_if_paused),
     "resume": on_each(_resume),
     "stutter": _stutter,
+    "starve": _starve,
+    "crash-loop": _crash_loop,
+    "slow-start": _slow_start,
+    "flood": _flood,
     "stop": on_each(SimulatedBroker.begin_stop, SimulatedBroker.begin_start),
     "start": on_each(_start),
     "restart": on_each(_restart),
     "expire": on_each(SimulatedBroker.expire_session),
     "depose": on_each(_depose),
     "isolate": on_each(SimulatedBroker.isolate, SimulatedBroker.heal),
-    "cut": _cut,
-    "reset": _reset,
-    "delay": _delay,
-    "heal": _heal,
-    "lose-answer": _lose_answer,
     "arm": _arm,
-    "step-clock": _step_clock,
-    "fill-disk": _break_disk(errno.ENOSPC, "fill-disk"),
-    "fail-disk": _break_disk(errno.EIO, "fail-disk"),
-    "stop-zookeeper": _stop_zookeeper,
-    "start-zookeeper": _start_zookeeper,
     "write": _write,
     "delete": _delete,
     "create-topic": _create_topic,

@@ -11,11 +11,13 @@ from foundation.eventlog.records import Envelope, RunDescribed
 from understudy.checkers.replica_logs import partitions_that_may_have_lost
 from understudy.client_load import ClientLoad
 from understudy.cluster import ClusterError
+from understudy.experiments.disk_faults import DISK_FAULTS
 from understudy.experiments.engine import RunData, Undo
 from understudy.experiments.language.frozen import FrozenPlan, FrozenStep
 from understudy.experiments.loads import coroutines, step_producer
 from understudy.experiments.report.timeline import LOAD_BEGUN
-from understudy.experiments.simulated.actions import ACTIONS, DISK_FAULTS
+from understudy.experiments.simulated import machines
+from understudy.experiments.simulated.actions import ACTIONS
 from understudy.experiments.topics import create_topics
 from understudy.findings import Findings
 from understudy.simulator.cluster import PORT, SimulatedCluster
@@ -143,7 +145,8 @@ class SimulatedEngine:
             assert self._load is not None, "the load has begun"
             self._start(step_producer(self._load, step))
             return None
-        if step.step.action in DISK_FAULTS:
+        disk_fault = DISK_FAULTS.get(step.step.action)
+        if disk_fault is not None and disk_fault.may_end_broker:
             self._with_broken_disk.update(broker.name for broker in brokers)
         return ACTIONS[step.step.action](self.cluster, brokers, step.step.value, options)
 
@@ -156,12 +159,14 @@ class SimulatedEngine:
             for broker in self.cluster.brokers
             for point in broker.node.armed
         ]
-        return (*lost, *points)
+        events = [f"hold-watch: no watch event was sent to {each}" for each in self.cluster.zookeeper.missed_events()]
+        requests = self.cluster.network.requests.not_injected()
+        return (*lost, *points, *events, *requests, *machines.not_injected(self.cluster))
 
     def heal(self) -> None:
         self.cluster.heal()
         for broker in self.cluster.brokers:
-            broker.node.disk.clear_faults()
+            machines.heal(broker)
 
     # ------------------------------------------------------------------ the end
 

@@ -16,13 +16,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
+from understudy.request_rules import KAFKA_ANSWER, KAFKA_REQUEST, Effect, LostWrite, Rule, corrupted, shortened
 from understudy.testbed.proxy import frames
 from understudy.testbed.proxy.frames import FrameScanner, Piece, Session
-from understudy.testbed.proxy.rules import Effect, LostWrite, Rule
 
 CONNECT_TIMEOUT_S: Final = 5.0
 DUPLICATE_TIMEOUT_S: Final = 5.0
 """How long the second connection of a duplicated request waits for the answer."""
+PIECE_GAP_S: Final = 0.001
+"""The time between two pieces of what a link forwards in pieces."""
 DELAYED_BYTES: Final = 4 * 1024 * 1024
 """How many bytes of one direction a delay or a limit keeps; beyond, they stay in the kernel."""
 
@@ -55,14 +57,23 @@ class Link:
     source: str
     destination: str
     is_held: bool = False
+    holds_next_event: bool = False
+    """Whether the link is held as soon as a watch event of ZooKeeper's comes."""
     is_refusing: bool = False
     """Whether connections that the source opens are reset."""
     delay_ms: float = 0.0
     bytes_per_s: float = 0.0
     """How much passes in a second on each connection; 0 for no limit."""
+    piece_bytes: int = 0
+    """In pieces of how many bytes what the source sends is forwarded, one a millisecond; 0 for as it comes."""
     rules: list[Rule] = field(default_factory=list)
     lost_writes: list[LostWrite] = field(default_factory=list)
     flows: dict[Flow, None] = field(default_factory=dict)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether what the source sends is forwarded later than it comes."""
+        return bool(self.delay_ms or self.bytes_per_s or self.piece_bytes)
 
     def changed(self) -> None:
         """Let every connection act on a fault that has been injected or ended."""
@@ -132,8 +143,8 @@ class Flow:
         if self._of_requests:
             wants_frames = bool(self.link.rules or self.link.lost_writes)
         else:
-            wants_frames = bool(self._awaits_session or self.connection.lost_answers)
-        is_delayed = self._delayed or self.link.delay_ms or self.link.bytes_per_s
+            wants_frames = bool(self._awaits_session or self.connection.lost_answers or self.link.holds_next_event)
+        is_delayed = self._delayed or self.link.is_slow
         if self.receiver and not (wants_frames or self._pending or is_delayed or self._is_discarding or self._is_held):
             if passing := self._scanner.advance(data):
                 self.receiver.write(passing)
@@ -222,9 +233,9 @@ class Flow:
             case Effect.DUPLICATE:
                 connection.send_again(piece.data)
             case Effect.CORRUPT:
-                return frames.corrupted(piece.data, rule.count)
+                return corrupted(piece.data, rule.count)
             case Effect.SHORTEN:
-                return frames.shortened(piece.data, rule.count)
+                return shortened(piece.data, rule.count)
         return piece.data
 
     def _hold(self, name: str, piece: Piece) -> None:
@@ -238,6 +249,11 @@ class Flow:
             self.connection.reset()
             return None
         is_event = self.connection.language is Language.ZOOKEEPER and answered == frames.WATCH_EVENT_XID
+        if is_event and self.link.holds_next_event:
+            self.link.holds_next_event = False
+            self.link.is_held = True
+            self._pending.appendleft(piece)
+            return None
         # The event of the write itself would tell its outcome. ZooKeeper repeats it after the reconnect.
         return None if lost and is_event else piece.data
 
@@ -262,14 +278,19 @@ class Flow:
 
     def _deliver(self, data: bytes) -> None:
         assert self.receiver is not None
-        if not (self.link.delay_ms or self.link.bytes_per_s or self._delayed):
+        if not (self.link.is_slow or self._delayed):
             self.receiver.write(data)
             return
-        due = max(self.connection.loop.time() + self.link.delay_ms / 1000, self._last_due)
-        if self.link.bytes_per_s:
-            due += len(data) / self.link.bytes_per_s
-        self._last_due = due
-        self._delayed.append((due, data))
+        size = self.link.piece_bytes or len(data)
+        for start in range(0, len(data), size):
+            piece = data[start : start + size]
+            due = max(self.connection.loop.time() + self.link.delay_ms / 1000, self._last_due)
+            if self.link.bytes_per_s:
+                due += len(piece) / self.link.bytes_per_s
+            if self.link.piece_bytes:
+                due += PIECE_GAP_S
+            self._last_due = due
+            self._delayed.append((due, piece))
         self._delayed_bytes += len(data)
         if self._timer is None:
             self._timer = self.connection.loop.call_at(self._delayed[0][0], self._send_due)
@@ -390,13 +411,13 @@ class ProxiedConnection:
         self._requests = Flow(
             self,
             requests,
-            FrameScanner(frames.KAFKA_REQUEST if is_kafka else frames.ZOOKEEPER_REQUEST, first_is_other=not is_kafka),
+            FrameScanner(KAFKA_REQUEST if is_kafka else frames.ZOOKEEPER_REQUEST, first_is_other=not is_kafka),
             of_requests=True,
         )
         self._answers = Flow(
             self,
             answers,
-            FrameScanner(frames.KAFKA_ANSWER if is_kafka else frames.ZOOKEEPER_ANSWER, first_is_other=not is_kafka),
+            FrameScanner(KAFKA_ANSWER if is_kafka else frames.ZOOKEEPER_ANSWER, first_is_other=not is_kafka),
             of_requests=False,
         )
         accepted.attach(self._requests, self._answers)

@@ -19,10 +19,6 @@ or finds a path in them."""
 _CREDIBLE_BYTES: Final = 1024 * 1024 * 1024
 """No frame is larger; bytes that announce more are no frames."""
 
-KAFKA_REQUEST: Final = Struct(">ihhi")
-"""Size, API key, API version, correlation id."""
-KAFKA_ANSWER: Final = Struct(">ii")
-"""Size, correlation id."""
 ZOOKEEPER_REQUEST: Final = Struct(">iii")
 """Size, xid, operation."""
 ZOOKEEPER_ANSWER: Final = Struct(">ii")
@@ -213,19 +209,3 @@ def _after_buffer(frame: bytes, at: int) -> int:
 def _text(frame: bytes, at: int) -> tuple[str, int]:
     end = _after_buffer(frame, at)
     return frame[at + _SIZE.size : end].decode(), end
-
-
-def corrupted(frame: bytes, count: int) -> bytes:
-    """Return a request with up to `count` bytes of its body inverted, evenly spread; its header stays."""
-    changed = bytearray(frame)
-    body = range(KAFKA_REQUEST.size, len(frame))
-    count = min(count, len(body))
-    for number in range(count):
-        changed[body[number * len(body) // count]] ^= 0xFF
-    return bytes(changed)
-
-
-def shortened(frame: bytes, count: int) -> bytes:
-    """Return a request without its last `count` bytes, its size set accordingly; its header stays."""
-    kept = max(KAFKA_REQUEST.size, len(frame) - count)
-    return _SIZE.pack(kept - _SIZE.size) + frame[_SIZE.size : kept]

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from typing import Final, TypeAlias, TypeVar
 
+from understudy.request_rules import LostWrite, Rule
 from understudy.testbed.proxy.connection import Language, Link, ProxiedConnection, Route, Side, reset
 from understudy.testbed.proxy.frames import Session
-from understudy.testbed.proxy.rules import LostWrite, Rule
 
 T = TypeVar("T")
 Pairs: TypeAlias = Iterable[tuple[str, str]]
@@ -45,6 +45,8 @@ class Proxy:
         self._sessions: dict[str, tuple[Session, tuple[str, int]]] = {}
         self._servers: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._missed: list[str] = []
+        """The removed rules that had changed no request, in words."""
         self._loop: asyncio.AbstractEventLoop
         self._thread = threading.Thread(target=self._run, name="understudy-proxy", daemon=True)
         self._is_running = False
@@ -129,12 +131,22 @@ class Proxy:
 
         self._call(act)
 
+    def hold_next_event(self, pair: tuple[str, str]) -> None:
+        """Hold the next watch event of ZooKeeper's, and what follows, until it is released."""
+
+        def act() -> None:
+            self._link(*pair).holds_next_event = True
+
+        self._call(act)
+
     def release(self, pairs: Pairs) -> None:
         """Forward what was held, in order, and hold nothing more. Harmless where nothing was held."""
 
         def act() -> None:
             for link in self._each(pairs):
-                link.is_held = False
+                if link.holds_next_event:
+                    self._missed.append(_missed_event(link))
+                link.is_held = link.holds_next_event = False
                 link.changed()
 
         self._call(act)
@@ -154,6 +166,15 @@ class Proxy:
         def act() -> None:
             for link in self._each(pairs):
                 link.bytes_per_s = bytes_per_s
+
+        self._call(act)
+
+    def split(self, pairs: Pairs, piece_bytes: int) -> None:
+        """Forward everything that these nodes send in pieces of so many bytes, one a millisecond; 0 ends it."""
+
+        def act() -> None:
+            for link in self._each(pairs):
+                link.piece_bytes = piece_bytes
 
         self._call(act)
 
@@ -182,6 +203,8 @@ class Proxy:
         """End a rule, and forward the frames that it holds. Harmless where there is none of this name."""
 
         def act() -> None:
+            removed = {id(rule): rule for rule in self._rules() if rule.name == name and not rule.applied}
+            self._missed += [rule.missed for rule in removed.values()]
             for link in self._links.values():
                 link.rules = [rule for rule in link.rules if rule.name != name]
                 for flow in tuple(link.flows):
@@ -210,13 +233,14 @@ class Proxy:
         """The rules and lost writes that have found no request so far, in words."""
 
         def act() -> list[str]:
-            found = {rule.name: None for link in self._links.values() for rule in link.rules if rule.applied == 0}
+            found = {rule.name: rule.missed for rule in self._rules() if not rule.applied}
             lost = [
                 f"lose-answer of {link.source} at {write.path}"
                 for link in self._links.values()
                 for write in link.lost_writes
             ]
-            return [*found, *lost]
+            events = [_missed_event(link) for link in self._links.values() if link.holds_next_event]
+            return [*self._missed, *found.values(), *lost, *events]
 
         return self._call(act)
 
@@ -224,10 +248,12 @@ class Proxy:
         """End every fault; what was held is forwarded."""
 
         def act() -> None:
+            self._missed.clear()
             for link in self._links.values():
                 held_by = {rule.name for rule in link.rules}
-                link.is_held = link.is_refusing = False
+                link.is_held = link.is_refusing = link.holds_next_event = False
                 link.delay_ms = link.bytes_per_s = 0.0
+                link.piece_bytes = 0
                 link.rules.clear()
                 link.lost_writes.clear()
                 for flow in tuple(link.flows):
@@ -270,6 +296,9 @@ class Proxy:
             link = self._links[source, destination] = Link(source, destination)
         return link
 
+    def _rules(self) -> list[Rule]:
+        return [rule for link in self._links.values() for rule in link.rules]
+
     def _each(self, pairs: Pairs) -> list[Link]:
         return [self._link(source, destination) for source, destination in pairs]
 
@@ -285,6 +314,10 @@ class Proxy:
 
         self._loop.call_soon_threadsafe(call)
         return result.result(_CALL_TIMEOUT_S)
+
+
+def _missed_event(link: Link) -> str:
+    return f"hold-watch: no watch event was sent to {link.destination}"
 
 
 def _pairs(sources: Collection[str], destinations: Collection[str]) -> list[tuple[str, str]]:

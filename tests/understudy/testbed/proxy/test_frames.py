@@ -10,16 +10,13 @@ from foundation.wire.headers import encode_request
 from foundation.wire.messages.metadata import MetadataRequest
 from foundation.zk import jute
 from foundation.zk.client import Check, Create, Delete, Op, SetData
+from understudy.request_rules import KAFKA_ANSWER, KAFKA_REQUEST, corrupted, shortened
 from understudy.testbed.proxy.frames import (
-    KAFKA_ANSWER,
-    KAFKA_REQUEST,
     MAX_FRAME_BYTES,
     ZOOKEEPER_REQUEST,
     FrameScanner,
     closing_requests,
-    corrupted,
     session_of,
-    shortened,
     written_paths,
 )
 

@@ -21,11 +21,11 @@ from foundation.eventlog.records import (
 )
 from understudy.cluster import ClusterError, Unsupported
 from understudy.java import JavaRuntime
+from understudy.request_rules import Effect
 from understudy.testbed import proxied_brokers
 from understudy.testbed.apache_kafka import ApacheKafka
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.local_cluster import LocalCluster
-from understudy.testbed.proxy.rules import Effect
 
 SESSION_MS = 3_000
 ISR_LAG_MS = 2_000

@@ -14,10 +14,10 @@ import pytest
 
 from foundation.zk import jute
 from foundation.zk.client import SetData
+from understudy.request_rules import KAFKA_ANSWER, KAFKA_REQUEST, Effect, LostWrite, Rule
 from understudy.testbed.proxy.connection import Language
-from understudy.testbed.proxy.frames import KAFKA_ANSWER, KAFKA_REQUEST, ZOOKEEPER_REQUEST
+from understudy.testbed.proxy.frames import ZOOKEEPER_REQUEST
 from understudy.testbed.proxy.proxy import CLIENT, ZOOKEEPER, Proxy
-from understudy.testbed.proxy.rules import Effect, LostWrite, Rule
 
 PATIENCE_S = 10.0
 SILENCE_S = 0.2
@@ -240,7 +240,13 @@ def test_faults_that_found_no_request_are_named(proxy: Proxy, pair: tuple[socket
     client, server = pair
     proxy.add_rule(rule(Effect.CORRUPT, api=3))
     proxy.lose_write("broker-1", LostWrite("/a", applied=True))
-    assert proxy.not_injected() == ["r", "lose-answer of broker-1 at /a"]
+    missed = "corrupt: client sent no such request to broker-1"
+    assert proxy.not_injected() == [missed, "lose-answer of broker-1 at /a"]
+    proxy.remove_rule("r")
+    assert missed in proxy.not_injected(), "a rule that was removed has changed nothing either"
+    proxy.heal()
+    proxy.add_rule(rule(Effect.CORRUPT, api=3))
+    proxy.lose_write("broker-1", LostWrite("/a", applied=True))
     client.sendall(request(1, api=3))
     assert len(receive(server, 16)) == 16
     assert proxy.not_injected() == ["lose-answer of broker-1 at /a"]

@@ -1,10 +1,21 @@
-"""The rules by which the proxy changes the fate of single requests of Kafka, and single writes to ZooKeeper."""
+"""The rules by which single requests between nodes are held, lost, repeated or damaged, and single writes to ZooKeeper.
+
+The proxy of the testbed applies them to the bytes of sockets, the network of the simulator to those of its connections.
+"""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from struct import Struct
+from typing import Final
+
+KAFKA_REQUEST: Final = Struct(">ihhi")
+"""What a request of Kafka's begins with: size, API key, API version, correlation id."""
+KAFKA_ANSWER: Final = Struct(">ii")
+"""What an answer begins with: size, correlation id."""
+_SIZE: Final = Struct(">i")
 
 
 class Effect(enum.Enum):
@@ -59,6 +70,12 @@ class Rule:
     applied: int = field(default=0, init=False)
     """How many requests it has changed."""
 
+    @property
+    def missed(self) -> str:
+        """What to say of a rule that has changed no request."""
+        senders, receivers = ", ".join(self.sources), ", ".join(self.destinations)
+        return f"{self.effect.value}: {senders} sent no such request to {receivers}"
+
     def selects(self, api: int, *, is_whole: bool) -> bool:
         """Count a request, and return whether the rule applies to it.
 
@@ -88,3 +105,19 @@ class LostWrite:
 
     path: str
     applied: bool
+
+
+def corrupted(frame: bytes, count: int) -> bytes:
+    """Return a request with up to `count` bytes of its body inverted, evenly spread; its header stays."""
+    changed = bytearray(frame)
+    body = range(KAFKA_REQUEST.size, len(frame))
+    count = min(count, len(body))
+    for number in range(count):
+        changed[body[number * len(body) // count]] ^= 0xFF
+    return bytes(changed)
+
+
+def shortened(frame: bytes, count: int) -> bytes:
+    """Return a request without its last `count` bytes, its size set accordingly; its header stays."""
+    kept = max(KAFKA_REQUEST.size, len(frame) - count)
+    return _SIZE.pack(kept - _SIZE.size) + frame[_SIZE.size : kept]

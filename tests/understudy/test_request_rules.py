@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.testbed.proxy.rules import Effect, Rule
+from understudy.request_rules import Effect, Rule
 
 
 def selected(rule: Rule, apis: list[int], *, is_whole: bool = True) -> list[int]:
