@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from foundation.eventlog.fences import Fence
+from foundation.eventlog.fences import Switch
 from understudy.checkers.client_history import Outcome, check_clients
 from understudy.cluster import Unsettled
 from understudy.findings import FindingKind
@@ -88,14 +88,14 @@ def run_seed(
     *,
     brokers: int | None = None,
     partitions: int | None = None,
-    fences_off: tuple[Fence, ...] = (),
+    fences_off: tuple[Switch, ...] = (),
     events: Path | None = None,
 ) -> SeedReport:
     """Run one seed for `seconds` of simulated time, two thirds of it under faults.
 
     Args:
         brokers, partitions: numbers to use instead of drawn ones.
-        fences_off: fences that refuse nothing, to see which check notices it.
+        fences_off: fences and fixes that are switched off, to see which check notices it.
         events: the folder in which to leave the event logs, in the layout of a run on processes; None for none.
     """
     draw = derived(seed, "scenario")
@@ -163,7 +163,7 @@ def _set_clocks_wrong(cluster: SimulatedCluster) -> None:
 
 
 def run_seeds(
-    seeds: Iterable[int], seconds: int = DEFAULT_SECONDS, *, workers: int = 1, fences_off: tuple[Fence, ...] = ()
+    seeds: Iterable[int], seconds: int = DEFAULT_SECONDS, *, workers: int = 1, fences_off: tuple[Switch, ...] = ()
 ) -> Iterator[SeedReport]:
     """Run many seeds on `workers` processes; their reports come in the order of `seeds`."""
     run = partial(run_seed, seconds=seconds, fences_off=fences_off)

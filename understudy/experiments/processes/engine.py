@@ -51,6 +51,11 @@ class ProcessEngine:
                 "understudy.events.logs": "true",
                 "auto.create.topics.enable": "false",
                 **experiment.cluster.settings,
+                **(
+                    {"understudy.switches.off": ",".join(each.value for each in plan.fences_off)}
+                    if plan.fences_off
+                    else {}
+                ),
             },
             proxied=True,
             run=f"{experiment.name}-{plan.seed}",
