@@ -6,10 +6,11 @@ STAMP  = .venv/.installed
 CORES  = $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 SEEDS ?= 1000
 ROUNDS ?= 200
+MUTANT_SEEDS ?= 100
 FROM  ?= $(shell date +%s)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test interop kafka-tests client-suites clients soak spec pages check format lint types layers fast bench seeds ledger crash-points clean
+.PHONY: help setup demo test interop kafka-tests client-suites clients soak spec pages check format lint types layers fast bench seeds ledger crash-points mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -85,6 +86,9 @@ ledger: setup  ## the same, and a line about it in docs/seed-ledger.md
 
 crash-points: setup  ## inject five faults into the controller at each named point of its procedures; print the table
 	@.venv/bin/understudy crash-points --workers $(CORES) $(ARGS)
+
+mutants: setup  ## switch each fence and each historic fix off: which check notices, after how many seeds (MUTANT_SEEDS=N)
+	@.venv/bin/understudy mutants --seeds $(MUTANT_SEEDS) --workers $(CORES) --write docs/reliability.md $(ARGS)
 
 clean:  ## forget .venv and every cache
 	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

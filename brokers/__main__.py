@@ -84,6 +84,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = unknown_keys(properties)
     if unknown:
         log.warning("these configurations are not known", keys=unknown)
+    if config.understudy_switches_off:
+        off = config.understudy_switches_off
+        log.warning("protections against known faults are switched off: this broker may lose data", switches=off)
     try:
         return asyncio.run(run(config, levels))
     except START_FAILURES as error:

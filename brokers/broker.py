@@ -349,6 +349,7 @@ class KafkaBroker:
             channel=self._controller_channel(broker_id),
             broker_epoch=broker_epoch,
             zk=lambda: session.zk,
+            fences=world.fences,
         )
         return BrokerServices(
             broker_id=broker_id,
@@ -390,6 +391,7 @@ class KafkaBroker:
                 address=self._inter_broker_address,
                 broker_epoch=broker_epoch,
                 spawn=supervisor.spawn,
+                fences=self.world.fences,
                 log_events=log_events,
             )
         )

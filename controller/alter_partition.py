@@ -19,7 +19,7 @@ from controller.term import Term
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr, LeaderRecoveryState
-from foundation.eventlog.fences import Fence
+from foundation.eventlog.fences import Fence, Fix
 from foundation.operator_lines import with_a_line
 from foundation.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -46,6 +46,9 @@ class AlreadySo(NamedTuple):
 
 
 Verdict: TypeAlias = Accept | AlreadySo | Errors
+
+_INELIGIBLE = (Errors.INELIGIBLE_REPLICA, Errors.OPERATION_NOT_ATTEMPTED)
+"""Refusals because a proposed member is dead or shutting down."""
 
 _STALE_EPOCH = (Errors.NOT_CONTROLLER, Errors.FENCED_LEADER_EPOCH, Errors.INVALID_UPDATE_VERSION)
 """Refusals because the leader epoch or the partition epoch is not the current one."""
@@ -130,6 +133,14 @@ def _decide(term: Term, partition: TopicPartition, proposed: LeaderAndIsr, versi
         return verdict(None, proposed, term.context.live_broker_ids, version)
     current = known.leader_and_isr
     found = verdict(current, proposed, term.context.live_broker_ids, version)
+    is_repeated = found == AlreadySo() and proposed.partition_epoch < current.partition_epoch
+    if is_repeated and not term.fences.applies(Fix.KAFKA_14144, partition):
+        return Errors.INVALID_UPDATE_VERSION
+    if found in _INELIGIBLE and not term.fences.applies(Fix.KAFKA_14140, partition):
+        return Accept()
+    if found is Errors.NOT_CONTROLLER and not term.fences.applies(Fix.KAFKA_14154, partition):
+        same_leader = proposed.leader_epoch == current.leader_epoch
+        found = Errors.INVALID_UPDATE_VERSION if same_leader else Errors.FENCED_LEADER_EPOCH
     if found in _STALE_EPOCH and not _is_refused_by_fence(term, partition, proposed, current):
         return Accept()
     return found

@@ -30,7 +30,9 @@ from foundation.cluster.broker import BrokerAndEpoch
 from foundation.cluster.errors import Errors, error_name
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr
+from foundation.eventlog.fences import Fix
 from foundation.eventlog.records import BrokersChanged
+from foundation.operator_lines import some
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionError, LeaderAndIsrResponse
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
@@ -46,6 +48,8 @@ async def process_broker_change(term: Term) -> None:
     registered = features.compatible_brokers(term, await term.zk.brokers.all(watch=True))
     epochs = {broker: found.epoch for broker, found in registered.items()}
     changes = broker_changes(context.live_broker_epochs, epochs)
+    if changes.bounced and not term.fences.applies(Fix.KIP_380, changes.bounced):
+        changes = changes._replace(bounced=())
     if changes.is_empty:
         return
     record = BrokersChanged(new=changes.new, dead=changes.dead, bounced=changes.bounced, live=tuple(registered))
@@ -130,10 +134,14 @@ async def on_broker_startup(term: Term, new: Sequence[BrokerId]) -> None:
     others = [broker for broker in context.live_or_shutting_down_broker_ids if broker not in new]
     await term.send_update_metadata(others)
     # Before LeaderAndIsr: a follower rejects a leader that is not in its metadata cache.
-    await term.send_update_metadata(new, context.partitions_with_leaders())
+    metadata_first = term.fences.applies(Fix.KAFKA_4443, f"start of {some(new)}")
+    if metadata_first:
+        await term.send_update_metadata(new, context.partitions_with_leaders())
     replicas = context.partitions_by_replica(only=new)
     startable = topic_deletion.startable_replicas(context, replicas)
     await replica_state_machine.handle_state_changes(term, startable, ReplicaState.ONLINE)
+    if not metadata_first:
+        await term.send_update_metadata(new, context.partitions_with_leaders())
     await partition_state_machine.trigger_online_state_change(term)
     await partition_reassignment.resume_for_brokers(term, new)
     hosted = {partition.topic for partitions in replicas.values() for partition in partitions}
@@ -165,8 +173,9 @@ async def on_replicas_become_offline(term: Term, replicas: Mapping[BrokerId, Seq
     elections = await partition_state_machine.trigger_online_state_change(term)  # step 3
     await replica_state_machine.handle_state_changes(term, remaining, ReplicaState.OFFLINE)  # step 4
     await topic_deletion.fail_replica_deletion(term, replicas)  # step 5
-    if not remaining and not any(isinstance(result, LeaderAndIsr) for result in elections.values()):
-        # The other brokers have not received yet that these brokers are offline (KAFKA-13225).
+    is_unchanged = not remaining and not any(isinstance(result, LeaderAndIsr) for result in elections.values())
+    # The other brokers have not received yet that these brokers are offline.
+    if is_unchanged and term.fences.applies(Fix.KAFKA_13225, f"failure of {some(list(replicas))}"):
         await term.send_update_metadata(context.live_or_shutting_down_broker_ids)  # step 6
 
 

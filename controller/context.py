@@ -30,7 +30,7 @@ class ConflictingTopicId(Exception):
 class ControllerContext:
     """The cluster as one controller knows it, from its election to its resignation."""
 
-    def __init__(self, *, epoch: int, epoch_zk_version: int) -> None:
+    def __init__(self, *, epoch: int = 0, epoch_zk_version: int = 0) -> None:
         self.epoch = epoch
         self.epoch_zk_version = epoch_zk_version
         self.changes = 0

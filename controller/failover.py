@@ -29,6 +29,7 @@ from controller.reassignment import partition_reassignment
 from controller.replica_leader_election import on_replica_election, pending_preferred_elections
 from controller.term import Term, leaderships
 from controller.topic_changes import load_topics
+from foundation.eventlog.fences import Fix
 from foundation.eventlog.records import ContextLoaded, ControllerReady
 from foundation.operator_lines import some
 from foundation.zk.client import Failure
@@ -55,10 +56,13 @@ async def on_controller_failover(term: Term) -> None:
     await _delete_notifications(term)  # step 3
     await initialize_controller_context(term)  # step 4
     await topic_deletion.initialise(term)  # step 5
-    log.info("sending update metadata request", brokers=context.live_or_shutting_down_broker_ids)
-    await term.send_update_metadata(context.live_or_shutting_down_broker_ids)  # step 6
+    metadata_first = term.fences.applies(Fix.KAFKA_4443, f"takeover of epoch {context.epoch}")
+    if metadata_first:
+        await _send_live_brokers(term)  # step 6
     await replica_state_machine.startup(term)  # step 7
     await partition_state_machine.startup(term)  # step 8
+    if not metadata_first:
+        await _send_live_brokers(term)
     _record_ready(term, started_at_ms)
     await partition_reassignment.resume(term)  # step 9
     await topic_deletion.resume_deletions(term)  # step 10
@@ -119,6 +123,13 @@ async def _delete_notifications(term: Term) -> None:
     await term.zk.log_dir_events.delete_all(term.context.epoch_zk_version)
     await term.zk.isr_changes.delete_all(term.context.epoch_zk_version)
     await term.points.reach("notifications.after_write")
+
+
+async def _send_live_brokers(term: Term) -> None:
+    """Send UpdateMetadata with the live brokers to all brokers: step 6 (FO-8)."""
+    brokers = term.context.live_or_shutting_down_broker_ids
+    log.info("sending update metadata request", brokers=brokers)
+    await term.send_update_metadata(brokers)
 
 
 async def _resume_preferred_elections(term: Term) -> None:

@@ -80,7 +80,7 @@ from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition, random_topic_id
 from foundation.eventlog.clock import Clock
-from foundation.eventlog.fences import Fences
+from foundation.eventlog.fences import Fences, Fix
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.points import Points
 from foundation.eventlog.records import ContextAtIdle, ControllerResigned
@@ -134,6 +134,8 @@ class KafkaController:
         self._zk: KafkaZkClient | None = None
         self._is_registered = False
         self._term: Term | None = None
+        self._former_context: ControllerContext | None = None
+        """The memory of the last term, where an experiment has a controller keep it."""
         self._next_election: asyncio.TimerHandle | None = None
         self._stats = ControllerStats(clock)
         self._counts = ClusterCounts()
@@ -449,7 +451,7 @@ class KafkaController:
             broker_id=self.broker_id,
             zk=self._zk,
             features=self._features,
-            context=ControllerContext(epoch=elected.epoch, epoch_zk_version=elected.epoch_zk_version),
+            context=self._context_for(elected),
             channels=ControllerChannelManager(
                 controller_id=self.broker_id,
                 controller_epoch=elected.epoch,
@@ -471,6 +473,11 @@ class KafkaController:
         )
         await failover.on_controller_failover(self._term)
 
+    def _context_for(self, elected: Elected) -> ControllerContext:
+        context, self._former_context = self._former_context or ControllerContext(), None
+        context.epoch, context.epoch_zk_version = elected.epoch, elected.epoch_zk_version
+        return context
+
     def _resign(self, why: str) -> None:
         """End the term in progress: close its channels, drop their requests and forget the context (RS-1)."""
         term, self._term = self._term, None
@@ -478,6 +485,8 @@ class KafkaController:
             return
         auto_rebalance.cancel(term)
         term.channels.shutdown()
+        if not self._fences.applies(Fix.KAFKA_5310, f"resignation of epoch {term.context.epoch}"):
+            self._former_context = term.context
         self._events.append(ControllerResigned(epoch=term.context.epoch, why=why))
         log.info("resigned", controller_epoch=term.context.epoch, why=why)
         structlog.contextvars.unbind_contextvars("controller_epoch")

@@ -31,8 +31,9 @@ from controller.leader_election import (
 from controller.state_writes import Decision, Outcome, StateChangeFailed, States, StateWrites
 from controller.term import Term
 from controller.transitions import VALID_PREVIOUS_PARTITION_STATES, PartitionState
-from foundation.cluster.identifiers import TopicPartition
+from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr
+from foundation.eventlog.fences import Fix
 from foundation.eventlog.records import InvalidTransition, LeadershipNotWritten, PartitionsMoved, Refused, Transition
 from foundation.zk.client import Failure
 from foundation.zk.kafka_zk_client import ZooKeeperFailure
@@ -231,9 +232,15 @@ class _LeaderElections:
         for partition in written:
             election = elections[partition]
             unclean += election.unclean
-            self._batch.add_leader_and_isr(election.recipients, partition)
+            self._batch.add_leader_and_isr(self._recipients(partition, election), partition)
         if unclean:
             self._term.stats.unclean_leader_elections.mark(unclean)
+
+    def _recipients(self, partition: TopicPartition, election: LeaderElection) -> Sequence[BrokerId]:
+        if self._strategy is not Strategy.CONTROLLED_SHUTDOWN or self._term.fences.applies(Fix.KAFKA_7482, partition):
+            return election.recipients
+        leaving = self._term.context.shutting_down_broker_ids
+        return [broker for broker in election.recipients if broker not in leaving]
 
 
 def _choose(
@@ -251,6 +258,9 @@ def _choose(
         match strategy:
             case Strategy.OFFLINE | Strategy.UNCLEAN:
                 unclean = strategy is Strategy.UNCLEAN or partition.topic in unclean_topics
+                # Where only replicas outside the ISR are alive, none of them may lead.
+                if not unclean and alive.isdisjoint(state.isr) and not alive.isdisjoint(assignment.replicas):
+                    unclean = not term.fences.applies(Fix.KIP_106, partition)
                 election = elect_for_offline_partition(
                     state, assignment, alive, unclean_allowed=unclean, leader_recovery_supported=recovery
                 )

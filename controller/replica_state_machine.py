@@ -32,6 +32,7 @@ from controller.transitions import VALID_PREVIOUS_REPLICA_STATES, ReplicaState
 from foundation.cluster.assignment import ReplicaAssignment, without
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr
+from foundation.eventlog.fences import Fix
 from foundation.eventlog.records import InvalidTransition, LeadershipNotWritten, Refused, ReplicasMoved, Transition
 from foundation.zk.client import Failure
 
@@ -47,7 +48,8 @@ async def startup(term: Term) -> None:
         ineligible = dict.fromkeys(partitions, ReplicaState.DELETION_INELIGIBLE)
         term.context.replica_states.setdefault(broker, {}).update(ineligible)
     await handle_state_changes(term, online, ReplicaState.ONLINE)
-    await handle_state_changes(term, offline, ReplicaState.OFFLINE)
+    if offline and term.fences.applies(Fix.KAFKA_3143, f"replicas on {sorted(offline)}"):
+        await handle_state_changes(term, offline, ReplicaState.OFFLINE)
 
 
 async def handle_state_changes(
@@ -171,7 +173,8 @@ async def _remove_replica_from_isr(
         unchanged: dict[TopicPartition, LeaderAndIsr] = {}
         for partition, state in states.items():
             if broker in state.isr:
-                shrunk[partition] = without_replica(state, broker)
+                keeps_last = state.isr != (broker,) or term.fences.applies(Fix.KAFKA_5083, partition)
+                shrunk[partition] = without_replica(state, broker, keeps_last=keeps_last)
             else:
                 unchanged[partition] = state
         return Decision(write=shrunk, unchanged=unchanged)
@@ -188,14 +191,17 @@ async def _remove_replica_from_isr(
     return done
 
 
-def without_replica(state: LeaderAndIsr, broker: BrokerId) -> LeaderAndIsr:
+def without_replica(state: LeaderAndIsr, broker: BrokerId, *, keeps_last: bool = True) -> LeaderAndIsr:
     """Return `state` without the replica on `broker`.
 
     A leader is replaced by none. The last member of an ISR stays in it, because it is the only one that may lead again
     without loss of data (KAFKA-5083).
+
+    Args:
+        keeps_last: False where an experiment undoes that.
     """
     leader = NO_LEADER if state.leader == broker else state.leader
-    isr = state.isr if len(state.isr) == 1 else without(state.isr, broker)
+    isr = state.isr if keeps_last and len(state.isr) == 1 else without(state.isr, broker)
     return under_new_leader(state, leader, isr)
 
 

@@ -15,7 +15,8 @@ import structlog
 
 from brokers.apis.services import BrokerServices, RequestContext
 from brokers.replication.partition import LocalPartitionState, Partition
-from brokers.replication.replica_manager import LeaderAndIsrStep, StopReplicaStep, leader_and_isr_topics
+from brokers.replication.replica_manager import LeaderAndIsrStep, leader_and_isr_topics
+from brokers.replication.stop_replica_step import StopReplicaStep
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import TopicId, TopicPartition
 from foundation.operator_lines import with_a_line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from brokers.apis.services import BrokerServices
 from foundation.cluster.errors import Errors
-from foundation.eventlog.fences import Fence
+from foundation.eventlog.fences import Fence, Fix
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from foundation.wire.messages.stop_replica import StopReplicaRequest
 from foundation.wire.messages.update_metadata import UpdateMetadataRequest
@@ -17,12 +17,14 @@ ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataReques
 def epoch_error(services: BrokerServices, request: ControlRequest) -> Errors:
     """The error that `request` as a whole is refused with, or NONE. Records a hit where one of its epochs is stale.
 
-    A broker epoch above ours is accepted: the controller may read our new registration before we do (KAFKA-9839).
+    A broker epoch above ours is accepted: the controller may read our new registration before we do.
     """
     what = f"{type(request).__name__.removesuffix('Request')} from {request.controller_id}"
     known = services.broker_epoch()
     stale = request.broker_epoch != ANY_BROKER_EPOCH and request.broker_epoch < known
     if stale and services.fences.record_hit(Fence.BROKER_EPOCH, what=what, offered=request.broker_epoch, known=known):
+        return Errors.STALE_BROKER_EPOCH
+    if request.broker_epoch > known and not services.fences.applies(Fix.KAFKA_9839, what):
         return Errors.STALE_BROKER_EPOCH
     known = services.replicas.controller_epoch
     stale = request.controller_epoch < known

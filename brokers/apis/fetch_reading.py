@@ -12,7 +12,7 @@ import structlog
 from msgspec.structs import replace
 
 from brokers.apis.leader_hints import current_leader
-from brokers.apis.partition_access import NO_EPOCH, epoch_error
+from brokers.apis.partition_access import NO_EPOCH, epoch_end, epoch_error
 from brokers.apis.services import BrokerServices
 from brokers.log.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
 from brokers.log.partition_log import PartitionLog
@@ -200,7 +200,7 @@ def _read(
     diverging = EpochEndOffset()
     try:
         if fetch.last_fetched_epoch != NO_EPOCH:
-            diverging = _divergence(log, fetch)
+            diverging = _divergence(services, log, fetch)
         if diverging.epoch == NO_EPOCH:
             records = log.read(
                 fetch.fetch_offset,
@@ -267,13 +267,13 @@ def _data(
     )
 
 
-def _divergence(log: PartitionLog, fetch: FetchPartition) -> EpochEndOffset:
+def _divergence(services: BrokerServices, log: PartitionLog, fetch: FetchPartition) -> EpochEndOffset:
     """Return where the sender's last leader epoch ends in this log, if that is before its own end (KIP-595).
 
     Raises:
         ApiError: OFFSET_OUT_OF_RANGE, the log does not have the epoch.
     """
-    end = log.epochs.end_offset_for(fetch.last_fetched_epoch, log.log_end_offset)
+    end = epoch_end(services, log, fetch.last_fetched_epoch)
     if end.epoch == UNDEFINED_EPOCH or end.end_offset == UNDEFINED_EPOCH_OFFSET:
         raise ApiError(Errors.OFFSET_OUT_OF_RANGE, f"no leader epoch up to {fetch.last_fetched_epoch} has an end here")
     if fetch.fetch_offset < log.log_start_offset:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brokers.apis.partition_access import readable_partition
+from brokers.apis.partition_access import epoch_end, readable_partition
 from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
 from foundation.cluster.errors import ApiError, Errors
@@ -41,8 +41,7 @@ def _end(services: BrokerServices, topic_partition: TopicPartition, asked: Offse
         )
     except ApiError as refused:
         return EpochEndOffset(partition=asked.partition, error_code=refused.error)
-    replica = partition.log
-    end = replica.epochs.end_offset_for(asked.leader_epoch, replica.log_end_offset)
+    end = epoch_end(services, partition.log, asked.leader_epoch)
     return EpochEndOffset(partition=asked.partition, leader_epoch=end.epoch, end_offset=end.end_offset)
 
 

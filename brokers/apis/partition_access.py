@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from brokers.apis.services import BrokerServices
+from brokers.log.leader_epoch_cache import UNDEFINED_EPOCH, EpochEnd
+from brokers.log.partition_log import PartitionLog
 from brokers.replication.partition import Partition, Role
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.fences import Fence
+from foundation.eventlog.fences import Fence, Fix
 
 NO_EPOCH = -1
 
@@ -28,6 +30,14 @@ def epoch_error(
     if services.fences.record_hit(Fence.FETCH_LEADER_EPOCH, what=what, offered=offered, known=known):
         return Errors.FENCED_LEADER_EPOCH
     return Errors.NONE
+
+
+def epoch_end(services: BrokerServices, log: PartitionLog, leader_epoch: int) -> EpochEnd:
+    """Where a leader epoch of another replica ends in the leader's log; the answer names the largest one up to it."""
+    end = log.epochs.end_offset_for(leader_epoch, log.log_end_offset)
+    if UNDEFINED_EPOCH < end.epoch < leader_epoch and not services.fences.applies(Fix.KIP_279, log.topic_partition):
+        return end._replace(epoch=leader_epoch)
+    return end
 
 
 def readable_partition(

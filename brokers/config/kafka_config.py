@@ -31,6 +31,7 @@ from brokers.config.listeners import Listeners
 from controller.settings import ControllerSettings
 from foundation.cluster.broker import EndPoint, SecurityProtocol
 from foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersion, UnknownMetadataVersion
+from foundation.eventlog.fences import SWITCHES
 
 T = TypeVar("T")
 
@@ -290,6 +291,13 @@ class KafkaConfig:
     )
     understudy_source_address: str | None = _key(
         STRING, None, "Bind outgoing connections to this local address; for experiments.", internal=True
+    )
+    understudy_switches_off: tuple[str, ...] = _key(
+        LIST,
+        (),
+        "Fences and fixes that are switched off, so that experiments see what they protect from.",
+        choices=tuple(SWITCHES),
+        internal=True,
     )
 
     originals: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)

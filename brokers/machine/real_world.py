@@ -23,7 +23,7 @@ from brokers.machine.socket_network import SocketNetwork
 from brokers.membership.meta_properties import FILE, read_meta_properties
 from brokers.world import Disk, World
 from foundation.eventlog.clock import Clock
-from foundation.eventlog.fences import Fences
+from foundation.eventlog.fences import SWITCHES, Fences
 from foundation.eventlog.files import JsonLinesFiles
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.points import Points, UnarmedPoints
@@ -136,7 +136,7 @@ def real_world(config: KafkaConfig) -> World:
         random=random.Random(random.SystemRandom().getrandbits(128)),
         disk=disk,
         events=events,
-        fences=Fences(events),
+        fences=Fences(events, switched_off=[SWITCHES[name] for name in config.understudy_switches_off]),
         points=points,
         offload=on_another_thread,
     )

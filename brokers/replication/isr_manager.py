@@ -24,6 +24,7 @@ from brokers.replication.zk_alter_partition_manager import ZkAlterPartitionManag
 from foundation.cluster.errors import Errors, error_name
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.clock import Clock
+from foundation.eventlog.fences import Fences, Fix
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import IsrProposed, IsrResult
 from foundation.operator_lines import LinesPerSecond
@@ -47,12 +48,14 @@ class IsrManager:
         channel: ControllerChannel,
         broker_epoch: Callable[[], int],
         zk: Callable[[], KafkaZkClient],
+        fences: Fences,
     ) -> None:
         self._max_lag_ms = config.replica_lag_time_max_ms
         self._clock = clock
         self._events = events
         self._metadata = metadata
         self._replicas = replicas
+        self._fences = fences
         self._channel = channel
         self.meters = IsrMeters(clock)
         self._lines = LinesPerSecond(log, clock.monotonic_ms)
@@ -135,12 +138,16 @@ class IsrManager:
             partition.update_follower(follower, known.current)
 
     def _maybe_expand(self, partition: Partition, follower: int, known: FollowerState) -> None:
+        high_watermark, epoch_start = partition.log.high_watermark, partition.leader_epoch_start_offset
+        is_too_short = high_watermark <= known.log_end_offset < epoch_start
+        if is_too_short and not self._fences.applies(Fix.KAFKA_7128, partition.topic_partition):
+            epoch_start = known.log_end_offset
         proposal = isr.expansion(
             partition.state,
             follower,
             known,
-            high_watermark=partition.log.high_watermark,
-            leader_epoch_start_offset=partition.leader_epoch_start_offset,
+            high_watermark=high_watermark,
+            leader_epoch_start_offset=epoch_start,
             is_alive=self._metadata.snapshot.is_alive,
         )
         if proposal is not None:
@@ -176,13 +183,14 @@ class IsrManager:
 
     def _maybe_repeat(self, partition: Partition, proposal: IsrProposal) -> None:
         """Send a pending proposal again, unless it is under way: its answer has not decided it."""
-        if isr.may_repeat(
+        may_repeat = isr.may_repeat(
             proposal,
             partition.followers,
             high_watermark=partition.log.high_watermark,
             leader_epoch_start_offset=partition.leader_epoch_start_offset,
             is_alive=self._metadata.snapshot.is_alive,
-        ):
+        )
+        if may_repeat and self._fences.applies(Fix.KAFKA_2729, partition.topic_partition):
             self.alter_partitions.submit(_change_of(partition, proposal))
 
     def _propose(self, partition: Partition, proposal: IsrProposal) -> None:
@@ -234,7 +242,9 @@ class IsrManager:
         if state is not None:
             partition.update_isr(state)
             self._log_updated(partition)
-            self._replicas.maybe_increment_high_watermark(partition)
+            # Without a lagging member the high watermark may be higher.
+            if not proposal.leaving or self._fences.applies(Fix.KAFKA_13091, partition.topic_partition):
+                self._replicas.maybe_increment_high_watermark(partition)
             # A follower that has left the ISR may join it again with its next Fetch, which has to be noted for that.
             self._replicas.delayed_fetches.check_and_complete((partition.topic_partition,))
             # The ISR itself may decide a Produce that waits for it.

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -179,11 +179,14 @@ class Partition(msgspec.Struct, eq=False):
         """Whether the committed ISR has fewer members than `min.insync.replicas`."""
         return self.is_leader and len(self.state.isr) < self.effective_min_isr
 
-    def apply(self, state: LocalPartitionState, now_ms: float) -> None:
+    def apply(self, state: LocalPartitionState, now_ms: float, *, notes_epoch_start: bool = True) -> None:
         """Set the state that follows from a LeaderAndIsr request; `makeLeader` and `makeFollower`.
 
         A new leader notes in its log where its epoch begins, even if it never appends: followers with records of
         epochs in between find there where to truncate (KIP-279).
+
+        Args:
+            notes_epoch_start: False where an experiment undoes that (KAFKA-7415).
         """
         before = self.state
         self.state = state
@@ -191,7 +194,8 @@ class Partition(msgspec.Struct, eq=False):
             self.local_log.assign_topic_id(state.topic_id)
         if state.leader_epoch != before.leader_epoch and state.role is Role.LEADER:
             self.leader_epoch_start_offset = self.log.log_end_offset
-            self.log.assign_epoch_start(state.leader_epoch)
+            if notes_epoch_start:
+                self.log.assign_epoch_start(state.leader_epoch)
         if self._followers is not None:
             stays_leader = before.is_leader and state.is_leader
             self._followers = (
@@ -209,6 +213,12 @@ class Partition(msgspec.Struct, eq=False):
     def update_isr(self, state: LocalPartitionState) -> None:
         """Set a state in which only the ISR, the partition epoch or the proposal differ."""
         self.state = state
+
+
+HostedPartitions = Mapping[TopicPartition, Partition]
+
+RefusesStaleEpoch = Callable[[TopicPartition, int, int], bool]
+"""Whether an older leader epoch is refused: takes the partition, the epoch offered and the epoch known."""
 
 
 def made_leader(

@@ -29,6 +29,7 @@ from brokers.replication.truncation import truncation_offset
 from foundation.cluster.errors import ApiError, Errors, error_for_code
 from foundation.cluster.identifiers import TopicId, TopicPartition
 from foundation.eventlog.clock import Clock
+from foundation.eventlog.fences import Fences, Fix
 from foundation.wire.errors import MalformedMessage
 from foundation.wire.messages.fetch import (
     FetchPartition,
@@ -138,6 +139,7 @@ class FetcherSurroundings:
     address: Callable[[int], UpdateMetadataEndpoint | None]
     broker_epoch: Callable[[], int]
     spawn: Spawn
+    fences: Fences
     log_events: LogEvents = field(default_factory=LogEvents)
 
 
@@ -157,6 +159,7 @@ class ReplicaFetcherManager:
     def follow(self, partitions: Iterable[Partition]) -> None:
         for partition in partitions:
             self._stop_one(partition.topic_partition)
+            self._truncate_to_high_watermark(partition)
             fetcher = self._fetchers.get(partition.leader)
             if fetcher is None:
                 fetcher = self._fetchers[partition.leader] = ReplicaFetcher(partition.leader, self._surroundings)
@@ -194,6 +197,14 @@ class ReplicaFetcherManager:
         leader = self.leader_of.pop(topic_partition, None)
         if leader is not None:
             self._fetchers[leader].remove(topic_partition)
+
+    def _truncate_to_high_watermark(self, partition: Partition) -> None:
+        """Do, where an experiment wants it, what followers did before KIP-101."""
+        replica, around = partition.log, self._surroundings
+        has_more = replica.log_end_offset > replica.high_watermark
+        if has_more and not around.fences.applies(Fix.KIP_101, partition.topic_partition):
+            with around.log_events.truncating(partition):
+                replica.truncate_to(replica.high_watermark, now_ms=around.clock.wall_ms())
 
     def _end_idle(self) -> None:
         idle = [leader for leader, fetcher in self._fetchers.items() if not fetcher.partitions]
@@ -352,8 +363,10 @@ class ReplicaFetcher:
         for topic_partition, data in answered.items():
             self._changed[topic_partition] = None
             state = self.partitions.get(topic_partition)
-            if state is None or topic_partition in self._assigned:
-                continue  # a control request has stopped the partition, or made it follow anew
+            if state is None:
+                continue  # a control request has stopped the partition
+            if topic_partition in self._assigned and self._around.fences.applies(Fix.KAFKA_7786, topic_partition):
+                continue
             error = error_for_code(data.error_code)
             if error is Errors.NONE:
                 self._apply(topic_partition, state, data)
@@ -380,6 +393,8 @@ class ReplicaFetcher:
     def _apply(self, topic_partition: TopicPartition, state: PartitionFetchState, data: PartitionData) -> None:
         """Append the records of one partition; or truncate, and take no offsets from an answer that says so."""
         if data.diverging_epoch.epoch >= 0:
+            if not self._around.fences.applies(Fix.KAFKA_14704, topic_partition):
+                self._around.append(state.partition, b"", data.high_watermark, data.log_start_offset)
             self._truncate(state.partition, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
             return
         try:
@@ -403,12 +418,12 @@ class ReplicaFetcher:
 
     def _truncate(self, partition: Partition, leader_epoch: int, end_offset: int) -> bool:
         """Truncate to where the log agrees with the leader's; return whether one round was enough."""
-        replica = partition.log
+        replica, log_end = partition.log, partition.log.log_end_offset
         truncation = truncation_offset(
             replica.epochs,
             leader_epoch=leader_epoch,
             leader_end_offset=end_offset,
-            log_end_offset=replica.log_end_offset,
+            log_end_offset=log_end,
             high_watermark=replica.high_watermark,
         )
         if truncation.offset < replica.high_watermark:
@@ -418,6 +433,10 @@ class ReplicaFetcher:
                 offset=truncation.offset,
                 high_watermark=replica.high_watermark,
             )
+        latest = replica.epochs.latest
+        cuts_only_an_epoch = truncation.offset >= log_end and latest is not None and latest.start_offset == log_end
+        if cuts_only_an_epoch and not self._around.fences.applies(Fix.KAFKA_10706, partition.topic_partition):
+            return truncation.is_complete
         with self._around.log_events.truncating(partition):
             replica.truncate_to(truncation.offset, now_ms=self._around.clock.wall_ms())
         return truncation.is_complete

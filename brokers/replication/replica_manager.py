@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
@@ -22,27 +23,25 @@ from brokers.replication.follower_append import append_to_follower
 from brokers.replication.log_events import LogEvents
 from brokers.replication.partition import (
     UNKNOWN_OFFSET,
+    HostedPartitions,
     LocalPartitionState,
     Partition,
+    RefusesStaleEpoch,
     Role,
     leadership_of,
     made_follower,
     made_leader,
 )
+from brokers.replication.stop_replica_step import StopReplicaStep, stop_replica_step
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
-from foundation.cluster.leadership import EPOCH_DURING_DELETE, NO_LEADER_EPOCH
+from foundation.cluster.leadership import NO_LEADER_EPOCH
 from foundation.eventlog.clock import Clock
-from foundation.eventlog.fences import Fence, Fences
+from foundation.eventlog.fences import Fence, Fences, Fix
 from foundation.eventlog.records import Leadership
 from foundation.records.varint import Buffer
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
 from foundation.wire.messages.stop_replica import StopReplicaRequest
-
-RefusesStaleEpoch = Callable[[TopicPartition, int, int], bool]
-"""Whether an older leader epoch is refused: takes the partition, the epoch offered and the epoch known."""
-
-HostedPartitions = Mapping[TopicPartition, Partition]
 
 ALL_ACKS: Final = -1
 """The number of acknowledgements in Produce that stands for the whole ISR."""
@@ -99,6 +98,7 @@ def leader_and_isr_step(
     now_ms: float,
     refuses: RefusesStaleEpoch,
     stored_topic_id: Callable[[TopicPartition], TopicId] = lambda _: NO_TOPIC_ID,
+    keeps_epoch: Callable[[TopicPartition], bool] = lambda _: True,
 ) -> LeaderAndIsrStep:
     """Judge every partition in the order of the request; then become leader, then follower (BK-4 to BK-9)."""
     changed: dict[TopicPartition, LocalPartitionState] = {}
@@ -130,7 +130,7 @@ def leader_and_isr_step(
                     follow.append(topic_partition)
 
     leaders = tuple(_make_leaders(to_lead, changed, now_ms))
-    followers, started, leaderless = _make_followers(to_follow, changed, is_alive)
+    followers, started, leaderless = _make_followers(to_follow, changed, is_alive, keeps_epoch)
     return LeaderAndIsrStep(changed, errors, leaders, followers, (*follow, *started), leaderless)
 
 
@@ -171,6 +171,7 @@ def _make_followers(
     to_follow: Iterable[_Requested],
     changed: dict[TopicPartition, LocalPartitionState],
     is_alive: Callable[[int], bool],
+    keeps_epoch: Callable[[TopicPartition], bool],
 ) -> tuple[tuple[Leadership, ...], tuple[TopicPartition, ...], tuple[TopicPartition, ...]]:
     """The entries of those that follow now, those to fetch, and those whose leader is not alive."""
     applied: list[Leadership] = []
@@ -180,49 +181,13 @@ def _make_followers(
         topic_partition = before.topic_partition
         if not is_alive(state.leader):
             leaderless.append(topic_partition)
+            if not keeps_epoch(topic_partition):
+                changed[topic_partition] = made_follower(before, state, topic_id)
         elif state.partition_epoch >= before.partition_epoch:
             changed[topic_partition] = made_follower(before, state, topic_id)
             started.append(topic_partition)
             applied.append(leadership_of(state, topic_partition))
     return tuple(applied), tuple(started), tuple(leaderless)
-
-
-class StoppedReplica(NamedTuple):
-    """One partition of a StopReplica request."""
-
-    topic_partition: TopicPartition
-    leader_epoch: int
-    delete: bool
-
-
-class StopReplicaStep(NamedTuple):
-    """The answer to a StopReplica request, and the replicas to stop, hosted or not."""
-
-    errors: dict[TopicPartition, Errors]
-    accepted: tuple[StoppedReplica, ...]
-
-
-def stop_replica_step(
-    hosted: HostedPartitions, request: StopReplicaRequest, *, refuses: RefusesStaleEpoch
-) -> StopReplicaStep:
-    """Accept a leader epoch that is not older than the known one, none, or the one that deletions carry (BK-14).
-
-    Of a partition that the request names twice, the last entry counts.
-    """
-    errors: dict[TopicPartition, Errors] = {}
-    accepted: list[StoppedReplica] = []
-    requested = {stopped.topic_partition: stopped for stopped in stopped_replicas(request)}
-    for topic_partition, stopped in requested.items():
-        known = hosted.get(topic_partition)
-        bypasses = stopped.leader_epoch in (EPOCH_DURING_DELETE, NO_LEADER_EPOCH)
-        if known is None or bypasses or stopped.leader_epoch >= known.leader_epoch:
-            is_current = True
-        else:
-            is_current = not refuses(topic_partition, stopped.leader_epoch, known.leader_epoch)
-        errors[topic_partition] = Errors.NONE if is_current else Errors.FENCED_LEADER_EPOCH
-        if is_current:
-            accepted.append(stopped)
-    return StopReplicaStep(errors, tuple(accepted))
 
 
 def leader_and_isr_topics(
@@ -233,20 +198,6 @@ def leader_and_isr_topics(
         yield topic.topic_name, topic.topic_id, topic.partition_states
     for state in request.ungrouped_partition_states:
         yield state.topic_name, NO_TOPIC_ID, (state,)
-
-
-def stopped_replicas(request: StopReplicaRequest) -> Iterator[StoppedReplica]:
-    """The partitions of a request of any version. Before version 3 there are no leader epochs, and one flag for all."""
-    for state in request.topic_states:
-        for partition in state.partition_states:
-            topic_partition = TopicPartition(state.topic_name, partition.partition_index)
-            yield StoppedReplica(topic_partition, partition.leader_epoch, partition.delete_partition)
-    for topic in request.topics:
-        for index in topic.partition_indexes:
-            yield StoppedReplica(TopicPartition(topic.name, index), NO_LEADER_EPOCH, request.delete_partitions)
-    for ungrouped in request.ungrouped_partitions:
-        topic_partition = TopicPartition(ungrouped.topic_name, ungrouped.partition_index)
-        yield StoppedReplica(topic_partition, NO_LEADER_EPOCH, request.delete_partitions)
 
 
 class FetcherManager(Protocol):
@@ -366,6 +317,7 @@ class ReplicaManager:
             now_ms=now_ms,
             refuses=self._leader_epoch_fence("LeaderAndIsr"),
             stored_topic_id=self._stored_topic_id,
+            keeps_epoch=partial(self._fences.applies, Fix.KAFKA_9769),
         )
         self._fetchers.stop(step.changed)
         with_log = {*step.follow, *step.leaderless}
@@ -380,7 +332,9 @@ class ReplicaManager:
             leader_epoch = partition.leader_epoch
             if leader_epoch == NO_LEADER_EPOCH != state.leader_epoch:
                 self.log_events.opened(partition, state.topic_id)
-            partition.apply(state, now_ms)
+            starts_epoch = state.is_leader and state.leader_epoch != leader_epoch
+            notes_start = not starts_epoch or self._fences.applies(Fix.KAFKA_7415, topic_partition)
+            partition.apply(state, now_ms, notes_epoch_start=notes_start)
             if partition.is_leader:
                 if partition.leader_epoch != leader_epoch:
                     self.log_events.leader_started(partition)
@@ -431,7 +385,8 @@ class ReplicaManager:
                 fails or is full, and the broker stops.
         """
         state = partition.state
-        if required_acks == ALL_ACKS and partition.is_under_min_isr:
+        is_refused = required_acks == ALL_ACKS and partition.is_under_min_isr
+        if is_refused and self._fences.applies(Fix.KAFKA_1555, partition.topic_partition):
             raise ApiError(
                 Errors.NOT_ENOUGH_REPLICAS,
                 f"The size of the current ISR : {len(state.isr)} is insufficient to satisfy the min.isr requirement of "
@@ -486,12 +441,14 @@ class ReplicaManager:
 
         It stays where the ISR is smaller than `min.insync.replicas` (KIP-966).
         """
-        if partition.is_under_min_isr:
-            return False
+        state = partition.state
+        is_joining = state.proposal is not None and state.proposal.joining
+        if is_joining and not self._fences.applies(Fix.KIP_497, partition.topic_partition):
+            state = isr.with_proposal(state, None)
         leader_log = partition.log
         now_ms = self._clock.monotonic_ms()
         allowed = isr.high_watermark(
-            partition.state,
+            state,
             partition.followers,
             broker_id=self.broker_id,
             leader_end_offset=leader_log.log_end_offset,
@@ -500,6 +457,8 @@ class ReplicaManager:
             is_alive=self._is_alive,
         )
         if allowed <= leader_log.high_watermark:
+            return False
+        if partition.is_under_min_isr and self._fences.applies(Fix.KIP_966, partition.topic_partition):
             return False
         leader_log.update_high_watermark(allowed)
         self.log_events.high_watermark_changed(
@@ -542,8 +501,9 @@ class ReplicaManager:
 
     def _leader_epoch_fence(self, api: str) -> RefusesStaleEpoch:
         def refuses(topic_partition: TopicPartition, offered: int, known: int) -> bool:
-            return self._fences.record_hit(
+            is_refused = self._fences.record_hit(
                 Fence.BROKER_LEADER_EPOCH, what=f"{api} {topic_partition}", offered=offered, known=known
             )
+            return is_refused and (api != "StopReplica" or self._fences.applies(Fix.KIP_570, topic_partition))
 
         return refuses

@@ -50,6 +50,7 @@ from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr, LeaderIsrAndControllerEpoch
+from foundation.eventlog.fences import Fix
 from foundation.operator_lines import some, with_a_line
 from foundation.zk.client import MAX_REQUEST_BYTES, Failure
 from foundation.zk.kafka_zk_client import TopicAssignment
@@ -248,8 +249,13 @@ async def _update_leader_epochs(term: Term, partitions: Collection[TopicPartitio
     def decide(states: States) -> Decision:
         return Decision({p: under_new_leader(state, state.leader, state.isr) for p, state in states.items()})
 
+    leadership = term.context.leadership
+    before = {partition: leadership[partition] for partition in partitions if partition in leadership}
     writes = StateWrites(term, "reassignment", why=Strategy.REASSIGNMENT.value)
     outcomes = await writes.decide_and_write(partitions, decide)
+    raised = before.keys() & _written(outcomes).keys()
+    if raised and not term.fences.applies(Fix.KAFKA_9212, some(sorted(map(str, raised)))):
+        term.context.put_leadership({partition: before[partition] for partition in sorted(raised)})
     for partition, state in with_a_line(log, _written(outcomes).items()):
         epochs = {"leader_epoch": state.leader_epoch, "partition_epoch": state.partition_epoch}
         log.info("updated leader epoch", partition=str(partition), **epochs)

@@ -14,6 +14,7 @@ import structlog
 
 from foundation.cluster.broker import Broker, BrokerAndEpoch
 from foundation.cluster.identifiers import BrokerId
+from foundation.eventlog.fences import Fix
 from foundation.zk.client import Create, Delete, Failure, MultiFailed, MultiOk, SetData, Updated
 from foundation.zk.transactions import MAX_ROUNDS, Transactions, ZooKeeperFailure, tolerate
 from foundation.zk.znodes import BrokerIdsZNode, BrokerIdZNode, BrokerSequenceIdZNode
@@ -98,9 +99,10 @@ class BrokerRegistrations:
             if present is None:
                 continue
             owner = present.stat.ephemeral_owner
-            if owner == session_id:
+            if owner == session_id and self._transactions.fences.applies(Fix.KAFKA_1387, path):
                 return present.stat.czxid
-            if owner != previous_session_id:
+            is_previous = owner == previous_session_id and owner != session_id
+            if not is_previous or not self._transactions.fences.applies(Fix.KAFKA_7165, path):
                 raise ZooKeeperFailure(
                     Failure.NODE_EXISTS, f"broker id {broker.id} is taken: {path} is owned by session 0x{owner:x}"
                 )

@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from foundation.eventlog.fences import Fence, Fences
+from foundation.eventlog.fences import Fence, Fences, Fix
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import ZkWrite, ZkWriteDone
 from foundation.zk.client import (
@@ -95,7 +95,7 @@ class Transactions:
     def __init__(self, client: ZooKeeperClient, *, events: EventLog, fences: Fences) -> None:
         self.client = client
         self._events = events
-        self._fences = fences
+        self.fences = fences
 
     # ------------------------------------------------------------------ reads
 
@@ -304,7 +304,7 @@ class Transactions:
 
     async def _send(self, ops: Sequence[Write], purpose: str, fence: Fenced) -> MultiOk | MultiFailed | Failure:
         """Send one transaction with the fence's check; positions and results are those of `ops`."""
-        if not self._fences.is_on(Fence.ZK_CONTROLLER_EPOCH):
+        if not self.fences.is_on(Fence.ZK_CONTROLLER_EPOCH):
             await self._verify(ops, purpose, fence)
             seq = self._record_write(purpose, ops, None)
             answer = await self.client.multi(ops)
@@ -336,7 +336,7 @@ class Transactions:
         node = await self.get(ControllerEpochZNode.path)
         version = -1 if node is None else node.stat.version
         what = f"{purpose} of {ops[0].path}" + (f" and {len(ops) - 1} more" if len(ops) > 1 else "")
-        if version != fence.epoch_zk_version and self._fences.record_hit(
+        if version != fence.epoch_zk_version and self.fences.record_hit(
             Fence.ZK_CONTROLLER_EPOCH, what=what, offered=fence.epoch_zk_version, known=version
         ):
             raise ControllerMoved(
@@ -351,7 +351,11 @@ class Transactions:
             unsure: an answer was lost, so that an operation may have been applied.
         """
         nodes = await self.get_many([op.path for op in ops])
-        return [_compare(op, node, unsure, self.client.session_id) for op, node in zip(ops, nodes, strict=True)]
+        known = list(zip(ops, nodes, strict=True))
+        found = [_compare(op, node, unsure, self.client.session_id) for op, node in known]
+        conflicts = [_compare(op, node, False, self.client.session_id) for op, node in known] if unsure else found
+        is_adopted = found == conflicts or self.fences.applies(Fix.KAFKA_1382, ops[0].path)
+        return found if is_adopted else conflicts
 
     # ------------------------------------------------------------------ answers
 

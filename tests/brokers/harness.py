@@ -188,6 +188,7 @@ class BrokerHarness:
             channel=channel,
             broker_epoch=lambda: BROKER_EPOCH,
             zk=_no_zookeeper,
+            fences=Fences(self.recorder.log),
         )
         return BrokerServices(
             broker_id=BrokerId(ME),

@@ -12,7 +12,7 @@ from brokers.log.partition_log import PartitionLog
 from brokers.replication.partition import Partition
 from brokers.replication.replica_manager import ReplicaManager
 from foundation.cluster.identifiers import TopicId, TopicPartition
-from foundation.eventlog.fences import Fence, Fences
+from foundation.eventlog.fences import Fences, Switch
 from foundation.eventlog.log import EventLog
 from foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,
@@ -141,7 +141,7 @@ def leader_and_isr(
 
 def replica_manager(
     *states: LeaderAndIsrPartitionState,
-    switched_off: Collection[Fence] = (),
+    switched_off: Collection[Switch] = (),
     topic_id: TopicId = ORDERS,
     logs: LogsInMemory | None = None,
     clock: StillClock | None = None,

@@ -8,8 +8,9 @@ import random
 from foundation.zk.client import Create, ZooKeeperUnreachable
 from tests.contracts.subject import PATIENCE_S, SESSION_TIMEOUT_MS, Case, Session
 from understudy.simulator.loop import SimulatedLoop, new_loop
-from understudy.simulator.zookeeper import ServerConnection, SimulatedZooKeeper
+from understudy.simulator.zookeeper import SimulatedZooKeeper
 from understudy.simulator.zookeeper_client import NodeZooKeeper
+from understudy.simulator.zookeeper_connection import ServerConnection
 
 _ALL = 1_000
 """More requests than any case has in flight."""

@@ -24,6 +24,7 @@ UNDERSTUDY = (
 ROOMS = {
     "__main__": "one broker as a process",
     "machine": "sockets, files, clock, kazoo",
+    "exits": "exit codes",
     "broker": "start and shutdown of the whole",
     "mbeans": "the list of all metrics",
     "network": "connections; from a frame to its handler",
@@ -38,7 +39,7 @@ ROOMS = {
     "metrics": "counters, gauges, the page for Prometheus",
     "supervisor": "keeps the long-lived tasks",
 }
-SMALL = {"__main__", "mbeans", "supervisor"}
+SMALL = {"__main__", "exits", "mbeans", "supervisor"}
 """Rooms that are a single small module; the picture leaves them out."""
 CONTROLLER = (
     ("events, procedures", "one event at a time; state machines"),

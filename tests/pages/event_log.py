@@ -12,7 +12,7 @@ from itertools import groupby
 import msgspec
 from msgspec import inspect
 
-from foundation.eventlog.fences import Fence
+from foundation.eventlog.fences import Fence, Fix
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import PAYLOAD_BY_TYPE, ControllerElected, Envelope, EventStarted, Payload
 from tests.pages.source import attribute_docstrings, classes, docstring, parse
@@ -104,12 +104,20 @@ def page() -> str:
 
 def _fences() -> Iterator[str]:
     """The values of the field `fence` of `FenceHit`."""
-    documented = attribute_docstrings(classes(parse(_path(Fence.__module__)))[Fence.__name__])
+    switches = classes(parse(_path(Fence.__module__)))
+    documented = attribute_docstrings(switches[Fence.__name__])
     yield "## Fences\n"
     yield "The values of `fence` in [FenceHit](#fencehit), and what each refuses.\n"
     yield "| fence | what it refuses |"
     yield "|---|---|"
     yield from (f"| `{fence.value}` | {documented[fence.name]} |" for fence in Fence)
+    yield ""
+    fixes = attribute_docstrings(switches[Fix.__name__])
+    yield "## Fixes\n"
+    yield "The fixes of historic bugs that an experiment can switch off. One that is on is never in `FenceHit`.\n"
+    yield "| fix | what holds since then |"
+    yield "|---|---|"
+    yield from (f"| `{fix.value}` | {fixes[fix.name]} |" for fix in Fix)
     yield ""
 
 

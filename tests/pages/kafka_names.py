@@ -560,6 +560,8 @@ brokers/replication/replica_selector.py
   kafka.server.ReplicaManager.findPreferredReadReplica preferred_read_replica
 brokers/replication/follower_append.py
   kafka.cluster.Partition.appendRecordsToFollowerOrFutureReplica append_to_follower
+brokers/replication/stop_replica_step.py
+  kafka.server.ReplicaManager.stopReplicas stop_replica_step
 brokers/replication/truncation.py
   kafka.server.AbstractFetcherThread
   kafka.server.AbstractFetcherThread.getOffsetTruncationState truncation_offset

@@ -55,12 +55,15 @@ class LeaderComparison(LogCheck):
 def first_difference(ranges: Iterable[EpochRange], cache: LeaderEpochCache) -> int | None:
     """Return the first offset of `ranges` whose leader epoch is another one in a leader's cache; None without one.
 
-    Offsets before the first entry of the cache are left out: retention has removed its entries for them.
+    Offsets before the first entry of the cache are left out: retention has removed its entries for them. So is
+    everything where the cache is empty, which it is only in a leader that has not noted its own epoch.
     """
+    if not cache:
+        return None
     ends = {epoch: end for (epoch, _), (_, end) in zip(cache, (*cache[1:], (0, None)), strict=True)}
     starts = dict(cache)
     for known in ranges:
-        first = max(known.start_offset, cache[0][1]) if cache else known.end_offset
+        first = max(known.start_offset, cache[0][1])
         if first >= known.end_offset or known.epoch == NO_LEADER_EPOCH:
             continue
         if known.epoch not in starts or first < starts[known.epoch]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from foundation.eventlog.fences import Fence
+    from foundation.eventlog.fences import Switch
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """The collection to which `register` of a verb adds its parser."""
@@ -87,15 +87,15 @@ def property_assignment(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def fences_off(text: str | None) -> tuple[Fence, ...]:
-    """Return the fences that `--without` names, joined by `+`; none for None. Raises BadInput."""
-    from understudy.experiments.language.expectations import fences
+def fences_off(text: str | None) -> tuple[Switch, ...]:
+    """Return the fences and fixes that `--without` names, joined by `+`; none for None. Raises BadInput."""
+    from understudy.experiments.language.expectations import switches
     from understudy.experiments.language.problems import BadValue
 
     if text is None:
         return ()
     try:
-        return fences(text)
+        return switches(text)
     except BadValue as bad:
         raise BadInput(f"--without {text}: {bad}") from None
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from understudy.cli.arguments import BadInput, Failed, Verbs, fences_off, os_error
 
 if TYPE_CHECKING:
-    from foundation.eventlog.fences import Fence
     from understudy.experiments.language.document import Experiment
     from understudy.experiments.report.verdict import Verdict
 
@@ -41,12 +40,14 @@ def register(verbs: Verbs) -> None:
     chosen = run_parser.add_mutually_exclusive_group()
     chosen.add_argument("--seed", type=int, metavar="N", help="by default that of the file")
     chosen.add_argument("--seeds", type=seeds, metavar="A..B", help="run all of these seeds")
-    run_parser.add_argument("--without", metavar="FENCE", help="switch a fence off; only in the simulator")
+    run_parser.add_argument("--without", metavar="SWITCH", help="switch a fence or a fix off; several with +")
     run_parser.add_argument("--dir", type=Path, metavar="FOLDER", help="where the run's files go; default in ./runs")
     run_parser.add_argument("--trace", action="store_true", help="also write trace.json for ui.perfetto.dev")
     run_parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
     run_parser.set_defaults(run=run)
-    defects_parser = actions.add_parser("defects", help="run an experiment without its fences, which it must notice")
+    defects_parser = actions.add_parser(
+        "defects", help="run an experiment without its fences and fixes, which it must notice"
+    )
     defects_parser.add_argument("file", metavar="FILE")
     defects_parser.set_defaults(run=defects)
     explain_parser = actions.add_parser("explain", help="say what an experiment does, and run nothing")
@@ -106,7 +107,7 @@ def _run_one(options: argparse.Namespace, experiment: Experiment, engine: str, s
     command = f"understudy experiment run {shlex.quote(options.file)} --engine {engine} --seed {seed}"
     command += f" --without {shlex.quote(options.without)}" if options.without else ""
     try:
-        plan = freeze(experiment, seed, fences_off=_fences(options.without, engine))
+        plan = freeze(experiment, seed, fences_off=fences_off(options.without))
         verdict = run_experiment(plan, ENGINES[engine], folder, command=command, with_trace=options.trace)
         return verdict, folder
     except CannotRun as refused:
@@ -166,12 +167,6 @@ def defects(options: argparse.Namespace) -> int:
     found = find_defects(experiment, run_plan)
     print("\n".join(map(str, found)))
     return 0 if all(each.is_found for each in found) else 1
-
-
-def _fences(word: str | None, engine: str) -> tuple[Fence, ...]:
-    if word is not None and engine != "sim":
-        raise BadInput("--without switches a fence off only in the simulator; leave out --engine")
-    return fences_off(word)
 
 
 def explain(options: argparse.Namespace) -> int:

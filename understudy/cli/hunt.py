@@ -21,7 +21,7 @@ from understudy.cli.arguments import BadInput, Failed, Verbs, fences_off, os_err
 from understudy.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from foundation.eventlog.fences import Fence
+    from foundation.eventlog.fences import Switch
     from understudy.simulator.seed_tasks import SeedOutcome
 
 FOLDER = Path("runs") / "hunt"
@@ -132,7 +132,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _hunt(options: argparse.Namespace, fences: tuple[Fence, ...], tally: _Tally) -> None:
+def _hunt(options: argparse.Namespace, fences: tuple[Switch, ...], tally: _Tally) -> None:
     """Run seeds until one of the limits is reached; write down each that fails."""
     ends_at = time.monotonic() + 60 * options.minutes if options.minutes is not None else float("inf")
     with (
@@ -149,7 +149,7 @@ def _hunt(options: argparse.Namespace, fences: tuple[Fence, ...], tally: _Tally)
                 break
 
 
-def _outcomes(options: argparse.Namespace, fences: tuple[Fence, ...]) -> Generator[SeedOutcome]:
+def _outcomes(options: argparse.Namespace, fences: tuple[Switch, ...]) -> Generator[SeedOutcome]:
     """Run the seeds, on processes or in Spark; their outcomes come in order."""
     from understudy.simulator.seed_tasks import outcome_of
     from understudy.simulator.seeds import run_seeds
@@ -162,7 +162,7 @@ def _outcomes(options: argparse.Namespace, fences: tuple[Fence, ...]) -> Generat
         yield from map(outcome_of, reports)
 
 
-def _outcomes_in_spark(options: argparse.Namespace, fences: tuple[Fence, ...]) -> Generator[SeedOutcome]:
+def _outcomes_in_spark(options: argparse.Namespace, fences: tuple[Switch, ...]) -> Generator[SeedOutcome]:
     from understudy.java import JavaNotFound, choose_java
     from understudy.spark.context import SparkFailed, SparkSettings, spark_context
     from understudy.spark.gateway import GatewayFailed
@@ -178,7 +178,7 @@ def _outcomes_in_spark(options: argparse.Namespace, fences: tuple[Fence, ...]) -
         raise Failed(str(error)) from None
 
 
-def _write_down(outcome: SeedOutcome, options: argparse.Namespace, fences: tuple[Fence, ...], tally: _Tally) -> None:
+def _write_down(outcome: SeedOutcome, options: argparse.Namespace, fences: tuple[Switch, ...], tally: _Tally) -> None:
     from understudy.simulator.failed_seeds import write_down
     from understudy.simulator.plan_shrinking import MOST_RUNS
     from understudy.software import software_commit

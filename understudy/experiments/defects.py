@@ -1,4 +1,4 @@
-"""Runs an experiment without a fence, to see that its expectations notice that."""
+"""Runs an experiment without a fence or a fix, to see that its expectations notice that."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from understudy.experiments.language.document import Experiment
-from understudy.experiments.language.expectations import fences
+from understudy.experiments.language.expectations import switches
 from understudy.experiments.language.frozen import FrozenPlan, freeze
 from understudy.experiments.report.verdict import Expected, Status, Verdict
 
@@ -15,10 +15,10 @@ class DefectFound(NamedTuple):
     """What became of one defect.
 
     Attributes:
-        seed: the first seed whose run without the fences violates one of the expectations named; None without one.
+        seed: the first seed whose run without it violates one of the expectations named; None without one.
         runs: how many seeds were run.
         violation: what that run violates.
-        with_the_fence: the same seed with the fences on, where it does not hold; the experiment proves nothing then.
+        with_the_fence: the same seed with everything on, where it does not hold; the experiment proves nothing then.
     """
 
     name: str
@@ -49,7 +49,7 @@ def find_defects(experiment: Experiment, run: Callable[[FrozenPlan], Verdict]) -
     for name, defect in experiment.defects.items():
         result = DefectFound(name, None, defect.seeds)
         for seed in range(experiment.seed, experiment.seed + defect.seeds):
-            verdict = run(freeze(experiment, seed, fences_off=fences(name)))
+            verdict = run(freeze(experiment, seed, fences_off=switches(name)))
             broken = [each for each in verdict.violations if each.name in defect.breaks]
             if broken:
                 held = run(freeze(experiment, seed))

@@ -26,7 +26,7 @@ import structlog
 
 from foundation.cluster.errors import ApiError
 from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.eventlog.fences import Fence
+from foundation.eventlog.fences import Switch
 from foundation.eventlog.records import RunDescribed
 from foundation.wire.network import ConnectionFailed, ConnectionLost
 from foundation.wire.request_channel import RequestTimedOut
@@ -67,7 +67,7 @@ class SimulatedCluster(SimulatedEnvironment):
         racks: the rack of each broker, in order.
         settings: `server.properties` of all brokers; they override `SETTINGS`.
         own_settings: `server.properties` of each broker, in order; they override `settings`.
-        fences_off: fences that refuse nothing.
+        fences_off: fences that refuse nothing, and fixes that are undone.
         reordering: change the order in which processes run their callbacks at random. See `SimulatedLoop`.
         trace: compute a checksum over every callback. See `SimulatedLoop`.
         run_id: the run id of every record; by default the seed gives one.
@@ -83,7 +83,7 @@ class SimulatedCluster(SimulatedEnvironment):
         racks: Sequence[str] | None = None,
         settings: Mapping[str, str] | None = None,
         own_settings: Sequence[Mapping[str, str]] | None = None,
-        fences_off: tuple[Fence, ...] = (),
+        fences_off: tuple[Switch, ...] = (),
         reordering: bool = False,
         trace: bool = False,
         run_id: str | None = None,

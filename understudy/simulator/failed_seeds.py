@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from foundation.eventlog.fences import Fence
+from foundation.eventlog.fences import Switch
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import Envelope
 from understudy.simulator.narrator import describe
@@ -71,7 +71,7 @@ def write_down(
     into: Path,
     *,
     commit: str,
-    fences_off: tuple[Fence, ...] = (),
+    fences_off: tuple[Switch, ...] = (),
     most_runs: int = MOST_RUNS,
 ) -> FailedSeed | None:
     """Run a failed seed again, shrink it, and leave everything about it in a new folder.
@@ -145,7 +145,7 @@ def _left(failed: FailedSeed) -> Iterator[str]:
     )
     yield from (text for text, is_set in settings if is_set)
     if left.fences_off:
-        yield "without " + " + ".join(fence.value for fence in left.fences_off)
+        yield "without " + " + ".join(left.fences_off)
     yield from str(left).splitlines()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from foundation.eventlog.fences import Fence
+from foundation.eventlog.fences import Switch
 from foundation.eventlog.lines import decode_record
 from foundation.eventlog.records import ControllerElected, TaskFailed
 from understudy.checkers.invariant_checker import InvariantChecker
@@ -23,7 +23,7 @@ class Judgement:
     """Violated checks, unhandled exceptions, failed tasks, and brokers that ended unexpectedly."""
     elections: int
     records: int
-    fence_hits: Counter[Fence]
+    fence_hits: Counter[Switch]
     times_tested: Counter[str]
     """How many cases each check, by id, has examined."""
     log_digest: str
@@ -37,7 +37,7 @@ def judge(cluster: SimulatedCluster) -> Judgement:
         checks.transaction(transaction)
     digest = blake2b(digest_size=16)
     records = elections = 0
-    fence_hits: Counter[Fence] = Counter()
+    fence_hits: Counter[Switch] = Counter()
     failed_tasks: list[str] = []
     for node in cluster.nodes:
         for lines in node.lines.values():

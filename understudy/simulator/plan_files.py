@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from controller.points import POINTS
+from foundation.eventlog.fences import SWITCHES
 from understudy.simulator.client_load import LOAD
 from understudy.simulator.faults import KINDS as FAULTS
 from understudy.simulator.faults import Fault, Schedule
@@ -97,6 +98,9 @@ class _Part(NamedTuple):
 def _wrong_values(plan: SeedPlan) -> Iterator[str]:
     schedule = plan.schedule
     yield from (_unknown("load", "part of the load", part, LOAD) for part in plan.load if part not in LOAD)
+    yield from (
+        _unknown("fences_off", "fence or fix", name, SWITCHES) for name in plan.fences_off if name not in SWITCHES
+    )
     if not 0 <= schedule.healed_at_ms <= plan.seconds * 1000:
         yield f"healed_at_ms is {schedule.healed_at_ms}; expected 0 to the {plan.seconds} seconds of the run"
     if not 0 <= schedule.unknown_probability <= 1:

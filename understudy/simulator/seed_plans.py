@@ -11,7 +11,7 @@ from typing import Annotated
 
 import msgspec
 
-from foundation.eventlog.fences import Fence
+from foundation.eventlog.fences import Switch
 from understudy.simulator.client_load import LOAD
 from understudy.simulator.faults import Schedule, draw_schedule
 from understudy.simulator.randomness import derived
@@ -34,7 +34,7 @@ class SeedPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         schedule: the faults.
         actions: the actions of clients and operators.
         load: the parts of the clients' load that run.
-        fences_off: fences that refuse nothing.
+        fences_off: the names of fences and fixes that are switched off.
     """
 
     seed: Annotated[int, msgspec.Meta(ge=0)]
@@ -47,7 +47,7 @@ class SeedPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     schedule: Schedule
     actions: tuple[ClientAction, ...]
     load: tuple[str, ...] = LOAD
-    fences_off: tuple[Fence, ...] = ()
+    fences_off: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """The faults and the clients' actions in order of time, one line each."""
@@ -62,13 +62,13 @@ def draw_plan(
     *,
     brokers: int | None = None,
     partitions: int | None = None,
-    fences_off: tuple[Fence, ...] = (),
+    fences_off: tuple[Switch, ...] = (),
 ) -> SeedPlan:
     """Draw the plan of a seed for `seconds` of simulated time, two thirds of it under faults.
 
     Args:
         brokers, partitions: numbers to use instead of drawn ones.
-        fences_off: fences that refuse nothing, to see which check notices it.
+        fences_off: fences and fixes to switch off, to see which check notices it.
     """
     draw = derived(seed, "scenario")
     drawn_brokers, drawn_partitions = draw.randint(3, 5), draw.randint(1, 6)
@@ -86,5 +86,5 @@ def draw_plan(
         schedule=schedule,
         # The name stays: each seed's random numbers are derived from it.
         actions=draw_actions(derived(seed, "deeds"), until_ms=schedule.healed_at_ms),
-        fences_off=fences_off,
+        fences_off=tuple(switch.value for switch in fences_off),
     )

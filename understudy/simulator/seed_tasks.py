@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from foundation.eventlog.fences import Fence
+from foundation.eventlog.fences import SWITCHES, Switch
 from understudy.simulator.seeds import SeedReport, run_seed
 
 
@@ -24,14 +24,14 @@ class SeedTask(msgspec.Struct, frozen=True):
         seconds: simulated seconds of each.
         events: the folder in which to leave event logs, as `seed-N`; empty for none.
         keep_all: leave those of every seed, not only of the failed ones.
-        fences_off: fences that refuse nothing.
+        fences_off: the names of fences and fixes that are switched off.
     """
 
     seeds: tuple[int, ...]
     seconds: int
     events: str = ""
     keep_all: bool = False
-    fences_off: tuple[Fence, ...] = ()
+    fences_off: tuple[str, ...] = ()
 
 
 class SeedOutcome(msgspec.Struct, frozen=True):
@@ -52,10 +52,11 @@ class SeedOutcome(msgspec.Struct, frozen=True):
 
 def run_task(task: SeedTask) -> Iterator[SeedOutcome]:
     """Run the seeds of a task in turn. Raises OSError where event logs cannot be written."""
+    fences_off = tuple(SWITCHES[name] for name in task.fences_off)
     for seed in task.seeds:
-        outcome = outcome_of(run_seed(seed, task.seconds, fences_off=task.fences_off))
+        outcome = outcome_of(run_seed(seed, task.seconds, fences_off=fences_off))
         if task.events and (outcome.failed or task.keep_all):
-            leave_events(seed, task.seconds, Path(task.events), fences_off=task.fences_off)
+            leave_events(seed, task.seconds, Path(task.events), fences_off=fences_off)
         yield outcome
 
 
@@ -75,7 +76,7 @@ def outcome_of(report: SeedReport) -> SeedOutcome:
     )
 
 
-def leave_events(seed: int, seconds: int, folder: Path, *, fences_off: tuple[Fence, ...] = ()) -> Path:
+def leave_events(seed: int, seconds: int, folder: Path, *, fences_off: tuple[Switch, ...] = ()) -> Path:
     """Run a seed again and leave its event logs as `seed-N` in `folder`, which must exist; replace those of before."""
     target = folder / f"seed-{seed}"
     with tempfile.TemporaryDirectory(prefix=f".seed-{seed}-", dir=folder) as scratch:

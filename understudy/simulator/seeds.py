@@ -15,7 +15,7 @@ from functools import partial
 from multiprocessing.pool import AsyncResult
 from pathlib import Path
 
-from foundation.eventlog.fences import Fence
+from foundation.eventlog.fences import SWITCHES, Switch
 from understudy.checkers.client_history import Outcome, PartitionsAreReadToTheEnd, check_clients
 from understudy.cluster import ClusterError
 from understudy.findings import FindingKind
@@ -73,7 +73,7 @@ class SeedReport:
         if self.plan_file is not None:
             return f"understudy simulate --plan {shlex.quote(str(self.plan_file))}"
         seconds = "" if self.seconds == DEFAULT_SECONDS else f" --seconds {self.seconds}"
-        fences = "+".join(fence.value for fence in self.plan.fences_off)
+        fences = "+".join(self.plan.fences_off)
         return f"understudy simulate --seed {self.seed}{seconds}{f' --without {fences}' if fences else ''}"
 
     def __str__(self) -> str:
@@ -96,14 +96,14 @@ def run_seed(
     *,
     brokers: int | None = None,
     partitions: int | None = None,
-    fences_off: tuple[Fence, ...] = (),
+    fences_off: tuple[Switch, ...] = (),
     events: Path | None = None,
 ) -> SeedReport:
     """Run one seed for `seconds` of simulated time, two thirds of it under faults.
 
     Args:
         brokers, partitions: numbers to use instead of drawn ones.
-        fences_off: fences that refuse nothing, to see which check notices it.
+        fences_off: fences and fixes that are switched off, to see which check notices it.
         events: the folder in which to leave the event logs, in the layout of a run on processes; None for none.
     """
     plan = draw_plan(seed, seconds, brokers=brokers, partitions=partitions, fences_off=fences_off)
@@ -120,8 +120,9 @@ def run_plan(plan: SeedPlan, *, events: Path | None = None) -> SeedReport:
     settings = {"understudy.events.logs": "true"}
     if plan.unclean_election:
         settings["unclean.leader.election.enable"] = "true"
+    fences_off = tuple(SWITCHES[name] for name in plan.fences_off)
     cluster = SimulatedCluster(
-        plan.seed, brokers=plan.brokers, settings=settings, fences_off=plan.fences_off, reordering=plan.reordering
+        plan.seed, brokers=plan.brokers, settings=settings, fences_off=fences_off, reordering=plan.reordering
     )
     if plan.wrong_clocks:
         _set_clocks_wrong(cluster)
@@ -176,7 +177,7 @@ def _set_clocks_wrong(cluster: SimulatedCluster) -> None:
 
 
 def run_seeds(
-    seeds: Iterable[int], seconds: int = DEFAULT_SECONDS, *, workers: int = 1, fences_off: tuple[Fence, ...] = ()
+    seeds: Iterable[int], seconds: int = DEFAULT_SECONDS, *, workers: int = 1, fences_off: tuple[Switch, ...] = ()
 ) -> Generator[SeedReport]:
     """Run many seeds on `workers` processes; their reports come in the order of `seeds`.
 

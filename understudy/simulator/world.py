@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from brokers.world import World
-from foundation.eventlog.fences import Fence, Fences
+from foundation.eventlog.fences import Fences, Switch
 from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import PointReached
 from understudy.simulator.disk import SimulatedDisk
@@ -108,7 +108,7 @@ class Node:
     Attributes:
         lines: the lines of the node's event log, by incarnation.
         log_lines: the lines of all nodes' event logs, in the order in which they were written.
-        switched_off: fences that refuse nothing, from the next incarnation on.
+        switched_off: fences and fixes that are switched off, from the next incarnation on.
         armed: the armed faults, by point.
         at_point: called with the name of each point that is reached, before an armed fault is injected; it may arm a
             fault at that point.
@@ -122,7 +122,7 @@ class Node:
         seed: int,
         loop: SimulatedLoop,
         log_lines: list[bytes],
-        switched_off: tuple[Fence, ...] = (),
+        switched_off: tuple[Switch, ...] = (),
     ) -> None:
         self.name = name
         self.log_lines = log_lines
@@ -132,7 +132,7 @@ class Node:
         self.switched_off = switched_off
         self.process: Process | None = None
         self.events: EventLog | None = None
-        self.fence_hits: Counter[Fence] = Counter()
+        self.fence_hits: Counter[Switch] = Counter()
         """How often each fence was reached with an old epoch, in all incarnations."""
         self._run = run
         self._seed = seed

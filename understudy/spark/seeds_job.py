@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from pyspark import SparkContext
 
-from foundation.eventlog.fences import Fence
+from foundation.eventlog.fences import Switch
 from understudy.simulator.seed_tasks import SeedOutcome, SeedTask, encoded
 from understudy.spark.context import spark_errors
 
@@ -26,19 +26,20 @@ def run_seeds(
     *,
     events: Path | None = None,
     keep_all: bool = False,
-    fences_off: tuple[Fence, ...] = (),
+    fences_off: tuple[Switch, ...] = (),
 ) -> Iterator[list[SeedOutcome]]:
     """Run seeds round by round, and yield the outcomes of each round.
 
     Args:
         events: a folder that every worker sees, in which the event logs of failed seeds are left; None for none.
         keep_all: leave the event logs of all seeds.
-        fences_off: fences that refuse nothing.
+        fences_off: fences and fixes to switch off.
 
     Raises:
         SparkFailed: a task failed again and again, or no worker is left.
     """
     folder = "" if events is None else str(events.absolute())
+    names = tuple(switch.value for switch in fences_off)
     begin = 0
     while begin < len(seeds):
         # A cluster may give more cores, or fewer, while seeds run.
@@ -46,7 +47,7 @@ def run_seeds(
         round_of_seeds = seeds[begin : begin + in_a_round]
         begin += in_a_round
         tasks = [
-            SeedTask(tuple(round_of_seeds[first : first + SEEDS_PER_TASK]), seconds, folder, keep_all, fences_off)
+            SeedTask(tuple(round_of_seeds[first : first + SEEDS_PER_TASK]), seconds, folder, keep_all, names)
             for first in range(0, len(round_of_seeds), SEEDS_PER_TASK)
         ]
         with spark_errors("the seeds cannot be run in Spark"):

@@ -8,18 +8,21 @@ from foundation.eventlog.record_types.base import RecordPayload
 
 
 class FenceHit(RecordPayload, frozen=True, kw_only=True, gc=False):
-    """Written by a node when one of its fences meets something stale: a request or a write of an earlier epoch."""
+    """Written by a node when one of its fences meets something stale: a request or a write of an earlier epoch.
+
+    Also written where an experiment has switched off the fix of a historic bug, and the fix would have mattered.
+    """
 
     fence: str
-    """The fence's name, for example `broker.broker-epoch`; `foundation.eventlog.fences` lists them."""
+    """The name of the fence or fix, for example `broker.broker-epoch`; `foundation.eventlog.fences` lists them."""
     what: str
-    """What was stale, for example `LeaderAndIsr from 1` or `orders-3`."""
+    """What was stale, or what the fix is about, for example `LeaderAndIsr from 1` or `orders-3`."""
     offered: int
-    """The epoch or version that it had."""
+    """The epoch or version that it had; -1 for a fix."""
     known: int
-    """The epoch or version that the node compared it with."""
+    """The epoch or version that the node compared it with; -1 for a fix."""
     switched_off: bool = False
-    """Whether an experiment had switched the fence off, so that nothing was refused."""
+    """Whether an experiment had switched it off, so that nothing was refused; always true for a fix."""
 
 
 class PointReached(RecordPayload, frozen=True, kw_only=True, gc=False):

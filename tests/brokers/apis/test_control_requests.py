@@ -13,7 +13,7 @@ import pytest
 from brokers.apis import leader_and_isr, stop_replica, update_metadata
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.fences import Fence, Fences
+from foundation.eventlog.fences import Fence, Fences, Fix, Switch
 from foundation.operator_lines import LINES
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrResponse
 from foundation.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
@@ -190,7 +190,19 @@ def test_fence_that_is_off_accepts_the_request_and_records_the_hit() -> None:
     assert harness.replicas.controller_epoch == 5, "an accepted older epoch does not become the newest"
 
 
-def _with_fences(harness: BrokerHarness, *switched_off: Fence) -> Any:
+@pytest.mark.parametrize("is_on", [True, False])
+def test_a_request_for_a_registration_that_this_broker_does_not_know_yet_is_accepted(is_on: bool) -> None:
+    async def scenario(harness: BrokerHarness) -> Any:
+        harness.services = _with_fences(harness, *(() if is_on else (Fix.KAFKA_9839,)))
+        return await handle_leader_and_isr(harness, broker_epoch=BROKER_EPOCH + 1)
+
+    response, harness = run(scenario)
+    assert response.error_code == (Errors.NONE if is_on else Errors.STALE_BROKER_EPOCH)
+    assert harness.services.fences.hits[Fix.KAFKA_9839] == 1
+    assert [hit["fence"] for hit in harness.recorder.of("FenceHit")] == ([] if is_on else ["kafka-9839"])
+
+
+def _with_fences(harness: BrokerHarness, *switched_off: Switch) -> Any:
     return dataclasses.replace(harness.services, fences=Fences(harness.recorder.log, switched_off=switched_off))
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+from collections.abc import Collection
 
 import pytest
 
 from brokers.apis import offset_for_leader_epoch
 from foundation.cluster.errors import Errors
+from foundation.eventlog.fences import Fences, Fix, Switch
 from foundation.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -19,7 +22,9 @@ from tests.brokers.log.parts import NOW_MS, batch, open_log
 from tests.brokers.parts import ME, OTHER, apply_leader_and_isr, leader_and_isr, state
 
 
-def answer(leader_epoch: int, *, current_leader_epoch: int = -1, partition: int = 0) -> EpochEndOffset:
+def answer(
+    leader_epoch: int, *, current_leader_epoch: int = -1, partition: int = 0, switched_off: Collection[Switch] = ()
+) -> EpochEndOffset:
     """The answer of a leader at epoch 5, whose log has epochs 1 (offsets 0 to 2) and 3 (offsets 3 and 4)."""
 
     async def scenario() -> EpochEndOffset:
@@ -37,7 +42,9 @@ def answer(leader_epoch: int, *, current_leader_epoch: int = -1, partition: int 
         request = OffsetForLeaderEpochRequest(
             replica_id=OTHER, topics=(OffsetForLeaderTopic(topic="orders", partitions=(asked,)),)
         )
-        response = await offset_for_leader_epoch.handle(harness.services, request, harness.context(4))
+        fences = Fences(harness.recorder.log, switched_off=switched_off)
+        services = dataclasses.replace(harness.services, fences=fences)
+        response = await offset_for_leader_epoch.handle(services, request, harness.context(4))
         ((found,),) = (topic.partitions for topic in response.topics)
         return found
 
@@ -52,6 +59,16 @@ def test_the_end_of_an_epoch_is_where_the_next_one_begins(leader_epoch: int, epo
     """Of an epoch that the log does not have, the one before it is answered (KIP-279)."""
     found = answer(leader_epoch, current_leader_epoch=5)
     assert (found.error_code, found.partition, found.leader_epoch, found.end_offset) == (0, 0, epoch, end_offset)
+
+
+@pytest.mark.parametrize(
+    ("leader_epoch", "epoch", "end_offset"), [(1, 1, 3), (2, 2, 3), (3, 3, 5), (4, 4, 5), (0, 0, 0), (6, -1, -1)]
+)
+def test_without_kip_279_the_answer_hides_that_the_leader_lacks_the_epoch(
+    leader_epoch: int, epoch: int, end_offset: int
+) -> None:
+    found = answer(leader_epoch, switched_off=[Fix.KIP_279])
+    assert (found.leader_epoch, found.end_offset) == (epoch, end_offset)
 
 
 @pytest.mark.spec("BK-13")

@@ -28,13 +28,13 @@ class EndingDisk(SimulatedDisk):
 
     calls_left: int | None = None
 
-    def _fail_by_rule(self, operation: str, path: str) -> None:
+    def _fail_by_rule(self, operation: str, path: str) -> bool:
         if self.calls_left is not None and operation not in ("read", "read_at", "list_folder"):
             if self.calls_left == 0:
                 self.calls_left = None
                 raise ProcessEnded
             self.calls_left -= 1
-        super()._fail_by_rule(operation, path)
+        return super()._fail_by_rule(operation, path)
 
 
 class LogModel:

@@ -26,6 +26,7 @@ from brokers.exits import FAILED, TRY_AGAIN
 from brokers.machine.disk import FileDisk
 from brokers.machine.real_world import FilePoints, node_name, real_world
 from brokers.machine.socket_network import READ_AHEAD_BYTES, SocketConnection, SocketNetwork
+from foundation.eventlog.fences import SWITCHES
 from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network
 from foundation.zk.client import Create, Created
 from foundation.zk.kazoo_client import KazooZooKeeper
@@ -294,6 +295,17 @@ def test_node_is_named_after_its_broker_id_as_soon_as_there_is_one(tmp_path: Pat
     assert node_name(unconfigured, disk) == "broker-1001"
 
 
+def test_only_switches_that_the_configuration_names_are_off(tmp_path: Path) -> None:
+    properties = {"broker.id": "7", "zookeeper.connect": "z", "log.dir": str(tmp_path)}
+    world = real_world(KafkaConfig.from_properties(properties))
+    assert all(map(world.fences.is_on, SWITCHES.values()))
+    two_off = {**properties, "understudy.switches.off": "kip-380,zk.controller-epoch"}
+    off = real_world(KafkaConfig.from_properties(two_off)).fences
+    assert [name for name, switch in SWITCHES.items() if not off.is_on(switch)] == ["zk.controller-epoch", "kip-380"]
+    with pytest.raises(ConfigError, match="kip-381"):
+        KafkaConfig.from_properties({**properties, "understudy.switches.off": "kip-381"})
+
+
 def test_each_start_is_an_incarnation_of_the_event_log(tmp_path: Path) -> None:
     config = KafkaConfig.from_properties({"broker.id": "7", "zookeeper.connect": "z", "log.dir": str(tmp_path)})
     assert [real_world(config).events.incarnation for _ in range(3)] == [1, 2, 3]
@@ -397,6 +409,7 @@ def test_broker_starts_answers_and_stops_at_sigterm(tmp_path: Path, zookeeper: E
     with broker(path) as process:
         lines = lines_until(process, "started")
         assert {"event": "these configurations are not known", "keys": ["colour"]}.items() <= lines[0].items()
+        assert not any("switches" in line for line in lines)
         assert (tmp_path / "data" / "meta.properties").read_text().startswith("version=0\nbroker.id=1\n")
         rss_bytes = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
         assert rss_bytes < 60 * 1024 * 1024

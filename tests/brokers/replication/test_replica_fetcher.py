@@ -21,12 +21,13 @@ from brokers.replication.replica_fetcher import (
 )
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
+from foundation.eventlog.fences import Fences
 from foundation.wire.codec import decode, encode
 from foundation.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
 from foundation.wire.schema import Message
 from tests.brokers.log.parts import log_with, open_log
-from tests.brokers.parts import ORDERS
+from tests.brokers.parts import ORDERS, Recorder
 from tests.brokers.peers import ScriptedPeer
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
@@ -129,6 +130,7 @@ class FetcherHarness:
                 address=lambda leader: UpdateMetadataEndpoint(host=f"h{leader}", port=9092),
                 broker_epoch=lambda: 40,
                 spawn=self._spawn,
+                fences=Fences(Recorder().log),
             )
         )
 

@@ -7,7 +7,7 @@ import pytest
 from brokers.replication.partition import FollowerState, Role
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
-from foundation.eventlog.fences import Fence
+from foundation.eventlog.fences import Fence, Fix
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
 from foundation.wire.messages.stop_replica import (
     StopReplicaPartitionState,
@@ -183,6 +183,15 @@ def test_versions_0_and_1_name_the_topic_in_each_partition() -> None:
         )
     )
     assert apply_leader_and_isr(manager, flat) == {TopicPartition("a", 0): "NONE", TopicPartition("b", 0): "NONE"}
+
+
+def test_without_kip_570_a_late_stop_replica_stops_a_live_replica() -> None:
+    for switched_off, hosted in (((), True), ((Fix.KIP_570,), False)):
+        manager, _, recorder = replica_manager(state(leader_epoch=5), switched_off=switched_off)
+        manager.stop_replicas(stop(4, delete=True))
+        assert (ORDERS_0 in manager.partitions) is hosted
+        hits = [(hit["fence"], hit["switched_off"]) for hit in recorder.of("FenceHit")]
+        assert hits == [("broker.leader-epoch", False), *(() if hosted else [("kip-570", True)])]
 
 
 def stop(leader_epoch: int, *, delete: bool = False, partition: int = 0) -> StopReplicaRequest:

@@ -10,7 +10,7 @@ import msgspec
 from foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr
-from foundation.eventlog.fences import Fence, Fences
+from foundation.eventlog.fences import Fences, Switch
 from foundation.eventlog.log import EventLog
 from foundation.zk.client import (
     Children,
@@ -124,7 +124,7 @@ class UnreliableClient:
 class Store:
     """The `KafkaZkClient` under test, the session below it, and its event log."""
 
-    def __init__(self, session: Session, *, switched_off: Collection[Fence] = ()) -> None:
+    def __init__(self, session: Session, *, switched_off: Collection[Switch] = ()) -> None:
         self.session = session
         self.lines: list[bytes] = []
         self.events = EventLog(run="r", node="n", incarnation=1, clock=StoppedClock(), write=self.lines.append)
@@ -142,12 +142,12 @@ class Store:
         return [line["data"] for line in map(msgspec.json.decode, self.lines) if line["type"] == type_name]
 
 
-async def store(ensemble: Ensemble, *, switched_off: Collection[Fence] = ()) -> Store:
+async def store(ensemble: Ensemble, *, switched_off: Collection[Switch] = ()) -> Store:
     return Store(await ensemble.open(), switched_off=switched_off)
 
 
 async def controller(
-    ensemble: Ensemble, broker_id: int = 1, *, switched_off: Collection[Fence] = ()
+    ensemble: Ensemble, broker_id: int = 1, *, switched_off: Collection[Switch] = ()
 ) -> tuple[Store, int]:
     """A store whose broker is the elected controller, with the top-level paths created, and its `epoch_zk_version`."""
     opened = await store(ensemble, switched_off=switched_off)

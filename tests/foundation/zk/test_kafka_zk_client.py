@@ -10,6 +10,7 @@ from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.broker import BrokerAndEpoch
 from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from foundation.eventlog.fences import Fix
 from foundation.zk.admin_znodes import (
     PERSISTENT_PATHS,
     Features,
@@ -111,6 +112,26 @@ async def test_a_registration_whose_answer_was_lost_is_recognised(ensemble: Ense
     opened.below.lose_answers = 1
     epoch = await opened.zk.brokers.register(broker(3), timestamp_ms=7, previous_session_id=None)
     assert epoch == must(await opened.raw.exists("/brokers/ids/3")).czxid
+
+
+@contract
+async def test_without_kafka_7165_a_broker_is_locked_out_by_its_previous_session(ensemble: Ensemble) -> None:
+    old, new = await store(ensemble), await store(ensemble, switched_off=[Fix.KAFKA_7165])
+    await old.zk.create_top_level_paths()
+    await old.zk.brokers.register(broker(3), timestamp_ms=7, previous_session_id=None)
+    with pytest.raises(ZooKeeperFailure, match="broker id 3 is taken"):
+        await new.zk.brokers.register(broker(3), timestamp_ms=8, previous_session_id=old.zk.session_id)
+    assert new.fences.hits[Fix.KAFKA_7165] == 1
+
+
+@contract
+async def test_without_kafka_1387_a_broker_is_locked_out_by_its_own_session(ensemble: Ensemble) -> None:
+    opened = await store(ensemble, switched_off=[Fix.KAFKA_1387])
+    await opened.zk.create_top_level_paths()
+    opened.below.lose_answers = 1
+    with pytest.raises(ZooKeeperFailure, match="broker id 3 is taken"):
+        await opened.zk.brokers.register(broker(3), timestamp_ms=7, previous_session_id=None)
+    assert opened.fences.hits[Fix.KAFKA_1387] == 1
 
 
 # ------------------------------------------------------------------ the controller election

@@ -47,7 +47,7 @@ BAD: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda d: d.pop("plan"), "missing required field `plan`"),
     (lambda d: d["plan"].update(broker=3), "unknown field `broker`"),
     (lambda d: d["plan"].update(brokers=2), "Expected `int` >= 3 - at `$.plan.brokers`"),
-    (lambda d: d["plan"].update(fences_off=["moat"]), "Invalid enum value 'moat'"),
+    (lambda d: d["plan"].update(fences_off=["moat"]), "fences_off: 'moat' is no fence or fix"),
     (lambda d: d["plan"].update(load=["producer-9"]), "'producer-9' is no part of the load; did you mean 'producer-"),
     (
         lambda d: d["plan"]["schedule"].update(healed_at=1),

@@ -103,7 +103,7 @@ class Expectations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defect:
-    """What a run without a fence must violate."""
+    """What a run without a fence or a fix must violate."""
 
     line: int = 0
     breaks: tuple[str, ...]

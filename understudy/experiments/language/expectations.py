@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from foundation.eventlog.fences import Fence
+from foundation.eventlog.fences import SWITCHES, Switch
 from understudy.checkers import client_history
 from understudy.checkers.invariant_checker import ALL_CHECKS
 from understudy.experiments.language.marks import MARKS
@@ -65,14 +65,17 @@ def invariants(word: object) -> tuple[str, ...]:
     return (str(word),)
 
 
-def fences(word: object) -> tuple[Fence, ...]:
-    """Return the fences of `broker.controller-epoch`, or of several, joined by ` + `. Raises BadValue."""
-    known = {fence.value: fence for fence in Fence}
+def switches(word: object) -> tuple[Switch, ...]:
+    """Return the fence of `broker.controller-epoch`, the fix of `kip-380`, or several, joined by ` + `.
+
+    Raises:
+        BadValue: there is no such fence or fix.
+    """
     names = [each.strip() for each in str(word).split("+")]
     for name in names:
-        if name not in known:
-            raise one_of(name, tuple(known), "fence")
-    return tuple(known[name] for name in names)
+        if name not in SWITCHES:
+            raise one_of(name, tuple(SWITCHES), "fence or fix")
+    return tuple(SWITCHES[name] for name in names)
 
 
 def breakable(word: object) -> str:

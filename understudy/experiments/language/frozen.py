@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from foundation.eventlog.fences import Fence
+from foundation.eventlog.fences import Switch
 from understudy.experiments.language.document import Experiment, Step
 from understudy.experiments.language.values import CountRange, Span
 from understudy.simulator.randomness import derived
@@ -36,7 +36,7 @@ class FrozenPlan:
     lasts_ms: float
     steps: tuple[FrozenStep, ...]
     within_ms: Mapping[str, float]
-    fences_off: tuple[Fence, ...] = ()
+    fences_off: tuple[Switch, ...] = ()
     """Fences that refuse nothing in this run."""
 
     @property
@@ -44,12 +44,12 @@ class FrozenPlan:
         return self.experiment.cluster.brokers
 
 
-def freeze(experiment: Experiment, seed: int | None = None, *, fences_off: tuple[Fence, ...] = ()) -> FrozenPlan:
+def freeze(experiment: Experiment, seed: int | None = None, *, fences_off: tuple[Switch, ...] = ()) -> FrozenPlan:
     """Draw every range of an experiment.
 
     Args:
         seed: by default that of the file.
-        fences_off: fences that refuse nothing; what is drawn does not depend on them.
+        fences_off: fences and fixes that are switched off; what is drawn does not depend on them.
     """
     chosen = experiment.seed if seed is None else seed
     return FrozenPlan(

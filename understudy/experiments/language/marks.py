@@ -48,7 +48,7 @@ MARKS: Final[tuple[str, ...]] = (
 def marks_of(record: Envelope) -> Iterator[str]:
     """Yield the marks that a record reaches."""
     match record.data:
-        case FenceHit(fence=fence):
+        case FenceHit(fence=fence) if FENCED + fence in MARKS:
             yield FENCED + fence
         case PointReached(point=point):
             yield AT_POINT + point

@@ -242,7 +242,7 @@ def _inconsistencies(experiment: Experiment) -> list[Problem]:
     brokers = range(1, cluster.brokers + 1)
     for name, defect in experiment.defects.items():
         try:
-            expectations.fences(name)
+            expectations.switches(name)
         except BadValue as bad:
             problems.append(Problem(defect.line, str(bad)))
     marks = {step.mark or step.bind_as for step in experiment.steps} - {""}

@@ -57,6 +57,11 @@ class ProcessEngine:
                 "auto.create.topics.enable": "false",
                 **PROPERTIES,
                 **experiment.cluster.settings,
+                **(
+                    {"understudy.switches.off": ",".join(each.value for each in plan.fences_off)}
+                    if plan.fences_off
+                    else {}
+                ),
             },
             proxied=True,
             run=f"{experiment.name}-{plan.seed}",

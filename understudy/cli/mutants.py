@@ -1,0 +1,133 @@
+"""`understudy mutants`: run seeds without each fence and each historic fix, to see which check notices, and how soon.
+
+The exit code is 0 where every switch was searched for, whether or not a seed has found it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from understudy.cli.arguments import BadInput, Failed, Verbs, count, os_error
+from understudy.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from understudy.simulator.mutants import SearchResult
+
+BEGIN = "<!-- the table of `understudy mutants` begins -->"
+END = "<!-- the table of `understudy mutants` ends -->"
+HEAD = ("| switch | hits | random search | noticed by | experiment |", "|---|---|---|---|---|")
+
+
+def register(verbs: Verbs) -> None:
+    parser = verbs.add_parser(
+        "mutants", help="run seeds without each fence and fix: which check notices?", description=__doc__
+    )
+    parser.add_argument("--switch", action="append", metavar="NAME", help="only this fence or fix; repeatable (all)")
+    parser.add_argument("--seeds", type=count, default=100, metavar="N", help="at most so many seeds for each (100)")
+    parser.add_argument("--from", type=int, default=0, dest="first", metavar="SEED", help="the first seed (0)")
+    parser.add_argument("--seconds", type=count, default=30, metavar="S", help="simulated seconds of each seed (30)")
+    parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to work on (1)")
+    parser.add_argument(
+        "--write", type=Path, metavar="PAGE", help="put the results into the table of this page, docs/reliability.md"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from understudy.simulator.mutants import search_all
+
+    names = _switches(options.switch)
+    page = None if options.write is None else _read(options.write)
+    seeds = range(options.first, options.first + options.seeds)
+    results = []
+    with Progress(len(names), "switches") as progress:
+        for result in search_all(names, seeds, options.seconds, workers=options.workers):
+            results.append(result)
+            progress.wipe()
+            print(result, flush=True)
+            progress.step(failed=not result.is_found)
+            if page is not None:
+                page = with_rows(page, {result.switch.value: row(result)})
+                _write(options.write, page)
+    found = sum(result.is_found for result in results)
+    print(f"{found} of {len(results)} were noticed within {options.seeds} seeds of {options.seconds} s")
+    return 0
+
+
+def _switches(chosen: Sequence[str] | None) -> tuple[str, ...]:
+    from foundation.eventlog.fences import SWITCHES
+    from understudy.experiments.language.problems import one_of
+
+    for name in chosen or ():
+        if name not in SWITCHES:
+            raise BadInput(f"--switch {name}: {one_of(name, tuple(SWITCHES), 'fence or fix')}")
+    return tuple(dict.fromkeys(chosen)) if chosen else tuple(SWITCHES)
+
+
+# ------------------------------------------------------------------ the table
+
+
+def row(result: SearchResult) -> str:
+    """Return the row of a switch, without its last cell: that follows from the experiments, not from the search."""
+    if result.seed is None:
+        search, noticed = f"not by {result.seeds} seeds", ""
+    elif not result.holds_when_on:
+        search, noticed = f"seed {result.seed} fails with it, too", ""
+    else:
+        search, noticed = f"seed {result.seed}, number {result.seeds}", ", ".join(result.checks)
+    name = result.switch.value
+    return f"| `{name}` | {result.hits:,} | {search} | {noticed} |"
+
+
+def experiments(name: str) -> str:
+    """Return the experiments of Understudy that switch one fence or fix off, with what each expects to break."""
+    from understudy.experiments.language.library import find, names
+    from understudy.experiments.language.reading import read_experiment_file
+
+    return ", ".join(
+        f"[{each}](../understudy/experiments/scenarios/{each}.yaml) ({', '.join(defect.breaks)})"
+        for each in names()
+        for defect_name, defect in read_experiment_file(find(each)).defects.items()
+        if name in (part.strip() for part in defect_name.split("+"))
+    )
+
+
+def with_rows(page: str, rows: Mapping[str, str]) -> str:
+    """Return a page with these rows, by switch, in its table; the others stay, with the experiments of today.
+
+    Raises:
+        BadInput: the page has no place for the table.
+    """
+    from foundation.eventlog.fences import SWITCHES
+
+    before, begin, rest = page.partition(BEGIN)
+    table, end, after = rest.partition(END)
+    if not begin or not end:
+        raise BadInput(f"the page has no lines {BEGIN!r} and {END!r} to write the table between")
+    known = {**dict(_rows(table)), **rows}
+    lines = (*HEAD, *(f"{known[name]} {experiments(name)} |" for name in SWITCHES if name in known))
+    return f"{before}{begin}\n\n" + "\n".join(lines) + f"\n\n{end}{after}"
+
+
+def _rows(table: str) -> Iterator[tuple[str, str]]:
+    for line in table.splitlines():
+        if line.startswith("| `"):
+            yield line.split("`")[1], "|".join(line.split("|")[:5]) + "|"
+
+
+def _read(path: Path) -> str:
+    try:
+        page = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise Failed(os_error(error)) from None
+    return with_rows(page, {})
+
+
+def _write(path: Path, page: str) -> None:
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise Failed(os_error(error)) from None
