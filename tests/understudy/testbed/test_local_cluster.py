@@ -61,6 +61,8 @@ def cluster(shared: LocalCluster) -> Iterator[LocalCluster]:
     shared.wait_until(
         lambda: len(shared.view.brokers()) == 3 and shared.controller_id(), "all brokers are registered again"
     )
+    # The controller notices a registration later, and creates no topic with more replicas than brokers it knows.
+    shared.wait_until(lambda: len(shared.ask(shared.admin.metadata(())).brokers) == 3, "the controller knows of them")
 
 
 def create_topic(cluster: LocalCluster, topic: str, partitions: int = 3) -> None:

@@ -54,6 +54,8 @@ def cluster(shared: LocalCluster) -> Iterator[LocalCluster]:
         if not broker.is_running:
             broker.start()
     shared.settle()
+    # The controller notices a registration later, and creates no topic with more replicas than brokers it knows.
+    shared.wait_until(lambda: len(shared.ask(shared.admin.metadata(())).brokers) == 3, "the controller knows of them")
 
 
 def records(cluster: LocalCluster) -> Sequence[Envelope]:
