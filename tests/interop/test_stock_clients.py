@@ -45,12 +45,13 @@ PAUSE_S = 0.02
 """The time between two records of a producer. Kafka's brokers start again much later beside busier clients."""
 
 ANY_TIME = {
-    "librdkafka": {"Unknown topic or partition", "Coordinator load in progress"},
+    "librdkafka": {"Unknown topic or partition", "Coordinator load in progress", "Retry operation"},
     "kafka-python": {"UnknownTopicOrPartitionError"},
     "aiokafka": {"UnknownTopicOrPartitionError"},
 }
 """Errors that Kafka's brokers give in one run and not in another: before a broker has received the metadata of a new
-topic, and before it has its first block of producer ids."""
+topic, and before it has its first block of producer ids. `Retry operation` is librdkafka's own word for a request that
+it takes out of its queue when it begins to use another producer id."""
 
 NOT_THE_LEADER = {
     "librdkafka": "Not leader for partition",
