@@ -48,7 +48,7 @@ async def startup(term: Term) -> None:
         ineligible = dict.fromkeys(partitions, ReplicaState.DELETION_INELIGIBLE)
         term.context.replica_states.setdefault(broker, {}).update(ineligible)
     await handle_state_changes(term, online, ReplicaState.ONLINE)
-    if offline and term.fences.applies(Fix.KAFKA_3143, f"replicas on {sorted(offline)}"):
+    if offline and term.fences.applies(Fix.KAFKA_3143, f"{len(offline)} offline replicas"):
         await handle_state_changes(term, offline, ReplicaState.OFFLINE)
 
 

@@ -254,7 +254,7 @@ async def _update_leader_epochs(term: Term, partitions: Collection[TopicPartitio
     writes = StateWrites(term, "reassignment", why=Strategy.REASSIGNMENT.value)
     outcomes = await writes.decide_and_write(partitions, decide)
     raised = before.keys() & _written(outcomes).keys()
-    if raised and not term.fences.applies(Fix.KAFKA_9212, some(sorted(map(str, raised)))):
+    if raised and not term.fences.applies(Fix.KAFKA_9212, f"{len(raised)} partitions"):
         term.context.put_leadership({partition: before[partition] for partition in sorted(raised)})
     for partition, state in with_a_line(log, _written(outcomes).items()):
         epochs = {"leader_epoch": state.leader_epoch, "partition_epoch": state.partition_epoch}
