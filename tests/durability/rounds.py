@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from tests.durability.across_faults import inject
 from tests.durability.ledger import Ledger
 from understudy.testbed.local_broker import LocalBroker
 from understudy.testbed.local_cluster import LocalCluster
@@ -51,7 +52,7 @@ def run(
         begin = ledger.acknowledged
         ledger.wait_for(begin + RECORDS_PER_ROUND - _ACKNOWLEDGED_AFTER_FAULT, _ROUND_TIMEOUT_S)
         victim = _victim(cluster, topic, each.role)
-        _inject(each.fault, victim)
+        inject(each.fault, victim)
         if each.fault == "pause":
             _wait_for_expiry(cluster, victim)
         ledger.wait_for(ledger.acknowledged + _ACKNOWLEDGED_AFTER_FAULT, _ROUND_TIMEOUT_S)
@@ -71,16 +72,6 @@ def _victim(cluster: LocalCluster, topic: str, role: str) -> LocalBroker:
         case _:
             leader = cluster.leader(topic, 0).id
             return next(broker for broker in cluster.brokers if broker.id != leader)
-
-
-def _inject(fault: str, victim: LocalBroker) -> None:
-    match fault:
-        case "kill":
-            victim.kill()
-        case "pause":
-            victim.pause()
-        case _:
-            victim.stop()
 
 
 def _wait_for_expiry(cluster: LocalCluster, victim: LocalBroker) -> None:

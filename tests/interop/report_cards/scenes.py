@@ -57,30 +57,15 @@ def controller_killed(cluster: LocalCluster, topic: str, mark: Mark) -> None:
 
 
 def leader_killed(cluster: LocalCluster, topic: str, mark: Mark) -> None:
-    victim = cluster.leader(topic, 0)
-    mark()
-    victim.kill()
-    _wait_for_another_leader(cluster, topic, victim)
-    mark()
-    victim.start()
+    _until_another_leads(cluster, topic, mark, LocalBroker.kill, LocalBroker.start)
 
 
 def leader_paused(cluster: LocalCluster, topic: str, mark: Mark) -> None:
-    victim = cluster.leader(topic, 0)
-    mark()
-    victim.pause()
-    _wait_for_another_leader(cluster, topic, victim)
-    mark()
-    victim.resume()
+    _until_another_leads(cluster, topic, mark, LocalBroker.pause, LocalBroker.resume)
 
 
 def leader_isolated(cluster: LocalCluster, topic: str, mark: Mark) -> None:
-    victim = cluster.leader(topic, 0)
-    mark()
-    victim.isolate()
-    _wait_for_another_leader(cluster, topic, victim)
-    mark()
-    victim.heal()
+    _until_another_leads(cluster, topic, mark, LocalBroker.isolate, LocalBroker.heal)
 
 
 def rolling_restart(cluster: LocalCluster, topic: str, mark: Mark) -> None:
@@ -105,12 +90,24 @@ def zookeeper_away(cluster: LocalCluster, topic: str, mark: Mark) -> None:
     zookeeper.start()
 
 
-def _wait_for_another_leader(cluster: LocalCluster, topic: str, victim: LocalBroker) -> None:
+def _until_another_leads(
+    cluster: LocalCluster,
+    topic: str,
+    mark: Mark,
+    inject: Callable[[LocalBroker], None],
+    undo: Callable[[LocalBroker], None],
+) -> None:
+    """Inject a fault into the leader, and undo it when its session has expired and another broker leads."""
+    victim = cluster.leader(topic, 0)
+    mark()
+    inject(victim)
     cluster.wait_until(
         lambda: victim.id not in cluster.view.brokers() and cluster.leader_id(topic, 0) not in (None, -1, victim.id),
         f"the session of {victim.name} has expired, and another broker leads",
         TIMEOUT_S,
     )
+    mark()
+    undo(victim)
 
 
 SCENES = (
