@@ -153,7 +153,10 @@ class LossAwareCheck(LogCheck):
         """The first one of each log between the same epochs."""
 
     def contradicted(self, record: Envelope, witness: str, log: ReplicaLog, after: int, up_to: int) -> None:
-        """Keep what is a violation unless records were lost above leader epoch `after` and up to `up_to`."""
+        """Keep what is a violation unless records were lost above leader epoch `after` and up to `up_to`.
+
+        Where both are one leader epoch, only a leader that led again in it excuses the contradiction.
+        """
         found = _Contradiction(record, f"{log.name}: {witness}", log.log_id, after, up_to)
         self._contradictions.setdefault((log.log_id, after, up_to), found)
 
@@ -181,9 +184,6 @@ class LogsMatch(LossAwareCheck):
         super().__init__(facts)
         self._known: dict[LogId, dict[tuple[int, int], _KnownBatch]] = {}
 
-    def may_have_lost(self, log_id: LogId, after: int, up_to: int) -> bool:
-        return (log_id, up_to) in self.led_again
-
     def on_append(self, record: Envelope, log: ReplicaLog, data: RecordsAppended, batch: LoggedBatch) -> None:
         if log.is_known and batch.base_offset < log.end_offset:
             what = f"{log.name}: a batch at {batch.base_offset}, though the log ends at {log.end_offset}"
@@ -200,10 +200,10 @@ class LogsMatch(LossAwareCheck):
         at, epoch = f"at offset {batch.base_offset} and leader epoch {batch.leader_epoch}", batch.leader_epoch
         if not _is_equal(known.batch, batch):
             what = f"{_brokers(known, log)} had different batches {at}"
-            self.contradicted(record, what, log, epoch - 1, epoch)
+            self.contradicted(record, what, log, epoch, epoch)
         elif None not in (previous, known.previous) and previous != known.previous:
             what = f"{_brokers(known, log)} had batches {at} that follow different ones"
-            self.contradicted(record, what, log, epoch - 1, epoch)
+            self.contradicted(record, what, log, epoch, epoch)
 
 
 class _Committed(NamedTuple):
@@ -233,8 +233,12 @@ class CommittedRecordsAgree(LossAwareCheck):
             self.times_tested += known.broker != log.broker
             if known.batch.leader_epoch != batch.leader_epoch or not _is_equal(known.batch, batch):
                 what = f"{_brokers(known, log)} committed different batches at {batch.base_offset}"
-                epochs = sorted((known.leader_epoch, data.leader_epoch))
-                self.contradicted(record, what, log, epochs[0], epochs[1])
+                if known.batch.leader_epoch == batch.leader_epoch:
+                    # Whichever epochs they were committed in: only a leader that led again can have written both.
+                    self.contradicted(record, what, log, batch.leader_epoch, batch.leader_epoch)
+                else:
+                    epochs = sorted((known.leader_epoch, data.leader_epoch))
+                    self.contradicted(record, what, log, epochs[0], epochs[1])
             if data.leader_epoch > known.leader_epoch:
                 committed[batch.base_offset] = new
         self._seen_up_to[log.log_id, log.broker] = data.high_watermark

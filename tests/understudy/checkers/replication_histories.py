@@ -249,6 +249,20 @@ def a_follower_truncates_in_the_epoch_in_which_its_leader_has_lost_records() -> 
     return history
 
 
+@accepts("R1")
+@accepts("R2")
+def batches_of_a_leader_that_led_again_are_committed_in_the_next_epoch() -> History:
+    """The follower has the first batch at 3, the leader the one after its loss of power."""
+    history = three_replicas()
+    history.log(1, appended(batch(3), role="leader"))
+    history.log(2, appended(batch(3)))
+    history.log(1, opened(3, (0, 0), high_watermark=0), incarnation=2)
+    history.log(1, started(0, 3, (0, 0)), appended(batch(3, crc=8), role="leader"), incarnation=2)
+    history.log(1, started(1, 4, (0, 0), (1, 4)), watermark(4, 4, leader_epoch=1, role="leader"), incarnation=2)
+    history.log(2, watermark(4, 4, leader_epoch=1))
+    return history
+
+
 @accepts("R6")
 def a_checkpoint_brings_back_a_high_watermark_of_before_an_unclean_election() -> History:
     """Broker 2 loses its power before the high watermark that it has since the election is in the checkpoint."""
@@ -395,6 +409,14 @@ def a_record_is_replaced_below_the_high_watermark() -> History:
     history = three_replicas()
     history.log(2, truncated(2, (0, 0), leader_epoch=1, before=3, high_watermark=3))
     history.log(2, appended(batch(2, 1), leader_epoch=1), watermark(3, 3, leader_epoch=1))
+    return history
+
+
+@rejects("R2", "t-0: brokers 2 and 3 committed different batches at 3")
+def different_batches_of_an_epoch_in_which_none_led_again_are_committed_in_the_next() -> History:
+    history = three_replicas()
+    history.log(2, appended(batch(3)), watermark(4, 4, leader_epoch=1))
+    history.log(3, appended(batch(3, crc=8)), watermark(4, 4, leader_epoch=1))
     return history
 
 
