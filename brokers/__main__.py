@@ -4,7 +4,8 @@ SIGTERM or SIGINT.
 The first signal begins a controlled shutdown, a second one ends the process at once. Exit codes: 0 after a shutdown, 1
 when the configuration is wrong, the broker could not start, or it failed; the reason is the last line of the log.
 
-The environment: `LOG_FORMAT` stands for `--log-format`, `LOG_LEVEL` is the level of the root logger (docs/logs.md).
+The environment: `LOG_FORMAT` stands for `--log-format`, `LOG_LEVEL` is the level of the root logger (docs/logs.md);
+without `UNDERSTUDY_EXPERIMENT`, which experiments set, a configuration that switches a protection off is refused.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from brokers.config.logger_levels import LoggerLevels
 from brokers.config.properties import MalformedProperties, parse_properties
 from brokers.exits import FAILED, TEMPORARY, TRY_AGAIN
 from brokers.machine.operator_log import LogFormat, configure_operator_log, log_format, log_level
-from brokers.machine.real_world import real_world
+from brokers.machine.real_world import EXPERIMENT_VARIABLE, real_world
 from brokers.membership.finalized_features import IncompatibleFeatures
 from brokers.membership.meta_properties import InconsistentMetaProperties
 from brokers.supervisor import BrokerFailed
@@ -69,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         properties = read_properties(options.properties, options.override)
         config = KafkaConfig.from_properties(properties)
+        check_is_experiment(config, os.environ)
     except (ConfigError, MalformedProperties, OSError) as error:
         print(f"{options.properties}: {error}", file=sys.stderr)
         return FAILED
@@ -95,6 +97,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokerFailed as error:
         log.error("exiting Kafka due to fatal exception", why=str(error), exc_info=error.__cause__)
         return FAILED
+
+
+def check_is_experiment(config: KafkaConfig, environment: Mapping[str, str]) -> None:
+    """Raise ConfigError where protections are switched off outside an experiment."""
+    if config.understudy_switches_off and not environment.get(EXPERIMENT_VARIABLE):
+        names = ",".join(config.understudy_switches_off)
+        raise ConfigError(
+            f"understudy.switches.off={names}: protections can be switched off in experiments only; remove the key, or "
+            "use `understudy experiment run FILE --without NAME`"
+        )
 
 
 def read_properties(path: Path, overrides: Sequence[str]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
 from collections.abc import Mapping
@@ -23,7 +24,15 @@ HOST = "127.0.0.1"
 class BrokerProcess:
     """A broker that can be started many times; it keeps its folder and, where that is free, its port."""
 
-    def __init__(self, broker_id: int, directory: Path, *, rack: str | None, properties: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        broker_id: int,
+        directory: Path,
+        *,
+        rack: str | None,
+        properties: Mapping[str, str],
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.id = broker_id
         self.rack = rack
         self.directory = directory
@@ -34,6 +43,7 @@ class BrokerProcess:
         self.faults = directory / "faults.json"
         self.port = 0
         """The port that it registered last; 0 before its first registration."""
+        self._environment = {**os.environ, **environment} if environment else None
         self.process: ChildProcess | None = None
         self.should_run = False
         """Whether it has been started, and no fault that ends it has been injected since."""
@@ -56,7 +66,9 @@ class BrokerProcess:
         """Start a process that does its imports and then waits for `launch`. Returns at once."""
         self.directory.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-P", "-m", waiting_broker.MODULE, self.config.name]
-        self.process = ChildProcess(self.name, command, log=self.log, directory=self.directory, waits=True)
+        self.process = ChildProcess(
+            self.name, command, log=self.log, directory=self.directory, environment=self._environment, waits=True
+        )
 
     def launch(self) -> None:
         """Write the configuration, and start the broker, in the prepared process if there is one. Returns at once."""
@@ -65,7 +77,9 @@ class BrokerProcess:
         if self.process is not None and self.process.is_waiting:
             self.process.go_ahead()
         else:
-            self.process = ChildProcess(self.name, self._command(), log=self.log, directory=self.directory)
+            self.process = ChildProcess(
+                self.name, self._command(), log=self.log, directory=self.directory, environment=self._environment
+            )
         self.should_run = True
 
     def arm(self, point: str, action: str) -> None:

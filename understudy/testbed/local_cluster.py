@@ -61,6 +61,7 @@ class LocalCluster(LinkFaults):
             end.
         session_timeout_ms: the ZooKeeper session timeout of the brokers.
         properties: further keys of `server.properties`, for every broker.
+        environment: further environment variables of every broker.
         kafka_brokers: the ids that are brokers of Apache Kafka. They start after the others, so that the first
             controller is a broker of Understudy.
         java: the runtime for a server of its own.
@@ -79,6 +80,7 @@ class LocalCluster(LinkFaults):
         directory: Path | None = None,
         session_timeout_ms: int = 3_000,
         properties: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
         kafka_brokers: Mapping[int, ApacheKafka] | None = None,
         java: JavaRuntime | None = None,
         proxied: bool = False,
@@ -110,6 +112,7 @@ class LocalCluster(LinkFaults):
             "understudy.run.id": self.run,
             **(properties or {}),
         }
+        self._environment = environment
         self._described = described or RunDescribed()
         self._racks = dict(zip(range(1, brokers + 1), itertools.cycle(racks or [None]), strict=False))
         self._brokers: dict[int, BrokerProcess] = {}
@@ -405,7 +408,7 @@ class LocalCluster(LinkFaults):
         folder = self.directory / f"broker-{broker_id}"
         if kafka := self._kafka_brokers.get(broker_id):
             return KafkaProcess(kafka, broker_id, folder, rack=rack, properties=self._properties)
-        return BrokerProcess(broker_id, folder, rack=rack, properties=self._properties)
+        return BrokerProcess(broker_id, folder, rack=rack, properties=self._properties, environment=self._environment)
 
     def _start_zookeeper(self, server: EmbeddedZooKeeper) -> None:
         """Start ZooKeeper; meanwhile the broker processes do their imports, which takes about as long."""

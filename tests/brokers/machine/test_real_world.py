@@ -374,11 +374,6 @@ def test_unreadable_zookeeper_connect_is_an_invalid_configuration(tmp_path: Path
         real_world(config)
 
 
-def test_missing_server_properties(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(tmp_path / "nowhere.properties")]) == 1
-    assert "nowhere.properties" in capsys.readouterr().err
-
-
 @contextlib.contextmanager
 def broker(path: Path, *overrides: str) -> Iterator[subprocess.Popen[str]]:
     """Start a broker process; it is killed at the end if it still runs."""

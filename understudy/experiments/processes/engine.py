@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from brokers.exits import TRY_AGAIN
+from brokers.machine.real_world import EXPERIMENT_VARIABLE
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import Envelope, PointReached, RunDescribed
 from understudy.checkers.check import broker_of
@@ -57,12 +58,9 @@ class ProcessEngine:
                 "auto.create.topics.enable": "false",
                 **PROPERTIES,
                 **experiment.cluster.settings,
-                **(
-                    {"understudy.switches.off": ",".join(each.value for each in plan.fences_off)}
-                    if plan.fences_off
-                    else {}
-                ),
+                "understudy.switches.off": ",".join(each.value for each in plan.fences_off),
             },
+            environment={EXPERIMENT_VARIABLE: experiment.name},
             proxied=True,
             run=f"{experiment.name}-{plan.seed}",
             described=RunDescribed(seed=plan.seed),
