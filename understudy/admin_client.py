@@ -9,6 +9,7 @@ ZooKeeper mode brokers forward none of them (KIP-590). Mirrors the part of
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -59,7 +60,8 @@ from foundation.wire.registry import api_of
 from foundation.wire.request_channel import RequestChannel, RequestTimedOut
 from foundation.wire.schema import Message
 
-RETRY_BACKOFF_MS = 100
+RETRY_BACKOFF_MS, RETRY_BACKOFF_MAX_MS = 100, 1_000
+"""The first pause before a request is sent again, and the longest: each is twice the one before, as in KIP-580."""
 PREFERRED, UNCLEAN = 0, 1
 TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 SET, DELETE = 0, 1
@@ -75,7 +77,7 @@ class AdminClient:
     """A client of one cluster. It opens a connection for each request and closes it after the response.
 
     Args:
-        bootstrap: `host:port` pairs, tried in order until one answers.
+        bootstrap: `host:port` pairs, tried in order until one answers; the next request begins with that one.
         timeout_ms: the time that one call may take, its retries included.
     """
 
@@ -88,7 +90,7 @@ class AdminClient:
         timeout_ms: int = 30_000,
     ) -> None:
         self._network = network
-        self._bootstrap = tuple(bootstrap)
+        self._bootstrap = deque(bootstrap)
         self._client_id = client_id
         self._timeout_ms = timeout_ms
 
@@ -311,12 +313,15 @@ class AdminClient:
 
     async def _ask_any(self, request: Message) -> Message:
         failure: Exception = NoBrokerAnswers("no bootstrap server was given")
-        for address in self._bootstrap:
+        for address in tuple(self._bootstrap):
             host, _, port = address.rpartition(":")
             try:
-                return await self.ask(host, int(port), request)
+                response = await self.ask(host, int(port), request)
             except (ConnectionFailed, ConnectionLost, RequestTimedOut) as error:
                 failure = error
+            else:
+                self._bootstrap.rotate(-self._bootstrap.index(address))
+                return response
         raise ConnectionFailed(f"none of {', '.join(self._bootstrap)} answers; the last one: {failure}")
 
     async def _ask_about(self, resource_type: int, name: str, request: Message) -> Message:
@@ -344,7 +349,7 @@ class AdminClient:
 
     async def _retried(self, call: _Call) -> Message:
         """Repeat `call` until it returns a response or the timeout passes, as during a controller failover."""
-        reason = "no request was sent"
+        reason, backoff_ms = "no request was sent", RETRY_BACKOFF_MS
         try:
             async with asyncio.timeout(self._timeout_ms / 1000):
                 while True:
@@ -352,7 +357,10 @@ class AdminClient:
                         return await call()
                     except (ConnectionFailed, ConnectionLost, RequestTimedOut) as error:
                         reason = str(error)
-                    await asyncio.sleep(RETRY_BACKOFF_MS / 1000)
+                    # The metadata of a broker may be old: another one may know the controller.
+                    self._bootstrap.rotate(-1)
+                    await asyncio.sleep(backoff_ms / 1000)
+                    backoff_ms = min(2 * backoff_ms, RETRY_BACKOFF_MAX_MS)
         except TimeoutError:
             raise NoBrokerAnswers(
                 f"no answer from {', '.join(self._bootstrap)} within {self._timeout_ms} ms: {reason}"

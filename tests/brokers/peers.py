@@ -20,6 +20,7 @@ class ScriptedPeer:
 
     Attributes:
         reachable: whether connections succeed.
+        refusing: `host:port` of the addresses that refuse connections.
         received: address, header and body of every request, in order.
         connections: the number of connections that were opened.
         delay_s: the time between a request and its response.
@@ -27,13 +28,14 @@ class ScriptedPeer:
 
     def __init__(self, answer: Answer, *, delay_s: float = 0.0) -> None:
         self.reachable = True
+        self.refusing: set[str] = set()
         self.received: list[tuple[str, RequestHeader, Message]] = []
         self.connections = 0
         self._answer = answer
         self.delay_s = delay_s
 
     async def connect(self, host: str, port: int, *, timeout_ms: int) -> Connection:
-        if not self.reachable:
+        if not self.reachable or f"{host}:{port}" in self.refusing:
             raise ConnectionFailed(f"{host}:{port} refused")
         self.connections += 1
         return _Wire(f"{host}:{port}", self)

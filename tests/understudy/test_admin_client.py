@@ -19,7 +19,8 @@ from foundation.wire.messages.create_topics import CreatableTopicResult, CreateT
 from foundation.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 from foundation.wire.schema import Message
 from tests.brokers.peers import ScriptedPeer
-from understudy.admin_client import AdminClient
+from understudy.admin_client import AdminClient, NoBrokerAnswers
+from understudy.simulator.loop import new_loop
 
 UNKNOWN_CODE = 999
 """A code that a broker of a newer release may send."""
@@ -57,3 +58,34 @@ def test_a_partition_refused_with_an_unknown_code_has_the_message_of_the_control
     error = refused[TopicPartition("orders", 0)]
     assert error is not None
     assert (error.error, str(error)) == (Errors.UNKNOWN_SERVER_ERROR, "UNKNOWN_SERVER_ERROR: not on a Sunday")
+
+
+def test_the_next_request_begins_with_the_broker_that_answered() -> None:
+    peer = ScriptedPeer(refuse)
+    peer.refusing.add("h1:9092")
+    two = AdminClient(peer, ["h1:9092", "h2:9092"])
+    asyncio.run(two.metadata())
+    peer.refusing.clear()
+    asyncio.run(two.metadata())
+    assert [address for address, _, _ in peer.received] == ["h2:9092", "h2:9092"]
+
+
+def test_another_broker_is_asked_after_one_without_a_controller() -> None:
+    peer = ScriptedPeer(lambda _, request: MetadataResponse())
+    two = AdminClient(peer, ["h1:9092", "h2:9092"], timeout_ms=250)
+    with pytest.raises(NoBrokerAnswers, match="there is no controller"):
+        new_loop().run_until_complete(two.create_topic("orders"))
+    assert [address for address, _, _ in peer.received] == ["h1:9092", "h2:9092"]
+
+
+def test_pauses_double_up_to_a_second() -> None:
+    loop = new_loop()
+    asked_at: list[float] = []
+
+    def note(_: RequestHeader, request: Message) -> Message:
+        asked_at.append(loop.time())
+        return MetadataResponse()
+
+    with pytest.raises(NoBrokerAnswers):
+        loop.run_until_complete(AdminClient(ScriptedPeer(note), ["h1:9092"], timeout_ms=4_000).create_topic("orders"))
+    assert [round(time, 3) for time in asked_at] == [0, 0.1, 0.3, 0.7, 1.5, 2.5, 3.5]

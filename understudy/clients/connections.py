@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
@@ -31,14 +32,15 @@ class Connections:
     """The connections of one client. Each carries one request at a time: its users take turns.
 
     Args:
-        bootstrap: `host:port` of brokers, tried in order for metadata.
+        bootstrap: `host:port` of brokers, tried in order for metadata; the next request begins with the last that had
+            some.
         timeout_ms: how long a connection may take to open, and an answer to come beyond the time that a request asks
             the broker to wait.
     """
 
     def __init__(self, network: Network, bootstrap: Sequence[str], *, client_id: str, timeout_ms: int = 5_000) -> None:
         self._network = network
-        self._bootstrap = tuple(bootstrap)
+        self._bootstrap = deque(bootstrap)
         self._client_id = client_id
         self._timeout_ms = timeout_ms
         self._addresses: dict[int, tuple[str, int]] = {}
@@ -117,7 +119,7 @@ class Connections:
             topics=tuple(MetadataRequestTopic(name=topic) for topic in topics), allow_auto_topic_creation=False
         )
         failure = "no bootstrap server is given"
-        for address in self._bootstrap:
+        for address in tuple(self._bootstrap):
             host, _, port = address.rpartition(":")
             try:
                 channel = await self._connect(host, int(port))
@@ -134,6 +136,7 @@ class Connections:
             assert isinstance(answer, MetadataResponse)
             if answer.brokers:
                 self._addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+                self._bootstrap.rotate(-self._bootstrap.index(address))
                 return answer
             failure = f"{address} has no metadata yet"
         raise NoLeader(f"no metadata: {failure}")
