@@ -10,7 +10,7 @@ operator, and a cluster has settled when none of them is left (L1 to L4). What m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -18,6 +18,9 @@ from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr
 from foundation.zk.admin_znodes import ReassignPartitionsZNode
 from understudy.picture import BrokerMemory, ClusterPicture, PartitionPicture
+
+_IN_WORDS = 6
+"""How many findings a message lists: a broken cluster has one for each partition and broker."""
 
 
 class FindingKind(Enum):
@@ -102,6 +105,13 @@ class Findings:
     def _partitions(self, kind: FindingKind) -> tuple[TopicPartition, ...]:
         """Return the partitions with a finding of `kind`, sorted."""
         return tuple(sorted(found.partition for found in self.found if found.kind is kind and found.partition))
+
+
+def in_words(found: Sequence[Finding]) -> str:
+    """Return the first findings for a message, and how many more there are."""
+    words = [str(finding) for finding in found[:_IN_WORDS]]
+    more = [f"and {len(found) - _IN_WORDS} more"] if len(found) > _IN_WORDS else []
+    return "; ".join([*words, *more])
 
 
 def findings(

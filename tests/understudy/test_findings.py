@@ -10,7 +10,7 @@ from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.broker import Broker, BrokerAndEpoch, EndPoint, SecurityProtocol
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
-from understudy.findings import FindingKind, findings
+from understudy.findings import Finding, FindingKind, findings, in_words
 from understudy.picture import ClusterPicture, PartitionPicture
 
 PARTITION = TopicPartition("orders", 0)
@@ -104,3 +104,9 @@ def test_requests_that_the_controller_has_not_handled_are_found() -> None:
         FindingKind.REQUEST,
         FindingKind.REQUEST,
     ]
+
+
+def test_a_message_lists_the_first_findings_and_how_many_more_there_are() -> None:
+    found = [Finding(kind=FindingKind.PROCESS, message=f"broker {broker} is down") for broker in range(1, 30)]
+    assert in_words(found[:2]) == "broker 1 is down; broker 2 is down"
+    assert in_words(found).endswith("broker 6 is down; and 23 more")

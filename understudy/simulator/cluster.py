@@ -32,7 +32,7 @@ from foundation.wire.network import ConnectionFailed, ConnectionLost
 from foundation.wire.request_channel import RequestTimedOut
 from understudy.admin_client import AdminClient, NoBrokerAnswers
 from understudy.cluster import Cluster, Unsettled, no_holder, no_such_broker
-from understudy.findings import FindingKind, Findings, findings
+from understudy.findings import FindingKind, Findings, findings, in_words
 from understudy.picture import ClusterPicture
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.environment import STEP_MS, WAIT_TIMEOUT_S, SimulatedEnvironment
@@ -229,8 +229,8 @@ class SimulatedCluster(SimulatedEnvironment):
         began_ms = self.now_ms
         while left := self.findings().unresolved:
             if self.now_ms - began_ms >= timeout_s * 1000:
-                wrong = "; ".join(map(str, left))
-                raise Unsettled(f"seed {self.seed}, not settled within {timeout_s:g} s without faults: {wrong}")
+                within = f"not settled within {timeout_s:g} s without faults"
+                raise Unsettled(f"seed {self.seed}, {within}: {in_words(left)}")
             self.run_for(STEP_MS)
 
     # ------------------------------------------------------------------ faults

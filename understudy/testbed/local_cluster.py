@@ -27,7 +27,7 @@ from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.records import FaultInjected, Payload, RunDescribed, StepReached
 from understudy.admin_client import AdminClient, NoBrokerAnswers
 from understudy.cluster import Cluster, ClusterError, Unsettled, WaitTimedOut, no_holder, no_such_broker
-from understudy.findings import Finding, Findings, findings
+from understudy.findings import Finding, Findings, findings, in_words
 from understudy.java import JavaRuntime
 from understudy.picture import ClusterPicture
 from understudy.testbed import run_folder
@@ -319,7 +319,7 @@ class LocalCluster(LinkFaults):
         try:
             self.wait_until(has_settled, "the cluster has settled", timeout_s)
         except WaitTimedOut as timed_out:
-            raise Unsettled(f"not settled: {'; '.join(map(str, left))}. {timed_out}") from None
+            raise Unsettled(f"not settled: {in_words(left)}. {timed_out}") from None
 
     def check(self) -> None:
         """Raise ClusterError where a broker has ended without a fault."""
