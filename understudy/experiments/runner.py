@@ -110,7 +110,8 @@ class Runner:
         try:
             self._engine.cluster.settle(timeout_s=SETTLE_TIMEOUT_S)
         except ClusterError as failure:
-            outcome.unsettled = str(failure)
+            # Its further lines are the ends of the brokers' logs, which stay in the folder of the run.
+            outcome.unsettled = str(failure).partition("\n")[0]
         outcome.data = self._engine.finish()
         return outcome
 
