@@ -6,8 +6,6 @@ import contextlib
 import io
 import json
 import os
-import random
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterable
@@ -20,6 +18,7 @@ from testcontainers.compose import DockerCompose
 from testcontainers.core.docker_client import DockerClient
 
 from understudy.cli import main as cli
+from understudy.testbed.free_ports import free_ports
 
 T = TypeVar("T")
 
@@ -53,9 +52,6 @@ class _Project(DockerCompose):
 
 class ComposeCluster:
     """ZooKeeper and three brokers in containers. `remove` removes everything that was made.
-
-    The ports are free ones beneath the range from which the kernel gives ports to connections: a container that starts
-    again, or returns to its network, needs the same ports again.
 
     Args:
         folder: an empty folder for the resolved compose file and for `run/compose`, the brokers' event logs.
@@ -234,28 +230,6 @@ def _freeze(container: Any) -> bool:
             raise
         return False
     return True
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that no program listens on and that the kernel gives to no connection."""
-    ports: list[int] = []
-    # The tests seed the module's generator: two runs at the same time would try the same ports.
-    generator = random.SystemRandom()
-    while len(ports) < count:
-        port = generator.randrange(10_000, _first_ephemeral_port())
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            if port not in ports:
-                ports.append(port)
-    return ports
-
-
-def _first_ephemeral_port() -> int:
-    try:
-        first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    except OSError:
-        return 32_768
-    return first if first > 11_000 else 32_768
 
 
 def _understudy(*arguments: str) -> tuple[int, str]:
