@@ -1,4 +1,4 @@
-"""`understudy experiment`: run failure experiments from files, simulated or on real processes.
+"""`understudy experiment`: run failure experiments from files, simulated, on real processes, or in containers.
 
 The exit code of `run` is 0 where everything held, 1 where an expectation was violated, 2 where a fault was not injected
 or the steady state was not reached, and 3 where the file cannot be used.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from understudy.experiments.report.verdict import Verdict
 
 RUNS = Path("runs")
-ENGINE_NAMES = ("sim", "real")
+ENGINE_NAMES = ("sim", "real", "compose")
 _MOST_SEEDS = 100_000
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from understudy.testbed import linux
-from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.testbed.embedded_zookeeper import ZooKeeperServer
 from understudy.testbed.local_cluster import LocalCluster
 from understudy.testbed.run_folder import process_entry, read_cluster_file, write_cluster_file
 
@@ -16,7 +15,7 @@ class ZooKeeperHandle:
     name = "zookeeper"
     role = ""
 
-    def __init__(self, cluster: LocalCluster, server: EmbeddedZooKeeper) -> None:
+    def __init__(self, cluster: LocalCluster, server: ZooKeeperServer) -> None:
         self._cluster = cluster
         self._server = server
 
@@ -26,7 +25,7 @@ class ZooKeeperHandle:
 
     @property
     def is_paused(self) -> bool:
-        return self.is_running and linux.is_paused(self._server.pid)
+        return self._server.is_paused
 
     def kill(self) -> None:
         self._cluster.record_fault("kill", self.name)

@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from understudy.experiments.compose.engine import ComposeEngine
 from understudy.experiments.engine import Engine
 from understudy.experiments.language.actions import ACTIONS
 from understudy.experiments.processes.engine import ProcessEngine
 from understudy.experiments.simulated.engine import SimulatedEngine
 
-ENGINES: Final[Mapping[str, type[Engine]]] = {"sim": SimulatedEngine, "real": ProcessEngine}
+ENGINES: Final[Mapping[str, type[Engine]]] = {"sim": SimulatedEngine, "real": ProcessEngine, "compose": ComposeEngine}
 
 
 def capabilities() -> dict[str, frozenset[str]]:
@@ -23,9 +24,9 @@ def capability_lines() -> list[str]:
     """The table of all actions, as `understudy experiment capabilities` prints it."""
     able = capabilities()
     width = max(map(len, ACTIONS))
-    lines = [f"{'action':<{width}}  {'  '.join(f'{name:<4}' for name in able)}  what it does"]
+    lines = [f"{'action':<{width}}  {'  '.join(f'{name:<7}' for name in able)}  what it does"]
     for name, action in ACTIONS.items():
-        marks = "  ".join(f"{'yes' if name in can else '-':<4}" for can in able.values())
+        marks = "  ".join(f"{'yes' if name in can else '-':<7}" for can in able.values())
         lines.append(f"{name:<{width}}  {marks}  {_meaning(action.meaning)}")
     faults = {name for name, action in ACTIONS.items() if action.is_fault}
     counts = ", ".join(f"{engine} {len(can & faults)}" for engine, can in able.items())

@@ -14,8 +14,8 @@ import msgspec
 from brokers.config.properties import format_properties
 from brokers.machine.injected_faults import APPLIED, MachineFaults
 from brokers.metrics.metrics_server import ADDRESS_FILE
-from understudy.testbed import linux, waiting_broker
-from understudy.testbed.processes import ChildProcess
+from understudy.testbed import waiting_broker
+from understudy.testbed.processes import ChildProcess, RunningProcess
 from understudy.testbed.run_folder import BrokerEntry, replace_file
 
 HOST = "127.0.0.1"
@@ -44,7 +44,7 @@ class BrokerProcess:
         self.port = 0
         """The port that it registered last; 0 before its first registration."""
         self._environment = {**os.environ, **environment} if environment else None
-        self.process: ChildProcess | None = None
+        self.process: RunningProcess | None = None
         self.should_run = False
         """Whether it has been started, and no fault that ends it has been injected since."""
         self.properties = dict(properties)
@@ -60,7 +60,7 @@ class BrokerProcess:
 
     @property
     def is_paused(self) -> bool:
-        return self.process is not None and self.process.is_running and linux.is_paused(self.process.pid)
+        return self.process is not None and self.process.is_paused
 
     def prepare(self) -> None:
         """Start a process that does its imports and then waits for `launch`. Returns at once."""
@@ -72,8 +72,7 @@ class BrokerProcess:
 
     def launch(self) -> None:
         """Write the configuration, and start the broker, in the prepared process if there is one. Returns at once."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        self.config.write_text(format_properties(self._all_properties()), encoding="utf-8")
+        self._write_config()
         if self.process is not None and self.process.is_waiting:
             self.process.go_ahead()
         else:
@@ -81,6 +80,10 @@ class BrokerProcess:
                 self.name, self._command(), log=self.log, directory=self.directory, environment=self._environment
             )
         self.should_run = True
+
+    def _write_config(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.config.write_text(format_properties(self._all_properties()), encoding="utf-8")
 
     def arm(self, point: str, action: str) -> None:
         """Pause or crash the broker when it next reaches `point`; other armed points stay armed."""

@@ -15,11 +15,12 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Protocol
 
 from brokers.config.properties import format_properties
 from understudy.java import JavaRuntime, choose_java
 from understudy.testbed import linux
-from understudy.testbed.processes import ChildProcess, ProcessDied
+from understudy.testbed.processes import ChildProcess, ProcessDied, RunningProcess
 
 _JARS = ("zookeeper-[0-9]*.jar", "zookeeper-jute-*.jar", "slf4j-api-*.jar", "metrics-core-*.jar", "snappy-java-*.jar")
 _MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
@@ -31,6 +32,35 @@ _BIND_PAUSE_S = 0.25
 
 class ZooKeeperNotStarted(Exception):
     """The server cannot run. The message names what is missing, or ends with the server's log."""
+
+
+class ZooKeeperServer(Protocol):
+    """What a cluster uses of the server that it has started. See `EmbeddedZooKeeper`."""
+
+    @property
+    def connect_string(self) -> str: ...
+
+    @property
+    def transaction_log_dir(self) -> Path: ...
+
+    @property
+    def process(self) -> RunningProcess: ...
+
+    @property
+    def is_running(self) -> bool: ...
+
+    @property
+    def is_paused(self) -> bool: ...
+
+    def start(self) -> None: ...
+
+    def stop(self, timeout_s: float = ...) -> None: ...
+
+    def kill(self) -> None: ...
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
 
 
 class EmbeddedZooKeeper:
@@ -107,6 +137,10 @@ class EmbeddedZooKeeper:
     @property
     def is_running(self) -> bool:
         return self._process is not None and self._process.is_running
+
+    @property
+    def is_paused(self) -> bool:
+        return self._process is not None and self._process.is_paused
 
     # -- starting, stopping, faults
 

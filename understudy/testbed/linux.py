@@ -50,6 +50,17 @@ def is_paused(pid: int) -> bool:
         return False
 
 
+def children(pid: int) -> tuple[int, ...]:
+    """The processes that a process has started and that have not ended; empty where the system has no /proc."""
+    found: list[int] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            found += map(int, path.read_text().split())
+        except OSError:
+            continue  # that thread has ended meanwhile
+    return tuple(found)
+
+
 def limit_files(pid: int, count: int) -> int:
     """Let a process have at most so many files and sockets open, at most as many as its hard limit.
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from understudy.cluster import BrokerHandle, ClusterError, check_point
 from understudy.testbed.broker_process import HOST, BrokerProcess
-from understudy.testbed.processes import ChildProcess
+from understudy.testbed.processes import RunningProcess
 
 STOP_TIMEOUT_S = 15.0
 
@@ -22,7 +22,7 @@ class BrokerOwner(Protocol):
     def process_of(self, broker_id: int) -> BrokerProcess: ...
 
     def inject(
-        self, broker_id: int, fault: str, role: str, action: Callable[[ChildProcess], object], *, ends: bool = False
+        self, broker_id: int, fault: str, role: str, action: Callable[[RunningProcess], object], *, ends: bool = False
     ) -> None:
         """Record a fault, then run `action` on the broker's process.
 
@@ -104,13 +104,13 @@ class LocalBroker:
         return bound
 
     def kill(self) -> None:
-        self.cluster.inject(self.id, "kill", self.role, ChildProcess.kill, ends=True)
+        self.cluster.inject(self.id, "kill", self.role, lambda process: process.kill(), ends=True)
 
     def pause(self) -> None:
-        self.cluster.inject(self.id, "pause", self.role, ChildProcess.pause)
+        self.cluster.inject(self.id, "pause", self.role, lambda process: process.pause())
 
     def resume(self) -> None:
-        self.cluster.inject(self.id, "continue", self.role, ChildProcess.resume)
+        self.cluster.inject(self.id, "continue", self.role, lambda process: process.resume())
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Stop the broker by a controlled shutdown; kill it, which is recorded, if that takes over `timeout_s`."""

@@ -34,10 +34,10 @@ from understudy.testbed import run_folder
 from understudy.testbed.apache_kafka import ApacheKafka, KafkaProcess
 from understudy.testbed.broker_process import HOST, BrokerProcess
 from understudy.testbed.cluster_view import NO_ANSWER, ClusterView, RegisteredBroker
-from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper, ZooKeeperServer
 from understudy.testbed.link_faults import LinkFaults
 from understudy.testbed.local_broker import STOP_TIMEOUT_S, LocalBroker
-from understudy.testbed.processes import ChildProcess, ProcessDied
+from understudy.testbed.processes import ProcessDied, RunningProcess
 from understudy.testbed.testbed_log import TestbedLog
 
 T = TypeVar("T")
@@ -101,9 +101,7 @@ class LocalCluster(LinkFaults):
         self.directory = Path(self._temporary.name if self._temporary else directory or "").absolute()
         self.run = run or new_run_id()
         self.session_timeout_ms = session_timeout_ms
-        self.embedded_zookeeper = (
-            EmbeddedZooKeeper(self.directory / "zookeeper", java=java) if zookeeper is None else None
-        )
+        self.embedded_zookeeper = self._own_zookeeper(java) if zookeeper is None else None
         self._shared_zookeeper = zookeeper
         self._properties = {
             "zookeeper.session.timeout.ms": str(session_timeout_ms),
@@ -363,7 +361,7 @@ class LocalCluster(LinkFaults):
         return self._brokers[broker_id]
 
     def inject(
-        self, broker_id: int, fault: str, role: str, action: Callable[[ChildProcess], object], *, ends: bool = False
+        self, broker_id: int, fault: str, role: str, action: Callable[[RunningProcess], object], *, ends: bool = False
     ) -> None:
         broker = self.process_of(broker_id)
         if not broker.is_running:
@@ -375,10 +373,10 @@ class LocalCluster(LinkFaults):
         self._write_cluster_file()
 
     def stop_broker(self, broker_id: int, role: str, timeout_s: float) -> None:
-        self.inject(broker_id, "stop", role, ChildProcess.ask_to_end, ends=True)
+        self.inject(broker_id, "stop", role, lambda process: process.ask_to_end(), ends=True)
         child = self.process_of(broker_id).process
         if child is not None and not child.wait(timeout_s):
-            self.inject(broker_id, "kill", role, ChildProcess.kill, ends=True)
+            self.inject(broker_id, "kill", role, lambda process: process.kill(), ends=True)
         self._write_cluster_file()
 
     def begin_start(self, broker_id: int) -> None:
@@ -404,13 +402,16 @@ class LocalCluster(LinkFaults):
         self._record(FaultInjected(fault="depose", target=broker.name, role=role or "controller"))
         self.view.delete_controller(broker_id)
 
+    def _own_zookeeper(self, java: JavaRuntime | None) -> ZooKeeperServer:
+        return EmbeddedZooKeeper(self.directory / "zookeeper", java=java)
+
     def _process(self, broker_id: int, rack: str | None) -> BrokerProcess:
         folder = self.directory / f"broker-{broker_id}"
         if kafka := self._kafka_brokers.get(broker_id):
             return KafkaProcess(kafka, broker_id, folder, rack=rack, properties=self._properties)
         return BrokerProcess(broker_id, folder, rack=rack, properties=self._properties, environment=self._environment)
 
-    def _start_zookeeper(self, server: EmbeddedZooKeeper) -> None:
+    def _start_zookeeper(self, server: ZooKeeperServer) -> None:
         """Start ZooKeeper; meanwhile the broker processes do their imports, which takes about as long."""
         try:
             for broker in self._brokers.values():

@@ -16,12 +16,51 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Protocol
 
 from understudy.testbed import linux
 
 
 class ProcessDied(Exception):
     """A child has ended unexpectedly. The message names it, its exit code and the end of its log."""
+
+
+class RunningProcess(Protocol):
+    """One run of a broker or of ZooKeeper: a child process, or what a container runs. See `ChildProcess`."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def started(self) -> int: ...
+
+    @property
+    def exit_code(self) -> int | None: ...
+
+    @property
+    def is_running(self) -> bool: ...
+
+    @property
+    def is_paused(self) -> bool: ...
+
+    @property
+    def is_waiting(self) -> bool: ...
+
+    def go_ahead(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def ask_to_end(self) -> None: ...
+
+    def wait(self, timeout_s: float) -> bool: ...
+
+    def check(self) -> None: ...
+
+    def log_tail(self, lines: int = ...) -> str: ...
 
 
 class ChildProcess:
@@ -82,6 +121,11 @@ class ChildProcess:
     @property
     def is_running(self) -> bool:
         return self.exit_code is None
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it is stopped by a SIGSTOP."""
+        return self.is_running and linux.is_paused(self.pid)
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal. Harmless where the process has ended."""

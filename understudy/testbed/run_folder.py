@@ -20,7 +20,7 @@ import msgspec
 
 from understudy.cluster import ClusterError
 from understudy.testbed import linux
-from understudy.testbed.processes import ChildProcess
+from understudy.testbed.processes import RunningProcess
 
 CLUSTER_FILE = "cluster.json"
 CLUSTER_FILE_VERSION = 1
@@ -149,7 +149,7 @@ def replace_file(path: Path, data: bytes) -> None:
     beside.replace(path)
 
 
-def process_entry(child: ChildProcess) -> ProcessEntry:
+def process_entry(child: RunningProcess) -> ProcessEntry:
     return ProcessEntry(pid=child.pid, started=child.started)
 
 

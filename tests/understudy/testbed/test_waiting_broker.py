@@ -60,8 +60,9 @@ def test_brokers_do_their_imports_while_zookeeper_starts() -> None:
             child = broker.process.process
             assert child is not None
             assert child.started <= cluster.embedded_zookeeper.process.started
-            assert "error" not in child.log.read_text(), "it has not tried to connect before ZooKeeper was ready"
-            assert "warning" not in child.log.read_text()
+            log = broker.process.log.read_text()
+            assert "error" not in log, "it has not tried to connect before ZooKeeper was ready"
+            assert "warning" not in log
         cluster.broker(1).restart()
         assert cluster.broker(1).is_running
 

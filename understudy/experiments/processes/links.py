@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from understudy.experiments.each_broker import begin_swizzle, on_each, to_all
+from understudy.experiments.each_broker import to_all
 from understudy.experiments.engine import CannotInject, Undo
 from understudy.experiments.language.values import Target
-from understudy.experiments.processes.action_types import Brokers, Options, ProcessAction, Processes
+from understudy.experiments.live.action_types import ActionEngine, Brokers, LiveAction, Options
 from understudy.request_rules import Effect
-from understudy.simulator.randomness import derived
-from understudy.testbed.local_broker import LocalBroker
 
 
 def _with_zookeeper(options: Options) -> bool:
@@ -30,7 +28,7 @@ def _other_brokers(brokers: Brokers, options: Options) -> list[int]:
     return others
 
 
-def _cut(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+def _cut(engine: ActionEngine, brokers: Brokers, value: Any, options: Options) -> Undo:
     cluster, direction, others = engine.cluster, options.get("direction", "both"), _other_ids(brokers, options)
     for broker in brokers:
         if _with_zookeeper(options):
@@ -48,7 +46,7 @@ def _cut(engine: Processes, brokers: Brokers, value: Any, options: Options) -> U
     return end
 
 
-def _reset(engine: Processes, brokers: Brokers, value: Any, options: Options) -> None:
+def _reset(engine: ActionEngine, brokers: Brokers, value: Any, options: Options) -> None:
     others = _other_ids(brokers, options)
     for broker in brokers:
         if _with_zookeeper(options):
@@ -57,21 +55,21 @@ def _reset(engine: Processes, brokers: Brokers, value: Any, options: Options) ->
             engine.cluster.reset(broker.id, others)
 
 
-def _delay(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+def _delay(engine: ActionEngine, brokers: Brokers, value: Any, options: Options) -> Undo:
     others = _other_brokers(brokers, options)
     for broker in brokers:
         engine.cluster.delay(broker.id, others, options["by"])
     return lambda: to_all(lambda broker: engine.cluster.delay(broker.id, others, 0.0), brokers)
 
 
-def _throttle(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+def _throttle(engine: ActionEngine, brokers: Brokers, value: Any, options: Options) -> Undo:
     others = _other_brokers(brokers, options)
     for broker in brokers:
         engine.cluster.throttle(broker.id, others, options["bytes"])
     return lambda: to_all(lambda broker: engine.cluster.throttle(broker.id, others, 0.0), brokers)
 
 
-def _refuse(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+def _refuse(engine: ActionEngine, brokers: Brokers, value: Any, options: Options) -> Undo:
     cluster, others, with_zookeeper = engine.cluster, _other_ids(brokers, options), _with_zookeeper(options)
     if not others and not with_zookeeper:
         raise CannotInject("it needs other brokers, or zookeeper: the target is all that is named")
@@ -91,37 +89,33 @@ def _refuse(engine: Processes, brokers: Brokers, value: Any, options: Options) -
     return end
 
 
-def _split(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+def _split(engine: ActionEngine, brokers: Brokers, value: Any, options: Options) -> Undo:
     others = _other_brokers(brokers, options)
     for broker in brokers:
         engine.cluster.split(broker.id, others, options["bytes"])
     return lambda: to_all(lambda broker: engine.cluster.split(broker.id, others, 0), brokers)
 
 
-def _cut_clients(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+def _cut_clients(engine: ActionEngine, brokers: Brokers, value: Any, options: Options) -> Undo:
     for broker in brokers:
         engine.cluster.cut_from_clients(broker.id)
     return lambda: to_all(lambda broker: engine.cluster.heal_clients(broker.id), brokers)
 
 
-def _swizzle(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
-    return begin_swizzle(brokers, options["lasts"], engine.after, derived(engine.seed, "swizzle"))
-
-
-def _expire(engine: Processes, brokers: Brokers, value: Any, options: Options) -> None:
+def _expire(engine: ActionEngine, brokers: Brokers, value: Any, options: Options) -> None:
     for broker in brokers:
         engine.cluster.expire_session(broker.id, broker.role)
 
 
-def _lose_answer(engine: Processes, brokers: Brokers, value: Any, options: Options) -> None:
+def _lose_answer(engine: ActionEngine, brokers: Brokers, value: Any, options: Options) -> None:
     for broker in brokers:
         engine.cluster.lose_answer(broker.id, options["path"], options.get("applied", True))
 
 
-def _on_next_request(effect: Effect) -> ProcessAction:
+def _on_next_request(effect: Effect) -> LiveAction:
     """An action on the next request that each broker sends to the others."""
 
-    def perform(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+    def perform(engine: ActionEngine, brokers: Brokers, value: Any, options: Options) -> Undo:
         others = _other_brokers(brokers, options)
         names = [
             engine.cluster.add_rule(
@@ -144,10 +138,9 @@ def _on_next_request(effect: Effect) -> ProcessAction:
     return perform
 
 
-ACTIONS: Final[Mapping[str, ProcessAction]] = {
+ACTIONS: Final[Mapping[str, LiveAction]] = {
     "cut": _cut,
     "cut-clients": _cut_clients,
-    "swizzle": _swizzle,
     "reset": _reset,
     "delay": _delay,
     "throttle": _throttle,
@@ -161,7 +154,6 @@ ACTIONS: Final[Mapping[str, ProcessAction]] = {
     "duplicate": _on_next_request(Effect.DUPLICATE),
     "corrupt": _on_next_request(Effect.CORRUPT),
     "shorten": _on_next_request(Effect.SHORTEN),
-    "heal": on_each(LocalBroker.heal),
     "expire": _expire,
     "lose-answer": _lose_answer,
 }

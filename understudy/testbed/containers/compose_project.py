@@ -20,6 +20,7 @@ EVENTS_TARGET: Final = "/run/understudy"
 """Where the repository's compose file mounts the folder of the event logs in a broker's container."""
 ZOOKEEPER: Final = "zookeeper"
 """The service that is ZooKeeper."""
+_ID_AND_SERVICE: Final = '{{.Id}} {{index .Config.Labels "com.docker.compose.service"}}'
 _PAUSE_ATTEMPTS: Final = 20
 _PAUSE_WAIT_S: Final = 0.25
 
@@ -99,6 +100,12 @@ class ComposeProject:
     def states(self) -> dict[str, str]:
         """The state of each service's container, such as `running`, `paused` or `exited`."""
         return {each["Service"]: each["State"] for each in self._containers()}
+
+    def container_ids(self) -> dict[str, str]:
+        """The full id of each service's container."""
+        short = [str(each["ID"]) for each in self._containers()]
+        found = docker(self.folder, "inspect", "--format", _ID_AND_SERVICE, *short) if short else ""
+        return {service: container for container, service in map(str.split, found.splitlines())}
 
     # ------------------------------------------------------------------ commands
 

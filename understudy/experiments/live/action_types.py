@@ -1,4 +1,4 @@
-"""The types of the actions on processes."""
+"""The types of the actions on brokers that run in real time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class MachineFaultsOfBrokers(Protocol):
     def set_clock(self, broker: LocalBroker, change: Callable[[ClockFault, float], ClockFault]) -> None: ...
 
 
-class Processes(Protocol):
+class ActionEngine(Protocol):
     """What the actions use of their engine."""
 
     cluster: LocalCluster
@@ -39,4 +39,4 @@ class Processes(Protocol):
 
 Brokers: TypeAlias = Sequence[LocalBroker]
 Options: TypeAlias = Mapping[str, Any]
-ProcessAction: TypeAlias = Callable[[Processes, Brokers, Any, Options], Undo | None]
+LiveAction: TypeAlias = Callable[[ActionEngine, Brokers, Any, Options], Undo | None]

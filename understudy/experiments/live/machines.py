@@ -1,4 +1,4 @@
-"""The faults of the clocks and disks of broker processes, which the brokers read from a file of faults."""
+"""The faults of the clocks and disks of brokers, which the brokers read from a file of faults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from understudy.cluster import ClusterError
 from understudy.experiments.disk_damage import DAMAGES, Damage, copy, restore
 from understudy.experiments.disk_faults import DISK_FAULTS, DiskFaultKind
 from understudy.experiments.engine import CannotInject, Undo
-from understudy.experiments.processes.action_types import Brokers, Options, ProcessAction, Processes
+from understudy.experiments.live.action_types import ActionEngine, Brokers, LiveAction, Options
 from understudy.testbed.local_broker import LocalBroker
 from understudy.testbed.local_cluster import LocalCluster
 
@@ -78,8 +78,8 @@ def disk_of(broker: LocalBroker) -> FileDisk:
 # ------------------------------------------------------------------ clocks
 
 
-def _clock(fault: str, change: Callable[[Options, ClockFault, float], ClockFault]) -> ProcessAction:
-    def perform(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+def _clock(fault: str, change: Callable[[Options, ClockFault, float], ClockFault]) -> LiveAction:
+    def perform(engine: ActionEngine, brokers: Brokers, value: Any, options: Options) -> Undo:
         for broker in brokers:
             engine.cluster.record_fault(fault, broker.name)
             engine.machines.set_clock(broker, lambda clock, now_ms: change(options, clock, now_ms))
@@ -105,8 +105,8 @@ def _drifting(options: Options, clock: ClockFault, now_ms: float) -> ClockFault:
 # ------------------------------------------------------------------ disks
 
 
-def _disk_fault(fault: str, kind: DiskFaultKind) -> ProcessAction:
-    def perform(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+def _disk_fault(fault: str, kind: DiskFaultKind) -> LiveAction:
+    def perform(engine: ActionEngine, brokers: Brokers, value: Any, options: Options) -> Undo:
         names = {broker: f"{fault}-no-{next(_numbers)}" for broker in brokers}
         delay_ms = 0.0 if kind.error else options["by"]
         for broker, name in names.items():
@@ -125,7 +125,7 @@ def _disk_fault(fault: str, kind: DiskFaultKind) -> ProcessAction:
     return perform
 
 
-def _tear_append(engine: Processes, brokers: Brokers, value: Any, options: Options) -> Undo:
+def _tear_append(engine: ActionEngine, brokers: Brokers, value: Any, options: Options) -> Undo:
     names = {broker: f"tear-append-no-{next(_numbers)}" for broker in brokers}
     for broker, name in names.items():
         engine.cluster.record_fault("tear-append", broker.name)
@@ -146,10 +146,10 @@ def _begin_start(broker: LocalBroker) -> None:
         broker.cluster.begin_start(broker.id)
 
 
-def _damage(fault: str, damage: Damage) -> ProcessAction:
+def _damage(fault: str, damage: Damage) -> LiveAction:
     """An action that kills brokers, damages their files, and starts them again."""
 
-    def perform(engine: Processes, brokers: Brokers, value: Any, options: Options) -> None:
+    def perform(engine: ActionEngine, brokers: Brokers, value: Any, options: Options) -> None:
         for broker in brokers:
             if broker.is_running:
                 broker.kill()
@@ -164,7 +164,7 @@ def _damage(fault: str, damage: Damage) -> ProcessAction:
     return perform
 
 
-def _roll_back_disk(engine: Processes, brokers: Brokers, value: Any, options: Options) -> None:
+def _roll_back_disk(engine: ActionEngine, brokers: Brokers, value: Any, options: Options) -> None:
     for broker in brokers:
         engine.cluster.record_fault("copy-disk", broker.name)
         try:
@@ -192,7 +192,7 @@ def _calling(act: Callable[[LocalBroker], object], broker: LocalBroker) -> Calla
     return call
 
 
-ACTIONS: Final[Mapping[str, ProcessAction]] = {
+ACTIONS: Final[Mapping[str, LiveAction]] = {
     "step-clock": _clock("step-clock", _stepped),
     "drift-clock": _clock("drift-clock", _drifting),
     "freeze-clock": _clock("freeze-clock", _drifting),

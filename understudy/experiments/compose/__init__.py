@@ -1,0 +1,1 @@
+"""The engine that runs an experiment in containers of a compose project."""

@@ -1,0 +1,1 @@
+"""What the engines share whose brokers run in real time: on processes of this machine, or in containers."""
