@@ -1,7 +1,7 @@
 """`understudy experiment`: run failure experiments from files, simulated, on real processes, or in containers.
 
 The exit code of `run` is 0 where everything held, 1 where an expectation was violated, 2 where a fault was not injected
-or the steady state was not reached, and 3 where the file cannot be used.
+or the steady state was not reached, or the cluster did not start, and 3 where the file cannot be used.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.cli.arguments import BadInput, Failed, Verbs, fences_off, os_error
+from understudy.cli.interruptions import ending_on_sigterm
 
 if TYPE_CHECKING:
     from understudy.experiments.language.document import Experiment
@@ -29,6 +30,12 @@ class BadFile(Failed):
     """An experiment file cannot be used. The exit code is 3."""
 
     exit_code = 3
+
+
+class NotStarted(Failed):
+    """The cluster of an experiment cannot be started, or does not answer any more: the run shows nothing."""
+
+    exit_code = 2
 
 
 def register(verbs: Verbs) -> None:
@@ -78,7 +85,8 @@ def run(options: argparse.Namespace) -> int:
         raise BadInput("--json prints one verdict; give --seed")
     worst = 0
     for seed in chosen:
-        verdict, folder = _run_one(options, experiment, engine, seed)
+        with ending_on_sigterm():
+            verdict, folder = _run_one(options, experiment, engine, seed)
         if options.json:
             print((folder / "verdict.json").read_text(encoding="utf-8"), end="")
         elif len(chosen) == 1:
@@ -113,9 +121,9 @@ def _run_one(options: argparse.Namespace, experiment: Experiment, engine: str, s
     except CannotRun as refused:
         raise BadInput(str(refused)) from None
     except (ClusterError, JavaNotFound, ZooKeeperNotStarted, *NO_ANSWER) as error:
-        raise Failed(str(error)) from None
+        raise NotStarted(str(error)) from None
     except OSError as error:
-        raise Failed(os_error(error)) from None
+        raise NotStarted(os_error(error)) from None
 
 
 def describe(verdict: Verdict, folder: Path) -> list[str]:
@@ -184,7 +192,7 @@ def list_all(options: argparse.Namespace) -> int:
     experiments = [_read(name) for name in names()]
     width = max(len(each.name) for each in experiments)
     for each in experiments:
-        print(f"{each.name:<{width}}  {', '.join(each.engines):<9}  {each.title}")
+        print(f"{each.name:<{width}}  {', '.join(each.engines):<18}  {each.title}")
     return 0
 
 

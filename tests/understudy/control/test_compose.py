@@ -188,7 +188,7 @@ def test_without_docker_one_sentence_is_printed(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["kill", str(tmp_path), "1", "--compose"]) == 1
-    expected = "understudy kill: there is no docker on the PATH; --compose needs the docker command\n"
+    expected = "understudy kill: there is no docker on the PATH; containers need the docker command\n"
     assert capsys.readouterr().err == expected
 
 

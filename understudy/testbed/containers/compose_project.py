@@ -32,7 +32,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "start": ("start",),
     "restart": ("restart",),
 }
-"""The command of `docker compose` for a change."""
+"""The command of `docker compose`, and of `docker`, for a change."""
 
 
 class Service(NamedTuple):
@@ -60,6 +60,8 @@ class ComposeProject:
         self.folder = folder
         self._config = config
         self._flags = tuple(flags)
+        self.ids: dict[str, str] = {}
+        """The container of each service, where `remember_containers` has read them; commands are faster with them."""
         self.services = _services(config)
         if not self.services:
             raise ClusterError(f"{folder} has no compose file with services broker-1, broker-2, …")
@@ -101,11 +103,11 @@ class ComposeProject:
         """The state of each service's container, such as `running`, `paused` or `exited`."""
         return {each["Service"]: each["State"] for each in self._containers()}
 
-    def container_ids(self) -> dict[str, str]:
-        """The full id of each service's container."""
+    def remember_containers(self) -> None:
+        """Read the full ids of all containers, which stay those until the containers are removed."""
         short = [str(each["ID"]) for each in self._containers()]
         found = docker(self.folder, "inspect", "--format", _ID_AND_SERVICE, *short) if short else ""
-        return {service: container for container, service in map(str.split, found.splitlines())}
+        self.ids = {service: container for container, service in map(str.split, found.splitlines())}
 
     # ------------------------------------------------------------------ commands
 
@@ -133,10 +135,13 @@ class ComposeProject:
             self._command(change, service)
 
     def _command(self, change: str, service: str) -> None:
-        """Run a command of compose. On a busy machine the engine may be unable to freeze a container at once."""
+        """Run a command. On a busy machine the engine may be unable to freeze a container at once."""
         for attempts_left in reversed(range(_PAUSE_ATTEMPTS if change == "pause" else 1)):
             try:
-                self.compose(*_COMMANDS[change], service)
+                if service in self.ids:
+                    docker(self.folder, *_COMMANDS[change], self.ids[service])
+                else:
+                    self.compose(*_COMMANDS[change], service)
             except DockerFailed as error:
                 if not attempts_left or "unable to freeze" not in str(error):
                     raise
@@ -153,6 +158,8 @@ class ComposeProject:
         return str(network)
 
     def _container(self, service: str) -> str:
+        if service in self.ids:
+            return self.ids[service]
         found = [str(each["ID"]) for each in self._containers() if each["Service"] == service]
         if not found:
             raise ClusterError(f"{service} has no container; `docker compose up` creates it")

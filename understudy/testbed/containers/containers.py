@@ -48,14 +48,13 @@ class Containers:
 
     def __init__(self, project: ComposeProject) -> None:
         self.project = project
-        self._ids: dict[str, str] = {}
         self._states: dict[str, ContainerState] = {}
         self._read_s = 0.0
 
     def create(self) -> None:
         """Create all containers, and start none. Raises DockerFailed."""
         self.project.compose("create", "--no-build")
-        self._ids = self.project.container_ids()
+        self.project.remember_containers()
 
     def state(self, service: str) -> ContainerState:
         if time.monotonic() - self._read_s > FRESH_S:
@@ -70,7 +69,7 @@ class Containers:
     def signal(self, name: str, service: str) -> None:
         """Send a signal such as `SIGTERM` to the process in a container. Harmless where it has ended."""
         try:
-            self.project.compose("kill", "--signal", name, service)
+            docker(self.project.folder, "kill", "--signal", name, self.project.ids[service])
         except DockerFailed as failed:
             if "is not running" not in str(failed):
                 raise
@@ -91,8 +90,9 @@ class Containers:
             file.write_text(text, encoding="utf-8")
 
     def _read(self) -> None:
+        ids = self.project.ids
         try:
-            output = docker(self.project.folder, "inspect", "--format", _FORMAT, *self._ids.values())
+            output = docker(self.project.folder, "inspect", "--format", _FORMAT, *ids.values()) if ids else ""
         except DockerFailed as failed:
             if "No such object" not in str(failed):
                 raise
@@ -102,7 +102,7 @@ class Containers:
             container, status, exit_code, pid = line.split()
             code = int(exit_code)
             found[container] = ContainerState(status, _SIGNALLED - code if code > _SIGNALLED else code, int(pid))
-        self._states = {service: found.get(container, _REMOVED) for service, container in self._ids.items()}
+        self._states = {service: found.get(container, _REMOVED) for service, container in ids.items()}
         self._read_s = time.monotonic()
 
 

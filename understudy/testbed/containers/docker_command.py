@@ -43,7 +43,7 @@ def docker(folder: Path, *arguments: str, timeout_s: float = COMMAND_TIMEOUT_S) 
             start_new_session=True,
         )
     except FileNotFoundError:
-        raise NoDocker("there is no docker on the PATH; --compose needs the docker command") from None
+        raise NoDocker("there is no docker on the PATH; containers need the docker command") from None
     except subprocess.TimeoutExpired:
         raise DockerFailed(f"not done within {timeout_s:g} s: {' '.join(command)}") from None
     if done.returncode != 0:
@@ -58,10 +58,10 @@ def require_engine(folder: Path) -> None:
         try:
             docker(folder, *probe)
         except NoDocker:
-            raise NoDocker("no Docker engine: there is no docker on the PATH; it needs docker compose") from None
+            raise NoDocker("no Docker engine: there is no docker on the PATH; containers need docker compose") from None
         except DockerFailed as failed:
             reason = str(failed).partition(" failed: ")[2] or str(failed)
-            raise NoDocker(f"no Docker engine: {reason}; it needs docker compose") from None
+            raise NoDocker(f"no Docker engine: {reason}; containers need docker compose") from None
 
 
 def require_image(folder: Path, image: str) -> None:
