@@ -293,6 +293,7 @@ def test_the_engines_can_do_as_many_kinds_as_they_promise() -> None:
     assert kinds - able["real"] == {"lose-power", "skip-flushes"}
     assert len(kinds & able["sim"]) >= 40
     assert len(kinds & able["real"]) >= 30
+    assert len(kinds & able["compose"]) >= 30
 
 
 def test_faults_that_kill_do_so_once(tmp_path: Path) -> None:

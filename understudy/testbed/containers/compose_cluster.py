@@ -36,6 +36,7 @@ IMAGE: Final = "understudy"
 COMPOSE_FILE: Final = "compose.yaml"
 _READY_TIMEOUT_S: Final = 60.0
 _POLL_S: Final = 0.05
+_NAME_LENGTH: Final = 40
 _ROOTLESS: Final = "name=rootless"
 
 
@@ -61,7 +62,7 @@ class ComposeCluster(LocalCluster):
         described: RunDescribed | None = None,
         image: str | None = None,
     ) -> None:
-        self.project = f"understudy-{re.sub('[^a-z0-9-]+', '-', name.lower())}-{secrets.token_hex(4)}"
+        self.project = f"understudy-{re.sub('[^a-z0-9-]+', '-', name.lower())[:_NAME_LENGTH]}-{secrets.token_hex(4)}"
         self._image = image or os.environ.get(IMAGE_VARIABLE) or IMAGE
         zookeeper_port, *ports = free_ports(1 + brokers)
         self._plan = ComposePlan(
@@ -144,8 +145,8 @@ class ComposeCluster(LocalCluster):
         if broker_id in self._isolated:
             raise ClusterError(f"isolate was not injected: {broker.name} is isolated")
         self.record_fault("isolate", broker.name, role)
-        self._isolated.add(broker_id)
         self._containers.change("isolate", broker.name)
+        self._isolated.add(broker_id)
 
     def heal_broker(self, broker_id: int, role: str = "") -> None:
         """Connect a broker's container again. Harmless where it is not isolated."""

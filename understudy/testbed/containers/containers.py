@@ -18,6 +18,7 @@ FRESH_S: Final = 0.05
 _POLL_S: Final = 0.05
 _END_TIMEOUT_S: Final = 30.0
 _FORMAT: Final = "{{.Id}} {{.State.Status}} {{.State.ExitCode}} {{.State.Pid}}"
+_MISSING: Final = "No such object"
 _SIGNALLED: Final = 128
 """A container whose process was ended by signal n has the exit code 128 + n."""
 
@@ -90,20 +91,32 @@ class Containers:
             file.write_text(text, encoding="utf-8")
 
     def _read(self) -> None:
-        ids = self.project.ids
+        ids = list(self.project.ids.values())
         try:
-            output = docker(self.project.folder, "inspect", "--format", _FORMAT, *ids.values()) if ids else ""
+            lines = self._inspect(*ids) if ids else []
         except DockerFailed as failed:
-            if "No such object" not in str(failed):
+            if _MISSING not in str(failed):
                 raise
-            output = ""
+            lines = [line for each in ids for line in self._inspect_one(each)]
         found = {}
-        for line in output.splitlines():
+        for line in lines:
             container, status, exit_code, pid = line.split()
             code = int(exit_code)
             found[container] = ContainerState(status, _SIGNALLED - code if code > _SIGNALLED else code, int(pid))
-        self._states = {service: found.get(container, _REMOVED) for service, container in ids.items()}
+        self._states = {service: found.get(container, _REMOVED) for service, container in self.project.ids.items()}
         self._read_s = time.monotonic()
+
+    def _inspect(self, *ids: str) -> list[str]:
+        return docker(self.project.folder, "inspect", "--format", _FORMAT, *ids).splitlines()
+
+    def _inspect_one(self, container: str) -> list[str]:
+        """The line of a container; none where it is removed."""
+        try:
+            return self._inspect(container)
+        except DockerFailed as failed:
+            if _MISSING not in str(failed):
+                raise
+            return []
 
 
 class ContainerProcess:

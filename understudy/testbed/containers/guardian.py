@@ -52,7 +52,7 @@ class Guardian:
             )
         assert self._process.stdout is not None
         if self._process.stdout.readline() != _READY:
-            self._process.wait(_END_TIMEOUT_S)
+            self.dismiss()
             raise ClusterError(f"the guardian of the containers did not start; {folder / LOG} says why")
 
     @property
