@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.cli.arguments import BadInput, Failed, Verbs, fences_off, os_error
-from understudy.cli.interruptions import ending_on_sigterm
+from understudy.cli.interruptions import ending_on_signals
 
 if TYPE_CHECKING:
     from understudy.experiments.language.document import Experiment
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
         raise BadInput("--json prints one verdict; give --seed")
     worst = 0
     for seed in chosen:
-        with ending_on_sigterm():
+        with ending_on_signals():
             verdict, folder = _run_one(options, experiment, engine, seed)
         if options.json:
             print((folder / "verdict.json").read_text(encoding="utf-8"), end="")

@@ -48,14 +48,18 @@ def interruptible() -> Iterator[Interruption]:
 
 
 @contextlib.contextmanager
-def ending_on_sigterm() -> Iterator[None]:
-    """Raise KeyboardInterrupt at SIGTERM while the block runs, so that it ends as after Ctrl-C."""
+def ending_on_signals() -> Iterator[None]:
+    """Raise KeyboardInterrupt at SIGTERM, too, while the block runs, so that it undoes what it has done.
+
+    This also handles SIGINT where the shell has started the program in the background with SIGINT ignored.
+    """
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, on_signal)
+    before = {number: signal.signal(number, on_signal) for number in _SIGNALS}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
