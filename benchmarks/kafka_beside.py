@@ -16,7 +16,7 @@ from types import TracebackType
 from understudy.testbed.apache_kafka import ApacheKafka, KafkaProcess
 from understudy.testbed.cluster_view import ClusterView
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
-from understudy.testbed.processes import ChildProcess
+from understudy.testbed.processes import RunningProcess
 
 
 def kafka_libs() -> Path | None:
@@ -47,7 +47,7 @@ class KafkaCluster:
         self._ids = range(1, brokers + 1)
         self.zookeeper = EmbeddedZooKeeper(Path(self._folder.name) / "zookeeper")
         self._kafka = ApacheKafka.at(libs, java=self.zookeeper.java)
-        self.processes: list[ChildProcess] = []
+        self.processes: list[RunningProcess] = []
         self.ports: dict[int, int] = {}
 
     @property

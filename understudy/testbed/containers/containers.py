@@ -13,8 +13,8 @@ from understudy.testbed.containers.compose_project import ComposeProject
 from understudy.testbed.containers.docker_command import DockerFailed, docker
 from understudy.testbed.processes import ProcessDied, describe_exit
 
-FRESH_S: Final = 0.05
-"""How old a state may be that is used again."""
+FRESH_S: Final = 0.25
+"""How old a state may be that is used again; each command on a container makes them all old."""
 _POLL_S: Final = 0.05
 _END_TIMEOUT_S: Final = 30.0
 _FORMAT: Final = "{{.Id}} {{.State.Status}} {{.State.ExitCode}} {{.State.Pid}}"
