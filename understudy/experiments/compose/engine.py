@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from brokers.machine.real_world import EXPERIMENT_VARIABLE
 from foundation.eventlog.records import RunDescribed
 from understudy.experiments.engine import Engine
 from understudy.experiments.language.frozen import FrozenPlan
@@ -32,6 +33,7 @@ class ComposeEngine(LiveEngine):
             directory=folder,
             session_timeout_ms=plan.session_ms,
             properties=properties_of(plan),
+            environment={EXPERIMENT_VARIABLE: plan.experiment.name},
             run=f"{plan.experiment.name}-{plan.seed}",
             described=RunDescribed(seed=plan.seed, world="containers"),
         )

@@ -58,6 +58,7 @@ class ComposeCluster(LocalCluster):
         racks: Sequence[str] | None = None,
         session_timeout_ms: int = 3_000,
         properties: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
         run: str | None = None,
         described: RunDescribed | None = None,
         image: str | None = None,
@@ -72,6 +73,7 @@ class ComposeCluster(LocalCluster):
             user=f"{os.getuid()}:{os.getgid()}",
             zookeeper_port=zookeeper_port,
             broker_ports=dict(enumerate(ports, start=1)),
+            environment=environment or {},
         )
         file = self._plan.folder / COMPOSE_FILE
         flags = ("--project-name", self.project, "--file", str(file))

@@ -7,8 +7,8 @@ interface. The settings of the containers are those of the repository's docker-c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,6 +43,7 @@ class ComposePlan:
     Attributes:
         folder: the run folder.
         user: `uid:gid` of the processes in the containers.
+        environment: the environment variables of every broker.
         zookeeper_port, broker_ports: where this machine reaches ZooKeeper and each broker.
     """
 
@@ -52,6 +53,7 @@ class ComposePlan:
     user: str
     zookeeper_port: int
     broker_ports: dict[int, int]
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     def as_user(self, user: str) -> ComposePlan:
         return replace(self, user=user)
@@ -64,6 +66,7 @@ class ComposePlan:
         for broker_id, port in self.broker_ports.items():
             name = f"broker-{broker_id}"
             services[name] = self._service(name, broker, port, EXTERNAL_PORT)
+            services[name]["environment"] = dict(self.environment)
         return {
             "name": self.project,
             "services": services,

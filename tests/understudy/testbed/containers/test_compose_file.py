@@ -17,6 +17,7 @@ PLAN = ComposePlan(
     user="1000:1000",
     zookeeper_port=11_000,
     broker_ports={1: 11_001, 2: 11_002},
+    environment={"MINE": "yes"},
 )
 SERVICES = PLAN.config()["services"]
 
@@ -60,6 +61,14 @@ def test_a_broker_is_reached_by_clients_of_this_machine_and_by_the_others() -> N
     assert found["inter.broker.listener.name"] == "INTERNAL"
     assert found["zookeeper.connect"] == "zookeeper:2181"
     assert found["understudy.events.dir"] == f"{HOME}/events"
+
+
+def test_brokers_alone_have_the_environment_variables() -> None:
+    assert {name: service.get("environment") for name, service in SERVICES.items()} == {
+        "zookeeper": None,
+        "broker-1": {"MINE": "yes"},
+        "broker-2": {"MINE": "yes"},
+    }
 
 
 def test_another_user_changes_only_the_user() -> None:
