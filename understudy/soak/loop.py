@@ -202,8 +202,7 @@ class Soak:
         return planned.rest_ms
 
     def _source(self) -> random.Random:
-        """The random source of the next fault: the same for the same seed, however often the soak was interrupted."""
-        return random.Random(f"soak {self._totals.seed} {self._totals.fault_number}")
+        return source_of(self._totals.seed, self._totals.fault_number + 1)
 
     def _inject(self, planned: PlannedFault) -> None:
         self._totals.fault_number += 1
@@ -335,6 +334,11 @@ class Soak:
         self._world.keep_totals(self._totals)
         self._minute_began_ms = now_ms
         self._minute_faults, self._minute_felt, self._events = Counter(), Felt(), Counter()
+
+
+def source_of(seed: int, fault_number: int) -> random.Random:
+    """Return the random source of a fault, from 1: the same, however often the soak was interrupted before it."""
+    return random.Random(f"soak {seed} {fault_number - 1}")
 
 
 def _target(step: BoundStep) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,11 @@ def fault(number: int) -> FaultRecord:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> SoakFiles:
+def files(tmp_path: Path) -> Iterator[SoakFiles]:
     found = SoakFiles(tmp_path)
     found.lock()
-    return found
+    yield found
+    found.unlock()
 
 
 def test_a_second_soak_is_refused_until_the_first_ends(files: SoakFiles, tmp_path: Path) -> None:

@@ -10,10 +10,7 @@ from understudy.soak.live.log_follower import HELD_BACK_MS, LogFollower
 
 
 def line(seq: int, wall_ms: float, *, incarnation: int = 1, kind: str = "ControllerElected") -> bytes:
-    data = {
-        "ControllerElected": {"epoch": 1, "epoch_zk_version": 1},
-        "LeadershipWritten": {"why": "offline", "partitions": []},
-    }
+    data = {"broker_id": 1, "epoch": seq, "epoch_zk_version": seq, "session_id": 1}
     record = {
         "version": 1,
         "run": "r",
@@ -23,7 +20,7 @@ def line(seq: int, wall_ms: float, *, incarnation: int = 1, kind: str = "Control
         "mono_ms": wall_ms,
         "wall_ms": wall_ms,
         "type": kind,
-        "data": data.get(kind, {}),
+        "data": data,
     }
     return json.dumps(record).encode() + b"\n"
 
@@ -40,6 +37,11 @@ def elections(log: LogFollower, up_to_ms: float) -> int:
     return log.advance(up_to_ms + HELD_BACK_MS).controller_changes
 
 
+def damage(log: LogFollower) -> list[str]:
+    """What is wrong with the lines; their records are of no history that could have been."""
+    return [each.witness for each in log.checks.violations(with_end=False) if each.check == "T2"]
+
+
 def test_each_record_is_read_once_and_none_that_is_newer_than_the_cut(tmp_path: Path) -> None:
     files, log = broker(tmp_path), follower(tmp_path)
     files.write(line(1, 10.0))
@@ -51,7 +53,7 @@ def test_each_record_is_read_once_and_none_that_is_newer_than_the_cut(tmp_path: 
     assert log.checked_ms == 20.0
     files.write(line(4, 30.0))
     assert elections(log, 40.0) == 2
-    assert log.checks.violations(with_end=True) == []
+    assert damage(log) == []
     assert log.size == sum(len(line(seq, 10.0)) for seq in (1, 2, 3, 4))
 
 
@@ -62,7 +64,7 @@ def test_a_record_is_read_when_its_line_is_whole(tmp_path: Path) -> None:
     assert elections(log, 50.0) == 0
     files.write(whole[20:])
     assert elections(log, 50.0) == 1
-    assert log.checks.violations(with_end=False) == []
+    assert damage(log) == []
 
 
 def test_the_torn_last_line_of_a_killed_process_is_no_violation(tmp_path: Path) -> None:
@@ -71,11 +73,11 @@ def test_the_torn_last_line_of_a_killed_process_is_no_violation(tmp_path: Path) 
     files.write(line(2, 20.0)[:30])
     broker(tmp_path).write(line(1, 30.0, incarnation=2))
     assert elections(log, 50.0) == 2
-    assert log.checks.violations(with_end=False) == []
+    assert damage(log) == []
 
 
 def test_files_are_read_in_order_however_many_there_are(tmp_path: Path) -> None:
-    files, log = broker(tmp_path, max_file_bytes=300), follower(tmp_path)
+    files, log = broker(tmp_path, max_file_bytes=600), follower(tmp_path)
     for seq in range(1, 8):
         files.write(line(seq, 10.0 * seq))
     assert elections(log, 35.0) == 3
@@ -83,20 +85,21 @@ def test_files_are_read_in_order_however_many_there_are(tmp_path: Path) -> None:
         files.write(line(seq, 10.0 * seq))
     assert elections(log, 1_000.0) == 8
     assert len(list((tmp_path / "broker-1" / "events").iterdir())) > 3
-    assert log.checks.violations(with_end=False) == []
+    assert damage(log) == []
 
 
 def test_a_damaged_line_and_a_gap_are_violations(tmp_path: Path) -> None:
-    for second, witness in ((b"{}\n", "b'{}' is no record"), (line(3, 20.0), "has record 3 after 1")):
-        run = tmp_path / witness[-3:]
+    for name, second, witness in (
+        ("damaged", b"{}\n", "b'{}' is no record"),
+        ("gap", line(3, 20.0), "broker-1 incarnation 1 has record 3 after 1"),
+    ):
+        run = tmp_path / name
         files, log = broker(run), follower(run)
         files.write(line(1, 10.0))
         files.write(second)
         files.write(line(4, 30.0))
         elections(log, 50.0)
-        (violation,) = log.checks.violations(with_end=False)
-        assert violation.check == "T2"
-        assert witness in violation.witness or "has record 4 after 1" in violation.witness
+        assert witness in damage(log)[0]
 
 
 def test_what_was_before_is_not_counted_but_given_to_the_checks_of_the_whole_run(tmp_path: Path) -> None:
@@ -106,4 +109,4 @@ def test_what_was_before_is_not_counted_but_given_to_the_checks_of_the_whole_run
     files.write(line(3, 30.0))
     assert elections(log, 50.0) == 1
     assert log.checks.records == 2
-    assert log.checks.violations(with_end=False) == []
+    assert damage(log) == []
