@@ -32,7 +32,7 @@ class NotInjected(Exception):
 
 
 class ClusterGone(Exception):
-    """The cluster has ended, or its control port does not answer."""
+    """The cluster has ended, its control port does not answer, or its logs cannot be read."""
 
 
 class Events(NamedTuple):
@@ -66,7 +66,7 @@ class SoakWorld(Protocol):
         """Undo a verb at once, if that is still to be done."""
 
     def read_logs(self) -> Events:
-        """Read the event logs on, and give them to the checks."""
+        """Read the event logs on, and give them to the checks. Raises ClusterGone where that is not possible."""
 
     def violation(self, *, with_end: bool) -> str:
         """The first violated invariant, with its witness; empty where all hold.

@@ -228,6 +228,16 @@ class TestOnACluster:
         assert states(run) == ["running"] * 3
         assert "interrupted; the same command goes on" in soak.output
 
+    def test_a_topic_that_lost_its_end_while_no_soak_ran_is_a_violation(self, run: Path) -> None:
+        files = SoakFiles(run)
+        files.folder.mkdir()
+        files.write_totals(Totals(seed=1, profile="gentle", sessions=1, minutes=2, ends={"soak-1": 10**9}))
+        soak = SoakProcess(run)
+        assert soak.end() == 1, soak.output
+        assert "violated: H1: soak-1 ends at " in soak.output
+        assert ", though records up to 999999999 were acknowledged before" in soak.output
+        assert list(files.faults()) == []
+
     def test_a_violation_stops_the_soak_and_its_minutes_are_an_experiment(
         self, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -186,3 +187,15 @@ def test_every_fault_is_in_a_profile_and_each_profile_holds_the_milder_ones() ->
 def test_a_range_says_its_unit() -> None:
     assert str(Range(1_000, 2_500)) == "1 to 2.5 s"
     assert str(Range(0.2, 0.7, in_sessions=True)) == "0.2 to 0.7 sessions"
+
+
+def test_the_page_has_the_tables_of_the_profiles() -> None:
+    lines = (Path(__file__).parents[3] / "docs" / "soak.md").read_text(encoding="utf-8").splitlines()
+    for name, kind in KINDS.items():
+        lasting = [step for step in kind.steps if step.lasts is not None]
+        names = [f"{step.verb}: " if len(kind.steps) > 1 else "" for step in lasting]
+        spans = [f"{name_of}{step.lasts}" for name_of, step in zip(names, lasting, strict=True)]
+        weights = [str(profile.weights.get(name, "—")) for profile in PROFILES.values()]
+        assert f"| `{name}` | {kind.meaning} | {'; '.join(spans) or '—'} | {' | '.join(weights)} |" in lines
+    rests = " | ".join(str(profile.rest) for profile in PROFILES.values())
+    assert f"| | rest between two faults | | {rests} |" in lines

@@ -12,9 +12,10 @@ from foundation.eventlog.lines import decode_record
 from foundation.eventlog.records import Envelope, TaskFailed
 from tests.understudy.checkers.histories import History
 from understudy.checkers.history import ZnodeTransaction
-from understudy.simulator import seeds
 from understudy.simulator.cluster import SimulatedCluster
+from understudy.simulator.judgement import Judgement, judge
 from understudy.simulator.seed_plans import draw_plan
+from understudy.simulator.seeds import run_plan
 from understudy.soak import running_checks
 from understudy.soak.running_checks import LOG_CHECKS, OTHER_CHECKS, RunningChecks
 
@@ -27,15 +28,14 @@ def run(
 ) -> tuple[list[Envelope], list[ZnodeTransaction]]:
     """Run a seed with right clocks; return the records of all nodes, node by node, and the transactions."""
     clusters: list[SimulatedCluster] = []
-    judge = seeds.judge
 
-    def keep(cluster: SimulatedCluster) -> seeds.Judgement:
+    def keep(cluster: SimulatedCluster) -> Judgement:
         clusters.append(cluster)
         return judge(cluster)
 
-    monkeypatch.setattr(seeds, "judge", keep)
+    monkeypatch.setattr("understudy.simulator.seeds.judge", keep)
     plan = structs.replace(draw_plan(seed, SECONDS, fences_off=fences_off), wrong_clocks=False)
-    seeds.run_plan(plan)
+    run_plan(plan)
     (cluster,) = clusters
     records = [decode_record(line) for node in cluster.nodes for lines in node.lines.values() for line in lines]
     return records, list(cluster.zookeeper.transactions)

@@ -117,6 +117,8 @@ class SoakClients:
 
     def broken(self) -> Broken | None:
         """The first contradiction that clients have seen."""
+        if self._failure is not None:
+            return Broken("no-failure", f"they have ended: {self._failure!r}")
         with self._lock:
             return next((fold.broken for fold in self._folds.values() if fold.broken is not None), None)
 
@@ -132,8 +134,6 @@ class SoakClients:
         on its way.
         """
         with self._lock:
-            if self._failure is not None:
-                return f"the clients have ended: {self._failure}"
             for partition, fold in self._folds.items():
                 if (gap_ms := _now_ms() - self._last_ms[partition]) > RECENT_MS:
                     return f"no record of {fold.name} was acknowledged for {gap_ms:,.0f} ms"

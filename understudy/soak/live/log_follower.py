@@ -18,7 +18,7 @@ from foundation.eventlog.lines import MAX_LINE_BYTES, Header, decode_header, wit
 from foundation.eventlog.records import PAYLOAD_BY_TYPE, ControllerElected, Envelope, LeadershipWritten
 from understudy.checkers.history import ZnodeTransaction
 from understudy.soak.loop import Events
-from understudy.soak.running_checks import OTHER_TYPES, RunningChecks
+from understudy.soak.running_checks import OTHER_TYPES, WINDOW_MS, RunningChecks
 from understudy.testbed.transaction_log import TransactionLogTail, first_zxid
 
 HELD_BACK_MS: Final = 2_000.0
@@ -34,7 +34,7 @@ class LogFollower:
 
     Args:
         transaction_log: the folder of ZooKeeper's transaction log; None where the run has no server of its own.
-        from_ms: records before this time are only given to the checks that need the whole run, and are not counted.
+        from_ms: what happened before this time is not counted. Checks of logs begin one window earlier.
     """
 
     def __init__(self, folder: Path, transaction_log: Path | None, from_ms: float) -> None:
@@ -42,8 +42,9 @@ class LogFollower:
         self._log = transaction_log if transaction_log is not None and first_zxid(transaction_log) == 1 else None
         self._tail = TransactionLogTail(self._log) if self._log is not None else None
         self._from_ms = from_ms
+        self._logs_from_ms = from_ms - WINDOW_MS
         self._nodes: dict[str, _NodeLog] = {}
-        self.checks = RunningChecks(self._history, from_ms)
+        self.checks = RunningChecks(self._history, self._logs_from_ms)
         self.checked_ms = 0.0
         self._controller_changes = 0
         self._leader_elections = 0
@@ -77,7 +78,7 @@ class LogFollower:
 
     def _records(self, until_ms: float) -> Iterator[Envelope]:
         for events in self._event_folders():
-            node = self._nodes.setdefault(events.parent.name, _NodeLog(events, self.checks, self._from_ms))
+            node = self._nodes.setdefault(events.parent.name, _NodeLog(events, self.checks, self._logs_from_ms))
             for record in node.records(until_ms):
                 self._count(record)
                 yield record
@@ -101,10 +102,10 @@ class LogFollower:
 class _NodeLog:
     """The event log of one node: its files in order, and how far they were read."""
 
-    def __init__(self, events: Path, checks: RunningChecks, from_ms: float) -> None:
+    def __init__(self, events: Path, checks: RunningChecks, logs_from_ms: float) -> None:
         self._events = events
         self._checks = checks
-        self._from_ms = from_ms
+        self._logs_from_ms = logs_from_ms
         self._file: LogFile | None = None
         self._offset = 0
 
@@ -122,7 +123,7 @@ class _NodeLog:
                     return
                 self._offset += len(line) + 1
                 self._checks.sequence(header.node, header.incarnation, header.seq, str(file.path))
-                is_early = header.wall_ms < self._from_ms
+                is_early = header.wall_ms < self._logs_from_ms
                 if header.type in (_EARLY_TYPES if is_early else PAYLOAD_BY_TYPE):
                     try:
                         yield with_payload(header)

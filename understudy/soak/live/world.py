@@ -26,6 +26,7 @@ from understudy.soak.tally import ClusterShape, FaultRecord, Felt, Measures, Min
 from understudy.testbed import linux
 from understudy.testbed.cluster_view import NO_ANSWER, ClusterView
 from understudy.testbed.run_folder import ClusterEntry, NotARunFolder, read_cluster_file
+from understudy.testbed.transaction_log import MalformedTransactionLog
 
 TOPIC: Final = "soak"
 PARTITIONS: Final = 3
@@ -209,7 +210,10 @@ class LiveWorld:
     # ------------------------------------------------------------------ judging
 
     def read_logs(self) -> Events:
-        return self._logs.advance(time.time() * 1000)
+        try:
+            return self._logs.advance(time.time() * 1000)
+        except MalformedTransactionLog as damaged:
+            raise ClusterGone(f"the history of the znodes cannot be read any more: {damaged}") from None
 
     def violation(self, *, with_end: bool) -> str:
         broken = self._broken()

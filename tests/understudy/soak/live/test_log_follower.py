@@ -7,6 +7,7 @@ from pathlib import Path
 
 from foundation.eventlog.files import JsonLinesFiles
 from understudy.soak.live.log_follower import HELD_BACK_MS, LogFollower
+from understudy.soak.running_checks import WINDOW_MS
 
 
 def line(seq: int, wall_ms: float, *, incarnation: int = 1, kind: str = "ControllerElected") -> bytes:
@@ -102,11 +103,18 @@ def test_a_damaged_line_and_a_gap_are_violations(tmp_path: Path) -> None:
         assert witness in damage(log)[0]
 
 
-def test_what_was_before_is_not_counted_but_given_to_the_checks_of_the_whole_run(tmp_path: Path) -> None:
-    files, log = broker(tmp_path), follower(tmp_path, from_ms=25.0)
+def test_what_was_before_is_not_counted_but_given_to_the_checks_that_need_it(tmp_path: Path) -> None:
+    """Those of logs begin one window earlier; records of logs before that are not even decoded."""
+    began_ms = 10 * WINDOW_MS
+    files, log = broker(tmp_path), follower(tmp_path, from_ms=began_ms)
     files.write(line(1, 10.0))
-    files.write(line(2, 20.0, kind="unknown-to-this-version"))
-    files.write(line(3, 30.0))
-    assert elections(log, 50.0) == 1
-    assert log.checks.records == 2
+    files.write(line(2, 20.0, kind="RecordsAppended"))
+    files.write(line(3, 30.0, kind="of-a-later-version"))
+    files.write(line(4, began_ms - 5.0))
+    files.write(line(5, began_ms + 5.0))
+    assert elections(log, began_ms + 10.0) == 1
+    assert log.checks.records == 3
     assert damage(log) == []
+    files.write(line(6, began_ms + 20.0, kind="RecordsAppended"))
+    elections(log, began_ms + 30.0)
+    assert "is no record" in damage(log)[0]
