@@ -145,26 +145,37 @@ def _bind(
     """Return the steps of a fault with their brokers, or why there are none."""
     if kind.needs_proxy and not situation.is_proxied:
         return "the cluster has no proxy"
-    taken: list[int] = []
-    steps: list[BoundStep] = []
-    why = ""
-    for form in kind.steps:
-        if form.target == ZOOKEEPER:
-            if not situation.has_zookeeper:
-                return "the cluster has not started its ZooKeeper"
-            steps.append(_step(form, ZOOKEEPER_TARGET, "", source, session_ms))
+    found = _brokers(kind.steps, situation, source, [], allow_majority)
+    if isinstance(found, str):
+        return found
+    return tuple(_step(form, *bound, source, session_ms) for form, bound in zip(kind.steps, found, strict=True))
+
+
+def _brokers(
+    forms: Sequence[StepForm], situation: Situation, source: random.Random, taken: list[int], allow_majority: bool
+) -> list[tuple[str, str]] | str:
+    """Return the target and the role of each step, or why there are none.
+
+    Where a broker leaves nothing for a later step, as a killed controller for its deposition, another one is tried.
+    """
+    if not forms:
+        return []
+    form, why = forms[0], ""
+    if form.target == ZOOKEEPER:
+        if not situation.has_zookeeper:
+            return "the cluster has not started its ZooKeeper"
+        rest = _brokers(forms[1:], situation, source, taken, allow_majority)
+        return rest if isinstance(rest, str) else [(ZOOKEEPER_TARGET, ""), *rest]
+    for broker, role in _candidates(form, situation, source, taken):
+        more = [broker] if form.verb in TAKING and broker not in taken else []
+        why = "" if allow_majority or not more else too_many(situation, [*taken, *more])
+        if why:
             continue
-        candidates = _candidates(form, situation, source, taken)
-        for broker, role in candidates:
-            more = [broker] if form.verb in TAKING and broker not in taken else []
-            why = "" if allow_majority or not more else too_many(situation, [*taken, *more])
-            if not why:
-                taken += more
-                steps.append(_step(form, str(broker), role, source, session_ms))
-                break
-        else:
-            return why or f"no broker is {form.target}"
-    return tuple(steps)
+        rest = _brokers(forms[1:], situation, source, [*taken, *more], allow_majority)
+        if not isinstance(rest, str):
+            return [(str(broker), role), *rest]
+        why = rest
+    return why or f"no broker is {form.target}"
 
 
 def _candidates(

@@ -20,7 +20,7 @@ from understudy.soak.plan import (
     next_fault,
     too_many,
 )
-from understudy.soak.profiles import KINDS, PROFILES, ZOOKEEPER, Range
+from understudy.soak.profiles import KINDS, PROFILES, ZOOKEEPER, Profile, Range
 
 SESSION_MS = 3_000
 
@@ -199,3 +199,12 @@ def test_the_page_has_the_tables_of_the_profiles() -> None:
         assert f"| `{name}` | {kind.meaning} | {'; '.join(spans) or '—'} | {' | '.join(weights)} |" in lines
     rests = " | ".join(str(profile.rest) for profile in PROFILES.values())
     assert f"| | rest between two faults | | {rests} |" in lines
+
+
+def test_another_broker_is_tried_where_the_first_leaves_nothing_for_a_later_step() -> None:
+    """The controller cannot be killed and deposed: where it is drawn to be killed, another broker is."""
+    only = Profile({"kill-and-depose": 1}, Range(0, 0))
+    for seed in range(50):
+        fault = next_fault(only, situation(), random.Random(seed), session_ms=SESSION_MS)
+        assert isinstance(fault, PlannedFault)
+        assert [step.target == "1" for step in fault.steps] == [False, True]
