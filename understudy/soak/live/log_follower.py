@@ -2,7 +2,8 @@
 
 Everything is read up to one time, `HELD_BACK_MS` before now: all processes are on one machine, so that whatever led to
 a record of that time is on disk, too, in whichever file. Without such a cut a check could see an effect before its
-cause. Files are read in pieces, so that memory does not depend on their size.
+cause. Records are compared by the monotonic clock; ZooKeeper's transactions have the wall clock alone. Files are read
+in pieces, so that memory does not depend on their size.
 """
 
 from __future__ import annotations
@@ -59,11 +60,12 @@ class LogFollower:
         """How many bytes of event logs there are."""
         return sum(file.path.stat().st_size for events in self._event_folders() for file in log_files(events))
 
-    def advance(self, now_ms: float) -> Events:
+    def advance(self, now_ms: float, mono_ms: float) -> Events:
         """Read on, and return what happened since the last call.
 
         Args:
             now_ms: milliseconds since 1970.
+            mono_ms: the machine's monotonic clock.
 
         Raises:
             MalformedTransactionLog: the znodes' history is damaged.
@@ -72,14 +74,14 @@ class LogFollower:
         until_ms = now_ms - HELD_BACK_MS
         self._controller_changes = self._leader_elections = 0
         transactions = self._tail.new_transactions(until_ms) if self._tail is not None else ()
-        self.checks.advance(transactions, self._records(until_ms), until_ms)
+        self.checks.advance(transactions, self._records(mono_ms), until_ms)
         self.checked_ms = until_ms
         return Events(self._controller_changes, self._leader_elections)
 
-    def _records(self, until_ms: float) -> Iterator[Envelope]:
+    def _records(self, mono_ms: float) -> Iterator[Envelope]:
         for events in self._event_folders():
             node = self._nodes.setdefault(events.parent.name, _NodeLog(events, self.checks, self._logs_from_ms))
-            for record in node.records(until_ms):
+            for record in node.records(mono_ms):
                 self._count(record)
                 yield record
 
@@ -109,8 +111,11 @@ class _NodeLog:
         self._file: LogFile | None = None
         self._offset = 0
 
-    def records(self, until_ms: float) -> Iterator[Envelope]:
-        """Yield the records that are not after `until_ms`, and were not yielded before."""
+    def records(self, mono_ms: float) -> Iterator[Envelope]:
+        """Yield the records up to `HELD_BACK_MS` before a time of the monotonic clock, each once.
+
+        One with a later time than that is of an earlier boot of the machine.
+        """
         files = [file for file in log_files(self._events) if self._file is None or file >= self._file]
         for file in files:
             if file != self._file:
@@ -119,7 +124,7 @@ class _NodeLog:
                 header = self._header(file, line)
                 if header is None:
                     continue
-                if header.wall_ms > until_ms:
+                if mono_ms - HELD_BACK_MS < header.mono_ms <= mono_ms:
                     return
                 self._offset += len(line) + 1
                 self._checks.sequence(header.node, header.incarnation, header.seq, str(file.path))

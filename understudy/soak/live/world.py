@@ -211,7 +211,7 @@ class LiveWorld:
 
     def read_logs(self) -> Events:
         try:
-            return self._logs.advance(time.time() * 1000)
+            return self._logs.advance(time.time() * 1000, now_ms())
         except MalformedTransactionLog as damaged:
             raise ClusterGone(f"the history of the znodes cannot be read any more: {damaged}") from None
 

@@ -35,7 +35,7 @@ def follower(run: Path, from_ms: float = 0.0) -> LogFollower:
 
 
 def elections(log: LogFollower, up_to_ms: float) -> int:
-    return log.advance(up_to_ms + HELD_BACK_MS).controller_changes
+    return log.advance(up_to_ms + HELD_BACK_MS, up_to_ms + HELD_BACK_MS).controller_changes
 
 
 def damage(log: LogFollower) -> list[str]:
@@ -56,6 +56,13 @@ def test_each_record_is_read_once_and_none_that_is_newer_than_the_cut(tmp_path: 
     assert elections(log, 40.0) == 2
     assert damage(log) == []
     assert log.size == sum(len(line(seq, 10.0)) for seq in (1, 2, 3, 4))
+
+
+def test_records_of_an_earlier_boot_of_the_machine_are_not_held_back(tmp_path: Path) -> None:
+    files, log = broker(tmp_path), follower(tmp_path)
+    files.write(line(1, 1e9))
+    files.write(line(2, 10.0))
+    assert elections(log, 20.0) == 2
 
 
 def test_a_record_is_read_when_its_line_is_whole(tmp_path: Path) -> None:
