@@ -72,11 +72,16 @@ class InvariantChecker:
         """How often each invariant could have been violated, by the id of its check."""
         return {check.id: check.times_tested for check in self._checks}
 
+    @property
+    def found(self) -> list[Violation]:
+        """The first violation of each invariant that needs no look at the end of the run."""
+        return [check.violation for check in self._checks if check.violation is not None]
+
     def violations(self) -> list[Violation]:
         """Let the checks look at the end of the run, and return the first violation of each invariant."""
         for check in self._checks:
             check.at_end()
-        return [check.violation for check in self._checks if check.violation is not None]
+        return self.found
 
     def run(
         self, records_by_node: Mapping[str, Iterable[Envelope]], transactions: Iterable[ZnodeTransaction]

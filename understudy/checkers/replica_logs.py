@@ -57,6 +57,8 @@ class ReplicaLog:
         self.end_offset = 0
         self.batches: list[LoggedBatch] = []
         """The batches from `known_from` on."""
+        self._ranges: list[EpochRange] = []
+        """The leader epochs of `batches`. They are asked for much more often than a log is cut."""
         self.epochs: list[tuple[int, int]] | None = None
         """The leader epoch cache in the latest record that has it, (leader epoch, first offset); None without one."""
         self.high_watermark_epoch = -1
@@ -76,13 +78,7 @@ class ReplicaLog:
 
     def epoch_ranges(self) -> list[EpochRange]:
         """Return the leader epochs of the known batches, in order of their offsets."""
-        ranges: list[EpochRange] = []
-        for batch in self.batches:
-            if ranges and ranges[-1].epoch == batch.leader_epoch:
-                ranges[-1] = ranges[-1]._replace(end_offset=batch.next_offset)
-            else:
-                ranges.append(EpochRange(batch.leader_epoch, batch.base_offset, batch.next_offset))
-        return ranges
+        return list(self._ranges)
 
     def batches_between(self, after: int, up_to: int) -> list[LoggedBatch]:
         """Return the known batches that end above offset `after` and not above `up_to`."""
@@ -97,7 +93,7 @@ class ReplicaLog:
                 self.lost_up_to = max(self.lost_up_to, self.end_offset)
             removed = self._cut(data.log_end_offset)
         else:
-            self.batches, self.known_from = [], data.log_end_offset
+            self._forget(data.log_end_offset)
         self.is_known, self.end_offset, self.epochs = True, data.log_end_offset, list(data.epochs)
         held = (epoch for value, epoch in reversed(self._high_watermarks) if value >= data.high_watermark)
         self.high_watermark_epoch = next(held, self.high_watermark_epoch)
@@ -114,13 +110,14 @@ class ReplicaLog:
         if not self.is_known:
             self.is_known, self.known_from = True, batch.base_offset
         self.batches.append(batch)
+        self._extend_ranges(batch)
         self.end_offset = batch.next_offset
 
     def truncate(self, data: LogTruncated) -> list[LoggedBatch]:
         """Remove what a truncation has removed, and return these batches."""
         removed = self._cut(data.to_offset)
         if data.is_full:
-            self.batches, self.known_from = [], data.to_offset
+            self._forget(data.to_offset)
         self.is_known, self.end_offset, self.epochs = True, data.to_offset, list(data.epochs)
         self.lost_up_to = 0
         return removed
@@ -130,7 +127,22 @@ class ReplicaLog:
         removed = self.batches[kept:]
         del self.batches[kept:]
         self.known_from = min(self.known_from, end_offset)
+        if removed:
+            self._ranges = []
+            for batch in self.batches:
+                self._extend_ranges(batch)
         return removed
+
+    def _forget(self, end_offset: int) -> None:
+        """Know nothing of what is below the end of the log."""
+        self.batches, self._ranges, self.known_from = [], [], end_offset
+
+    def _extend_ranges(self, batch: LoggedBatch) -> None:
+        last = self._ranges[-1] if self._ranges else None
+        if last is not None and last.epoch == batch.leader_epoch:
+            self._ranges[-1] = EpochRange(last.epoch, last.start_offset, batch.next_offset)
+        else:
+            self._ranges.append(EpochRange(batch.leader_epoch, batch.base_offset, batch.next_offset))
 
 
 class ReplicaLogs:

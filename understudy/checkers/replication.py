@@ -311,7 +311,9 @@ class LeadersAreComplete(LossAwareCheck):
 
     def on_leader(self, record: Envelope, log: ReplicaLog, data: LeaderStarted) -> None:
         ends = {epochs.epoch: epochs.end_offset for epochs in log.epoch_ranges()}
-        self._leaders.append(_StartedLeader(record, log, data.leader_epoch, log.known_from, ends))
+        # Of a log of which no record was read before, everything up to its end is unknown.
+        known_from = log.known_from if log.is_known else data.log_end_offset
+        self._leaders.append(_StartedLeader(record, log, data.leader_epoch, known_from, ends))
 
     def at_end(self) -> None:
         for leader in self._leaders:

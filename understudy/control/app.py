@@ -98,6 +98,8 @@ class _ControlPort:
             "run": entry.run,
             "bootstrap": entry.bootstrap,
             "zookeeper": entry.zookeeper,
+            "session_timeout_ms": self._verbs.cluster.session_timeout_ms,
+            "is_proxied": self._verbs.cluster.is_proxied,
         }
 
     async def openapi(self, request: Request) -> Response:

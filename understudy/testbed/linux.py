@@ -61,6 +61,15 @@ def children(pid: int) -> tuple[int, ...]:
     return tuple(found)
 
 
+def resident_memory(pid: int) -> int:
+    """The resident memory of a process in bytes; 0 where it has ended, or the system has no /proc."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGESIZE")
+
+
 def limit_files(pid: int, count: int) -> int:
     """Let a process have at most so many files and sockets open, at most as many as its hard limit.
 

@@ -8,6 +8,7 @@ ZooKeeper's `zookeeper.jute`.
 
 from __future__ import annotations
 
+import math
 import mmap
 import re
 import struct
@@ -106,6 +107,39 @@ def iterate_transaction_logs(
                 yield seen
 
 
+class TransactionLogTail:
+    """Reads each transaction of a server's log once, soon after it was written.
+
+    Args:
+        folder: as for `read_transaction_logs`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path: Path | None = None
+        self._offset = _FILE_HEADER.size
+        self._ephemerals: dict[int, list[str]] = {}
+
+    def new_transactions(self, until_ms: float = math.inf) -> Iterator[ZnodeTransaction]:
+        """Yield the transactions since the last call whose time, by the server's wall clock, is not after `until_ms`.
+
+        Raises:
+            MalformedTransactionLog: a file is damaged. An unfinished last entry is no damage.
+            OSError: a file cannot be read.
+        """
+        for path in _files(self._folder):
+            if self._path is not None and _first_zxid(path) < _first_zxid(self._path):
+                continue
+            if path != self._path:
+                self._path, self._offset = path, _FILE_HEADER.size
+            for offset, transaction in _read_on(path, self._offset):
+                if transaction.time_ms > until_ms:
+                    return
+                self._offset = offset
+                if isinstance(transaction, ZnodeTransaction):
+                    yield _with_ephemerals(transaction, self._ephemerals)
+
+
 def first_zxid(folder: Path) -> int | None:
     """The first zxid of the log, which is 1 unless old files have been purged; None where there is no log."""
     return next((_first_zxid(path) for path in _files(folder)), None)
@@ -151,6 +185,11 @@ def _below(transaction: ZnodeTransaction, chroot: str) -> ZnodeTransaction | Non
 
 
 def _read_file(path: Path) -> Iterator[ZnodeTransaction | SessionNote]:
+    return (transaction for _, transaction in _read_on(path, _FILE_HEADER.size))
+
+
+def _read_on(path: Path, offset: int) -> Iterator[tuple[int, ZnodeTransaction | SessionNote]]:
+    """Yield what a file holds from `offset` on, each with the offset after it."""
     if path.stat().st_size == 0:
         return
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -160,14 +199,13 @@ def _read_file(path: Path) -> Iterator[ZnodeTransaction | SessionNote]:
         if magic != MAGIC or version != VERSION:
             expected = f"expected {MAGIC!r} version {VERSION}, a ZooKeeper transaction log"
             raise MalformedTransactionLog(f"{path} starts with {magic!r} version {version}; {expected}")
-        offset = _FILE_HEADER.size
         while (entry := _entry(path, data, offset)) is not None:
             record = _Record(path, offset + _ENTRY_HEADER.size, entry)
-            offset += _ENTRY_HEADER.size + len(entry) + 1
+            before, offset = offset, offset + _ENTRY_HEADER.size + len(entry) + 1
             if (transaction := record.transaction()) is not None:
                 if isinstance(transaction, ZnodeTransaction) and transaction.closed_session and record.was_requested:
-                    yield ClosedByClient(transaction.zxid, transaction.time_ms, transaction.session_id)
-                yield transaction
+                    yield before, ClosedByClient(transaction.zxid, transaction.time_ms, transaction.session_id)
+                yield offset, transaction
 
 
 def _entry(path: Path, data: mmap.mmap, offset: int) -> bytes | None:

@@ -579,6 +579,23 @@ def records_are_missing_in_the_event_log() -> History:
 
 
 @accepts("R4")
+def a_leader_begins_with_a_log_of_which_nothing_is_known() -> History:
+    """The event logs are read from a moment on at which the records were in all logs already."""
+    history = cluster(topic_id=ID)
+    history.log(1, acknowledged(2))
+    history.log(2, started(1, 3, (0, 0), (1, 3)))
+    return history
+
+
+@rejects("R4", "broker 2 leads at leader epoch 1 without the record at 2 of epoch 0")
+def a_leader_begins_with_an_unknown_log_that_is_too_short() -> History:
+    history = cluster(topic_id=ID)
+    history.log(1, acknowledged(2))
+    history.log(2, started(1, 2, (0, 0), (1, 2)))
+    return history
+
+
+@accepts("R4")
 def a_record_is_acknowledged_when_it_is_sent_again_after_elections() -> History:
     """Broker 2 led without it at epoch 1, before broker 1, which still has it, leads at epoch 2 and answers."""
     history = three_replicas()

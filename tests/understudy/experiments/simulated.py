@@ -16,7 +16,12 @@ HEAD = "schema: understudy/v1\nname: one\n"
 
 def run(rest: str, folder: Path, *, seed: int | None = None) -> Verdict:
     """Run the file that begins with `HEAD`, and return its verdict."""
-    plan = freeze(read_experiment(HEAD + rest, "f.yaml"), seed)
+    return run_text(HEAD + rest, folder, seed=seed)
+
+
+def run_text(text: str, folder: Path, *, seed: int | None = None) -> Verdict:
+    """Run a whole file, and return its verdict."""
+    plan = freeze(read_experiment(text, "f.yaml"), seed)
     engine = SimulatedEngine.begin(plan, folder)
     try:
         return judge(Runner(plan, engine).run(), "understudy experiment run f.yaml")

@@ -65,6 +65,12 @@ def test_a_paused_child_is_stopped_until_it_is_resumed(child: ChildProcess) -> N
     eventually(lambda: state_of(child.pid) == "S", "it runs again")
 
 
+def test_the_memory_of_a_child_is_known_until_it_ends(child: ChildProcess) -> None:
+    assert linux.resident_memory(child.pid) > 100_000
+    child.kill()
+    assert linux.resident_memory(child.pid) == 0
+
+
 def test_a_paused_child_can_be_stopped(child: ChildProcess) -> None:
     child.pause()
     assert child.stop(timeout_s=30)

@@ -20,6 +20,7 @@ from understudy.testbed.transaction_log import (
     ClosedByClient,
     MalformedTransactionLog,
     OpenedSession,
+    TransactionLogTail,
     iterate_transaction_logs,
     read_transaction_logs,
 )
@@ -164,6 +165,26 @@ def test_an_unfinished_last_entry_is_left_out(tmp_path: Path, missing: int) -> N
     assert [read.zxid for read in read_transaction_logs(tmp_path)] == [1]
     write(tmp_path, whole, unfinished[:-missing], padding=0)
     assert [read.zxid for read in read_transaction_logs(tmp_path)] == [1]
+
+
+def test_the_tail_of_a_log_is_read_once_up_to_a_time_and_over_several_files(tmp_path: Path) -> None:
+    first = [
+        entry(transaction(1, -10, struct.pack(">i", 3000))),
+        entry(transaction(2, 1, create("/a", None, ephemeral=True))),
+        entry(transaction(3, 1, create("/b", None))),
+    ]
+    write(tmp_path, *first[:2])
+    tail = TransactionLogTail(tmp_path)
+    assert [read.zxid for read in tail.new_transactions()] == [2]
+    assert list(tail.new_transactions()) == []
+    write(tmp_path, *first, entry(transaction(4, 1, create("/c", None))))
+    assert [read.zxid for read in tail.new_transactions(until_ms=1_700_000_000_003.0)] == [3]
+    write(tmp_path, entry(transaction(5, -11, b"")), name="log.5")
+    later = list(tail.new_transactions())
+    assert [read.zxid for read in later] == [4, 5]
+    assert later[1].ops == (ZnodeOp(OpKind.DELETE, "/a"),), "the end of a session deletes what it created before"
+    assert [(read.zxid, read.ops) for read in read_transaction_logs(tmp_path)][-1] == (5, later[1].ops)
+    assert list(tail.new_transactions()) == []
 
 
 class GrowingFile(bytearray):

@@ -1,0 +1,217 @@
+"""`understudy soak`: inject faults into a running cluster for hours, and judge it and its clients all the while.
+
+RUN is the folder of a cluster that `understudy up` runs. The same command goes on where it was interrupted. The exit
+code is 0 where everything held, 1 where an invariant was violated, 2 where nothing could be injected or the cluster did
+not settle before the first fault, 3 where the command line or the folder cannot be used, 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from understudy.cli.arguments import Failed, Verbs, count, os_error
+from understudy.cli.interruptions import interruptible
+
+if TYPE_CHECKING:
+    from understudy.soak.live.files import SoakFiles
+    from understudy.soak.live.world import LiveWorld
+    from understudy.soak.loop import Ending
+    from understudy.soak.tally import Totals
+
+PROFILE_NAMES = ("gentle", "rough", "evil")
+DEFAULT_PROFILE = "rough"
+DEFAULT_FOR = "8h"
+DEFAULT_SETTLE = "2m"
+_INTERRUPTED = 130
+
+
+class BadSoak(Failed):
+    """The command line or the run folder cannot be used. The exit code is 3."""
+
+    exit_code = 3
+
+
+class NotStarted(Failed):
+    """Nothing could be injected. The exit code is 2."""
+
+    exit_code = 2
+
+
+def register(verbs: Verbs) -> None:
+    parser = verbs.add_parser("soak", help="inject faults into a running cluster for hours", description=__doc__)
+    parser.add_argument("folder", type=Path, metavar="RUN", help="the run folder that `understudy up` named")
+    parser.add_argument(
+        "--profile", choices=PROFILE_NAMES, help=f"what is injected (default {DEFAULT_PROFILE}, or that of before)"
+    )
+    parser.add_argument(
+        "--for",
+        dest="lasts",
+        default=DEFAULT_FOR,
+        metavar="DURATION",
+        help="how long in all, earlier sessions included (default %(default)s)",
+    )
+    parser.add_argument("--seed", type=count, metavar="N", help="what the faults are drawn from; default a new one")
+    parser.add_argument(
+        "--settle",
+        default=DEFAULT_SETTLE,
+        metavar="DURATION",
+        help="how long the cluster may take to settle after a fault (default %(default)s)",
+    )
+    parser.add_argument(
+        "--allow-majority", action="store_true", help="also take the majority of an ISR, or all of it, away"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print a line for each minute, and none for each fault")
+    parser.add_argument(
+        "--minute",
+        type=count,
+        metavar="N",
+        help="write the faults of minute N as an experiment file, and inject nothing",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from understudy.experiments.language.problems import BadValue
+    from understudy.experiments.language.values import parse_duration
+    from understudy.soak.live.files import BadState, InUse, SoakFiles
+    from understudy.testbed.run_folder import NotARunFolder, read_cluster_file
+
+    try:
+        lasts_ms, settle_ms = parse_duration(options.lasts), parse_duration(options.settle)
+        read_cluster_file(options.folder)
+        files = SoakFiles(options.folder)
+        if options.minute is not None:
+            return _offer(options, files)
+        files.lock()
+        try:
+            return _soak(options, files, lasts_ms, settle_ms)
+        finally:
+            files.unlock()
+    except (BadValue, BadState, InUse, NotARunFolder) as error:
+        raise BadSoak(str(error)) from None
+    except OSError as error:
+        raise NotStarted(os_error(error)) from None
+
+
+def _soak(options: argparse.Namespace, files: SoakFiles, lasts_ms: float, settle_ms: float) -> int:
+    from understudy.control.client import ControlRefused
+    from understudy.control.control_file import NoControlPort
+    from understudy.soak.live.clients import TopicBehind, TopicNotReadable
+    from understudy.soak.live.world import LiveWorld
+    from understudy.soak.loop import ClusterGone, Ending, Status
+    from understudy.soak.tally import total_lines
+
+    totals = _totals(options, files)
+    if totals.violation:
+        raise Failed(f"this soak has ended: {totals.violation}; move {files.folder} away to begin anew")
+    with interruptible() as interruption:
+        try:
+            world = LiveWorld(options.folder, files, interruption.wait, totals.checked_ms)
+        except (NoControlPort, ControlRefused) as error:
+            raise NotStarted(str(error)) from None
+        try:
+            totals.sessions += 1
+            totals.shape = world.shape
+            files.write_totals(totals)
+            ending = _begin_and_run(options, world, totals, lasts_ms, settle_ms)
+        except TopicBehind as behind:
+            ending = Ending(Status.VIOLATED, str(behind))
+            totals.violation = ending.why
+        except (TopicNotReadable, ClusterGone) as error:
+            ending = Ending(Status.NOT_INJECTED, str(error))
+        finally:
+            world.close()
+    files.write_totals(totals)
+    print("\n".join(total_lines(totals)))
+    if ending.status is Status.VIOLATED:
+        path = _write_minutes(files, totals, max(1, totals.minutes - 1), totals.minutes, ending.why)
+        print(f"its last minutes as an experiment: {path}")
+    return _said(options, ending)
+
+
+def _begin_and_run(
+    options: argparse.Namespace, world: LiveWorld, totals: Totals, lasts_ms: float, settle_ms: float
+) -> Ending:
+    from understudy.soak.loop import MINUTE_MS, Soak
+
+    print(
+        f"soak of {options.folder}: profile {totals.profile}, seed {totals.seed}, session {totals.sessions}, "
+        f"from minute {totals.minutes + 1}",
+        flush=True,
+    )
+    for note in world.notes:
+        print(f"note: {note}", flush=True)
+    world.begin(totals)
+
+    def report(line: str, is_minute: bool) -> None:
+        if is_minute or not options.quiet:
+            print(line, flush=True)
+
+    soak = Soak(
+        world,
+        totals,
+        minutes=lasts_ms / MINUTE_MS,
+        settle_ms=settle_ms,
+        allow_majority=options.allow_majority,
+        report=report,
+    )
+    return soak.run()
+
+
+def _totals(options: argparse.Namespace, files: SoakFiles) -> Totals:
+    """Return what the soak goes on with. Raises BadSoak where the options are those of another one."""
+    from understudy.soak.tally import Totals
+
+    found = files.read_totals()
+    if found is None:
+        seed = options.seed if options.seed is not None else secrets.randbelow(1_000_000) + 1
+        return Totals(seed=seed, profile=options.profile or DEFAULT_PROFILE)
+    for name, given, before in (("--seed", options.seed, found.seed), ("--profile", options.profile, found.profile)):
+        if given not in (None, before):
+            raise BadSoak(
+                f"{name} {given}: {files.folder} holds a soak with {name} {before}, which would go on; leave the "
+                f"option out, or move {files.folder} away to begin anew"
+            )
+    return found
+
+
+def _said(options: argparse.Namespace, ending: Ending) -> int:
+    from understudy.soak.loop import Status
+
+    match ending.status:
+        case Status.HELD:
+            print(f"held: {ending.why}")
+            return 0
+        case Status.INTERRUPTED:
+            print("interrupted; the same command goes on")
+            return _INTERRUPTED
+        case Status.NOT_INJECTED:
+            raise NotStarted(ending.why)
+    print(
+        f"violated: {ending.why}\n"
+        f"Nothing more is injected; faults in progress end when they are due. Everything is kept in {options.folder}."
+    )
+    return 1
+
+
+def _offer(options: argparse.Namespace, files: SoakFiles) -> int:
+    """Write the experiment file of a minute."""
+    totals = files.read_totals()
+    if totals is None:
+        raise BadSoak(f"{options.folder} has no soak: {files.folder / 'state.json'} is missing")
+    if options.minute > totals.minutes:
+        raise BadSoak(f"--minute {options.minute}: the soak of {options.folder} has had {totals.minutes} minutes")
+    print(_write_minutes(files, totals, options.minute, options.minute, "Does it happen again?"))
+    return 0
+
+
+def _write_minutes(files: SoakFiles, totals: Totals, first: int, last: int, reason: str) -> Path:
+    from understudy.soak.minute_file import experiment_file, of_minutes
+
+    assert totals.shape is not None, "the soak has begun"
+    faults = of_minutes(files.faults(), first, last)
+    text = experiment_file(totals.shape, faults, first=first, last=last, seed=totals.seed, reason=reason)
+    return files.write_experiment(last, text)
