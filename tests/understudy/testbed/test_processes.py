@@ -127,9 +127,10 @@ def test_a_child_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_child_ends_with_its_owner(tmp_path: Path, end: signal.Signals) -> None:
     program = textwrap.dedent(f"""
-        import sys, time
+        import signal, time
         from pathlib import Path
         from understudy.testbed.processes import ChildProcess
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in its background
         child = ChildProcess("sleeper", {SLEEPER!r}, log=Path("log"), directory=Path("."))
         print(child.pid, flush=True)
         time.sleep(600)
