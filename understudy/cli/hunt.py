@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from understudy.cli import arguments
 from understudy.cli.arguments import BadInput, Failed, Verbs, fences_off, os_error
+from understudy.cli.interruptions import ending_on_signals
 from understudy.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -118,7 +119,8 @@ def run(options: argparse.Namespace) -> int:
         options.dir.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
         try:
-            _hunt(options, fences, tally)
+            with ending_on_signals():
+                _hunt(options, fences, tally)
         except (KeyboardInterrupt, Failed) as reason:
             # What was run until then is counted all the same.
             stopped_by = reason

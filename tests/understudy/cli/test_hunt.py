@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -69,17 +71,24 @@ def test_a_hunt_ends_after_its_minutes(tmp_path: Path, monkeypatch: pytest.Monke
     assert 1 <= read_ledger(ledger)[0].seeds < 10
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_hunt_says_what_it_has_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Also where the shell has started it in the background, with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     tallied = hunting._Tally.add
 
     def interrupted(tally: hunting._Tally, outcome: object) -> None:
         tallied(tally, outcome)  # type: ignore[arg-type]  # the outcome comes from the hunt itself
-        raise KeyboardInterrupt
+        os.kill(os.getpid(), number)
 
     monkeypatch.setattr(hunting._Tally, "add", interrupted)
-    assert hunt(tmp_path, "--seeds", "5") == 130
+    try:
+        assert hunt(tmp_path, "--seeds", "5") == 130
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert "1 seeds from 1," in capsys.readouterr().out
 
 
