@@ -74,8 +74,8 @@ class Engine(Protocol):
         """Milliseconds since the load began."""
 
     @property
-    def acknowledged(self) -> int:
-        """How many batches of producers were acknowledged so far."""
+    def acknowledged_ms(self) -> Sequence[float]:
+        """When each batch of a producer was acknowledged so far."""
 
     def advance(self, until_ms: float, on_record: Callable[[Envelope], bool]) -> None:
         """Let time pass until `until_ms`, or until `on_record` returns True for a record that was written.

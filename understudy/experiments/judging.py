@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
 
 from foundation.eventlog.metric_tables import Failover
 from foundation.eventlog.metrics import measure
@@ -22,10 +20,6 @@ from understudy.experiments.report.timeline import timeline
 from understudy.experiments.report.verdict import Clients, Expected, Status, StepDone, Verdict
 from understudy.experiments.runner import RunOutcome, StepResult
 from understudy.software import software_version
-
-RATE_WINDOW_MS: Final = 2_000.0
-RATE_PART: Final = 0.8
-"""L5: producers are acknowledged again at this part of the rate before the first fault."""
 
 
 def judge(outcome: RunOutcome, command: str) -> Verdict:
@@ -120,7 +114,7 @@ def _always(outcome: RunOutcome, data: RunData) -> Iterator[Expected]:
 
 
 def _within(outcome: RunOutcome, data: RunData) -> Iterator[Expected]:
-    reached = {**outcome.reached_ms, "L5": _rate_reached_ms(outcome, data.acknowledged_ms)}
+    reached = {**outcome.reached_ms, "L5": outcome.rate_reached_ms(data.acknowledged_ms)}
     outcome.reached_ms = reached
     for name, bound_ms in outcome.plan.within_ms.items():
         after_ms = reached.get(name)
@@ -137,21 +131,6 @@ def _within(outcome: RunOutcome, data: RunData) -> Iterator[Expected]:
             seen=seen,
             times_tested=1,
         )
-
-
-def _rate_reached_ms(outcome: RunOutcome, acknowledged_ms: Sequence[float]) -> float | None:
-    """How long after the last fault producers are acknowledged at 80 % of the rate before the first one (L5)."""
-    times = sorted(acknowledged_ms)
-    done = [result.done_ms for result in outcome.steps if result.done_ms is not None and result.frozen.step.action]
-    first_ms = min(done, default=0.0)
-    before = bisect_left(times, first_ms)
-    if first_ms < RATE_WINDOW_MS / 2 or not before:
-        return None if not times else 0.0
-    wanted = RATE_PART * before / first_ms * RATE_WINDOW_MS
-    for time in [outcome.last_fault_ms, *(each for each in times if each >= outcome.last_fault_ms)]:
-        if bisect_right(times, time + RATE_WINDOW_MS) - bisect_left(times, time) >= wanted:
-            return time - outcome.last_fault_ms
-    return None
 
 
 def _about_mark(kind: str, mark: str, status: Status, expected: str, count: int) -> Expected:

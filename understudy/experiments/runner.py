@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -29,6 +30,9 @@ _STAYS_MS: Final = 1_000.0
 """How long a state must last to count as reached."""
 _QUIET_MS: Final = 5_000.0
 """How long nothing may change to count as quiet (L7)."""
+RATE_WINDOW_MS: Final = 2_000.0
+RATE_PART: Final = 0.8
+"""L5: producers are acknowledged again at this part of the rate before the first fault."""
 
 _NO_ANSWER: Final = "ZooKeeper does not answer"
 _NOT_POSSIBLE = (CannotInject, ClusterError, ApiError, NoBrokerAnswers)
@@ -66,6 +70,24 @@ class RunOutcome:
     unsettled: str = ""
     """What was left after all faults had been ended, where the cluster has not settled."""
     data: RunData | None = None
+
+    def rate_reached_ms(self, acknowledged_ms: Sequence[float]) -> float | None:
+        """Return how long after the last fault producers are acknowledged at the rate of L5; None where they are not.
+
+        Args:
+            acknowledged_ms: when each batch was acknowledged.
+        """
+        times = sorted(acknowledged_ms)
+        done = [result.done_ms for result in self.steps if result.done_ms is not None and result.frozen.step.action]
+        first_ms = min(done, default=0.0)
+        before = bisect_left(times, first_ms)
+        if first_ms < RATE_WINDOW_MS / 2 or not before:
+            return None if not times else 0.0
+        wanted = RATE_PART * before / first_ms * RATE_WINDOW_MS
+        for time in [self.last_fault_ms, *(each for each in times if each >= self.last_fault_ms)]:
+            if bisect_right(times, time + RATE_WINDOW_MS) - bisect_left(times, time) >= wanted:
+                return time - self.last_fault_ms
+        return None
 
 
 class _Pending(NamedTuple):
@@ -128,7 +150,7 @@ class Runner:
 
     def _steady_failure(self, condition: str) -> str:
         if condition == "producers-acknowledged":
-            return "" if self._engine.acknowledged else f"{condition}: no producer has been acknowledged"
+            return "" if self._engine.acknowledged_ms else f"{condition}: no producer has been acknowledged"
         kinds: dict[str, Collection[FindingKind]] = {
             "one-controller": (FindingKind.CONTROLLER,),
             "no-leaderless": (FindingKind.LEADERLESS,),
@@ -349,6 +371,8 @@ class Runner:
                     outcome.left[name] = contradicting[0]
             contradicted_ms["L7"] = max(self._changed_ms, self._last_fault_ms)
             has_stayed = all(now_ms - contradicted_ms[name] >= _stays_ms(name) for name in self._plan.within_ms)
+            if has_stayed and "L5" in self._plan.within_ms:
+                has_stayed = outcome.rate_reached_ms(self._engine.acknowledged_ms) is not None
             if now_ms >= until_ms or (has_stayed and now_ms >= self._plan.lasts_ms):
                 break
             self._engine.advance(now_ms + SAMPLE_MS, self._on_record)
@@ -359,7 +383,7 @@ class Runner:
 
 
 def _stays_ms(name: str) -> float:
-    return _QUIET_MS if name == "L7" else _STAYS_MS
+    return {"L5": RATE_WINDOW_MS, "L7": _QUIET_MS}.get(name, _STAYS_MS)
 
 
 def _never_due(frozen: FrozenStep) -> str:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.understudy.experiments.simulated import run
+from tests.understudy.experiments.simulated import run, run_text
+from understudy.experiments.language.library import find
 from understudy.experiments.report.verdict import Status, StepDone, Verdict
 
 SMALL = "cluster: {brokers: 3, session: 3s, topics: [{name: orders, partitions: 1, assignment: [1, 2, 3]}]}\n"
@@ -92,6 +93,13 @@ def test_a_bound_that_is_too_short_is_violated_and_says_how_long_it_took(tmp_pat
     assert verdict.exit_code == 1
     assert verdict.why.startswith("L1: ")
     assert "controller" in verdict.why
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_until_producers_are_acknowledged_as_before(tmp_path: Path) -> None:
+    """With this seed all else is reached before two seconds have passed, in which their rate is measured."""
+    verdict = run_text(find("swizzle").read_text(encoding="utf-8"), tmp_path, seed=2)
+    assert seen(verdict, "L5") is Status.HELD, [each.seen for each in verdict.expected]
 
 
 def test_marks_that_must_and_must_not_be_reached(tmp_path: Path) -> None:

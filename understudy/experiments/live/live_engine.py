@@ -109,8 +109,8 @@ class LiveEngine:
         return (time.monotonic() - self._began_s) * 1000
 
     @property
-    def acknowledged(self) -> int:
-        return len(self._load.acknowledged_ms) if self._load is not None else 0
+    def acknowledged_ms(self) -> Sequence[float]:
+        return self._load.acknowledged_ms if self._load is not None else ()
 
     def _begin(self) -> None:
         cluster, experiment = self.cluster, self._plan.experiment

@@ -74,8 +74,8 @@ class SimulatedEngine:
         return self.cluster.now_ms - self._began_ms
 
     @property
-    def acknowledged(self) -> int:
-        return len(self._acknowledged_ms)
+    def acknowledged_ms(self) -> Sequence[float]:
+        return self._acknowledged_ms
 
     # ------------------------------------------------------------------ the load
 
