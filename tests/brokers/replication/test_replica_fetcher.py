@@ -24,6 +24,14 @@ from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.eventlog.fences import Fences
 from foundation.wire.codec import decode, encode
 from foundation.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from foundation.wire.messages.list_offsets import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
 from foundation.wire.schema import Message
 from tests.brokers.log.parts import log_with, open_log
@@ -115,10 +123,18 @@ class LoopClock:
 
 
 class FetcherHarness:
-    """The replica fetchers of broker 3; `answer` makes the responses of every leader."""
+    """The replica fetchers of broker 3; `answer` makes the responses of every leader.
 
-    def __init__(self, answer: Callable[[FetchRequest], FetchResponse | None]) -> None:
-        self.peer = ScriptedPeer(lambda _, message: self._response(answer, message), delay_s=0.005)
+    Args:
+        offsets: makes the responses to ListOffsets.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[FetchRequest], FetchResponse | None],
+        offsets: Callable[[ListOffsetsRequest], ListOffsetsResponse] | None = None,
+    ) -> None:
+        self.peer = ScriptedPeer(lambda _, message: self._response(answer, offsets, message), delay_s=0.005)
         self.tasks: list[asyncio.Task[None]] = []
         self.manager = ReplicaFetcherManager(
             FetcherSurroundings(
@@ -146,7 +162,20 @@ class FetcherHarness:
             if isinstance(message, FetchRequest)
         ]
 
-    def follow(self, partition: int, *, leader: int = 1, leader_epoch: int = 0) -> None:
+    @property
+    def asked_offsets(self) -> list[int]:
+        """The timestamp of each ListOffsets."""
+        return [
+            each.timestamp
+            for _, _, message in self.peer.received
+            if isinstance(message, ListOffsetsRequest)
+            for topic in message.topics
+            for each in topic.partitions
+        ]
+
+    def follow(
+        self, partition: int, *, leader: int = 1, leader_epoch: int = 0, replica: PartitionLog | None = None
+    ) -> None:
         followed = LocalPartitionState(
             topic_partition=TopicPartition("a", partition),
             topic_id=ORDERS,
@@ -154,7 +183,7 @@ class FetcherHarness:
             leader=leader,
             leader_epoch=leader_epoch,
         )
-        self.manager.follow((Partition(followed, open_log(topic_partition=followed.topic_partition)),))
+        self.manager.follow((Partition(followed, replica or open_log(topic_partition=followed.topic_partition)),))
 
     def _spawn(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=name)
@@ -162,9 +191,40 @@ class FetcherHarness:
         return task
 
     @staticmethod
-    def _response(answer: Callable[[FetchRequest], FetchResponse | None], message: Message) -> FetchResponse | None:
+    def _response(
+        answer: Callable[[FetchRequest], FetchResponse | None],
+        offsets: Callable[[ListOffsetsRequest], ListOffsetsResponse] | None,
+        message: Message,
+    ) -> Message | None:
+        if isinstance(message, ListOffsetsRequest) and offsets is not None:
+            return offsets(message)
         assert isinstance(message, FetchRequest)
         return answer(message)
+
+
+class LeaderLog:
+    """The ends of a leader's log: answers Fetches outside of them with OFFSET_OUT_OF_RANGE, and ListOffsets.
+
+    Attributes:
+        errors: the errors of the next answers to ListOffsets, the last one first.
+    """
+
+    def __init__(self, start: int, end: int) -> None:
+        self.start, self.end = start, end
+        self.errors: list[Errors] = []
+
+    def fetch(self, request: FetchRequest) -> FetchResponse:
+        (asked,) = [each for topic in request.topics for each in topic.partitions] or [None]
+        in_range = asked is None or self.start <= asked.fetch_offset <= self.end
+        return answering(request, p0=Errors.NONE if in_range else Errors.OFFSET_OUT_OF_RANGE)
+
+    def offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        ((asked,),) = [topic.partitions for topic in request.topics]
+        error = self.errors.pop() if self.errors else Errors.NONE
+        found = ListOffsetsPartitionResponse(
+            error_code=error, offset={LATEST_TIMESTAMP: self.end, EARLIEST_TIMESTAMP: self.start}[asked.timestamp]
+        )
+        return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name="a", partitions=(found,)),))
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -243,3 +303,45 @@ def test_unreachable_leader_is_tried_again_over_a_new_connection() -> None:
         return harness
 
     assert asyncio.run(scenario()).peer.connections == 2
+
+
+# ------------------------------------------------------------------ offsets that the leader does not have
+
+
+@pytest.mark.parametrize(
+    ("leader", "ends", "asked"),
+    [
+        pytest.param(LeaderLog(0, 5), (0, 5), [LATEST_TIMESTAMP], id="the leader's log ends before"),
+        pytest.param(
+            LeaderLog(20, 30), (20, 20), [LATEST_TIMESTAMP, EARLIEST_TIMESTAMP], id="the leader's log begins later"
+        ),
+    ],
+)
+def test_a_follower_that_is_out_of_range_goes_to_where_it_can_fetch(
+    leader: LeaderLog, ends: tuple[int, int], asked: list[int]
+) -> None:
+    async def scenario() -> FetcherHarness:
+        harness = FetcherHarness(leader.fetch, leader.offsets)
+        harness.follow(0, replica=replica)
+        await until(lambda: len(harness.fetches) >= 3)
+        harness.manager.close()
+        return harness
+
+    replica = log_with(log_start_offset=0, log_end_offset=9, leader_epoch=0)
+    harness = asyncio.run(scenario())
+    assert (replica.log_start_offset, replica.log_end_offset) == ends
+    assert harness.asked_offsets == asked
+
+
+def test_a_follower_asks_again_for_the_ends_of_a_log_that_the_leader_could_not_tell() -> None:
+    async def scenario() -> FetcherHarness:
+        harness = FetcherHarness(leader.fetch, leader.offsets)
+        harness.follow(0, replica=replica)
+        await until(lambda: len(harness.fetches) >= 3)
+        harness.manager.close()
+        return harness
+
+    leader, replica = LeaderLog(0, 5), log_with(log_start_offset=0, log_end_offset=9, leader_epoch=0)
+    leader.errors = [Errors.LEADER_NOT_AVAILABLE]
+    assert asyncio.run(scenario()).asked_offsets == [LATEST_TIMESTAMP] * 2
+    assert replica.log_end_offset == 5
