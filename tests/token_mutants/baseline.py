@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.token_mutants.sites import Mutant
 from tests.token_mutants.workshop import Workshop
@@ -19,8 +21,13 @@ BESIDE = ("tests/stories", "tests/brokers/apis", "tests/simulation")
 """The tests that follow those of the mutant's room."""
 LEFT_OUT = ("tests/simulation/test_seeds.py", "tests/simulation/test_determinism.py")
 """Tests that run seeds: the seeds of the tool do, and say which check has noticed."""
-READ_SOURCES = ("tests/simulation/test_switches.py::test_every_switch_is_asked_for_where_it_decides",)
-"""Tests that notice a change without a call, because they read the code: they judge every mutant."""
+READ_SOURCES = (
+    "tests/simulation/test_switches.py::test_every_switch_is_asked_for_where_it_decides",
+    "tests/brokers/test_metrics_page.py",
+    "tests/test_pages.py",
+)
+"""Tests that notice a change without a call, because they read the code or its tables: they judge every mutant."""
+_SHARED = re.compile(r"^@(functools\.)?(lru_)?cache\b|scope=\"(module|package|session)\"", re.MULTILINE)
 _PRODUCT = ("foundation", "controller", "brokers", "understudy")
 
 
@@ -46,18 +53,20 @@ class Baseline:
     def tests_for(self, mutant: Mutant, longest_s: float) -> list[TestCalls]:
         """The tests that can notice a mutant: those of its room, then the others, each kind the fastest first.
 
-        Code that runs at import is left to all tests of its room that call its file, or to all of them.
+        Code that runs at import is left to all tests, those that call its file first.
         """
         short = [test for test in self.tests if test.seconds <= longest_s]
-        reading = [test for test in short if test.test in READ_SOURCES]
-        name = f"{mutant.file}:{mutant.function}"
+        in_function, in_file = f"{mutant.file}:{mutant.function}", f"{mutant.file}:"
         if mutant.function:
-            calling = [test for test in short if any(_is_or_contains(name, each) for each in test.functions)]
+            calling = {test for test in short if any(_is_or_contains(in_function, each) for each in test.functions)}
+            chosen = [test for test in short if test in calling or test.test.startswith(READ_SOURCES)]
         else:
-            calling = [test for test in short if any(each.startswith(f"{mutant.file}:") for each in test.functions)]
-            calling = calling or [test for test in short if test.file.startswith(f"tests/{mutant.room}/")]
-        calling.sort(key=lambda test: (not test.file.startswith(f"tests/{mutant.room}/"), test.seconds, test.test))
-        return [*calling, *(test for test in reading if test not in calling)]
+            calling = {test for test in short if any(each.startswith(in_file) for each in test.functions)}
+            chosen = short
+        room = f"tests/{mutant.room}/"
+        return sorted(
+            chosen, key=lambda test: (test not in calling, not test.file.startswith(room), test.seconds, test.test)
+        )
 
 
 def _is_or_contains(name: str, called: str) -> bool:
@@ -85,19 +94,28 @@ def measure(workshop: Workshop, rooms: Iterable[str], kept: Path) -> Baseline:
         kept.parent.mkdir(exist_ok=True)
         kept.write_text(json.dumps(known))
     tests = [
-        TestCalls(line["test"], line["seconds"], frozenset(line["functions"]))
+        test
         for name, entry in known["files"].items()
         if (folder / name).exists()
-        for line in entry["tests"]
+        for test in _tests_of((folder / name).read_text(), entry["tests"])
     ]
     if not tests:
         sys.exit("no test has passed where nothing is changed: run the tests first")
     return Baseline(tests)
 
 
+def _tests_of(source: str, lines: Sequence[Mapping[str, Any]]) -> list[TestCalls]:
+    """The tests of one file. Where they share what the first of them has computed, each depends on all calls."""
+    functions = [frozenset[str](line["functions"]) for line in lines]
+    if _SHARED.search(source):
+        functions = [frozenset[str]().union(*functions)] * len(lines)
+    return [TestCalls(line["test"], line["seconds"], each) for line, each in zip(lines, functions, strict=True)]
+
+
 def _test_files(folder: Path, under: Sequence[str]) -> list[str]:
     found = {path.relative_to(folder).as_posix() for name in under for path in (folder / name).rglob("test_*.py")}
-    return sorted(found - set(LEFT_OUT))
+    reading = {test.partition("::")[0] for test in READ_SOURCES if (folder / test.partition("::")[0]).exists()}
+    return sorted((found | reading) - set(LEFT_OUT))
 
 
 def _digest(folder: Path, paths: Iterable[Path]) -> str:

@@ -23,7 +23,13 @@ from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.eventlog.fences import Fences
 from foundation.wire.codec import decode, encode
-from foundation.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from foundation.wire.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
 from foundation.wire.messages.list_offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
@@ -290,6 +296,30 @@ def test_fenced_partition_is_not_fetched_until_the_next_leader_and_isr() -> None
     assert asyncio.run(scenario()) == (1, [(0, 1)])
 
 
+@pytest.mark.parametrize("is_assigned_anew", [False, True])
+def test_an_answer_is_used_for_the_partitions_after_one_that_was_stopped_meanwhile(is_assigned_anew: bool) -> None:
+    async def scenario() -> FetcherHarness:
+        def answer(request: FetchRequest) -> FetchResponse:
+            if len(harness.fetches) == 1:
+                harness.manager.stop([A0])
+                if is_assigned_anew:
+                    harness.follow(0, leader_epoch=1)
+            return answering(request, p1=Errors.FENCED_LEADER_EPOCH)
+
+        harness = FetcherHarness(answer)
+        harness.follow(0)
+        harness.follow(1)
+        harness.follow(2)
+        await until(lambda: len(harness.fetches) >= 4)
+        harness.manager.close()
+        return harness
+
+    _, second, *_ = [message for _, _, message in asyncio.run(scenario()).peer.received]
+    assert isinstance(second, FetchRequest)
+    named = {each.partition for topic in second.topics for each in topic.partitions}
+    assert named == ({0, 2} if is_assigned_anew else {2})
+
+
 def test_unreachable_leader_is_tried_again_over_a_new_connection() -> None:
     async def scenario() -> FetcherHarness:
         lost = [True]
@@ -345,3 +375,28 @@ def test_a_follower_asks_again_for_the_ends_of_a_log_that_the_leader_could_not_t
     leader.errors = [Errors.LEADER_NOT_AVAILABLE]
     assert asyncio.run(scenario()).asked_offsets == [LATEST_TIMESTAMP] * 2
     assert replica.log_end_offset == 5
+
+
+def test_an_epoch_without_records_is_removed_where_the_leaders_log_diverges_at_its_start() -> None:
+    """KAFKA-10706: else the follower names the epoch in each Fetch, and is answered with the same divergence again."""
+
+    async def scenario() -> FetcherHarness:
+        harness = FetcherHarness(diverging)
+        harness.follow(0, replica=replica)
+        await until(lambda: len(harness.fetches) >= 2)
+        harness.manager.close()
+        return harness
+
+    def diverging(request: FetchRequest) -> FetchResponse:
+        asked = [each for topic in request.topics for each in topic.partitions]
+        found = tuple(
+            PartitionData(diverging_epoch=EpochEndOffset(epoch=0, end_offset=9))
+            for each in asked
+            if each.last_fetched_epoch == 3
+        )
+        return FetchResponse(responses=(FetchableTopicResponse(topic_id=ORDERS, partitions=found),))
+
+    replica = log_with(log_end_offset=9, leader_epoch=0)
+    replica.epochs.assign(3, 9)
+    asyncio.run(scenario())
+    assert (replica.epochs.latest_epoch, replica.log_end_offset) == (0, 9)
