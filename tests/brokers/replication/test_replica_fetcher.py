@@ -38,6 +38,14 @@ from foundation.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from foundation.wire.messages.offset_for_leader_epoch import (
+    EpochEndOffset as EndOfEpoch,
+)
+from foundation.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
 from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
 from foundation.wire.schema import Message
 from tests.brokers.log.parts import log_with, open_log
@@ -132,20 +140,22 @@ class FetcherHarness:
     """The replica fetchers of broker 3; `answer` makes the responses of every leader.
 
     Args:
-        offsets: makes the responses to ListOffsets.
+        others: makes the responses to other requests than Fetches.
+        protocol: `inter.broker.protocol.version`.
     """
 
     def __init__(
         self,
         answer: Callable[[FetchRequest], FetchResponse | None],
-        offsets: Callable[[ListOffsetsRequest], ListOffsetsResponse] | None = None,
+        others: Callable[[Message], Message] | None = None,
+        protocol: str = "3.9",
     ) -> None:
-        self.peer = ScriptedPeer(lambda _, message: self._response(answer, offsets, message), delay_s=0.005)
+        self.peer = ScriptedPeer(lambda _, message: self._response(answer, others, message), delay_s=0.005)
         self.tasks: list[asyncio.Task[None]] = []
         self.manager = ReplicaFetcherManager(
             FetcherSurroundings(
                 broker_id=3,
-                config=CONFIG,
+                config=replace(CONFIG, inter_broker_protocol_version=protocol),
                 network=self.peer,
                 clock=LoopClock(),
                 append=lambda partition, records, *_: None,
@@ -199,13 +209,13 @@ class FetcherHarness:
     @staticmethod
     def _response(
         answer: Callable[[FetchRequest], FetchResponse | None],
-        offsets: Callable[[ListOffsetsRequest], ListOffsetsResponse] | None,
+        others: Callable[[Message], Message] | None,
         message: Message,
     ) -> Message | None:
-        if isinstance(message, ListOffsetsRequest) and offsets is not None:
-            return offsets(message)
-        assert isinstance(message, FetchRequest)
-        return answer(message)
+        if isinstance(message, FetchRequest):
+            return answer(message)
+        assert others is not None
+        return others(message)
 
 
 class LeaderLog:
@@ -224,7 +234,8 @@ class LeaderLog:
         in_range = asked is None or self.start <= asked.fetch_offset <= self.end
         return answering(request, p0=Errors.NONE if in_range else Errors.OFFSET_OUT_OF_RANGE)
 
-    def offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    def offsets(self, request: Message) -> ListOffsetsResponse:
+        assert isinstance(request, ListOffsetsRequest)
         ((asked,),) = [topic.partitions for topic in request.topics]
         error = self.errors.pop() if self.errors else Errors.NONE
         found = ListOffsetsPartitionResponse(
@@ -400,3 +411,80 @@ def test_an_epoch_without_records_is_removed_where_the_leaders_log_diverges_at_i
     replica.epochs.assign(3, 9)
     asyncio.run(scenario())
     assert (replica.epochs.latest_epoch, replica.log_end_offset) == (0, 9)
+
+
+# ------------------------------------------------------------------ truncation before the first Fetch, until 2.7
+
+
+class EpochEnds:
+    """The ends of a leader's epochs, as it answers OffsetForLeaderEpoch; partitions that were not asked for, too.
+
+    Attributes:
+        asked: the epoch that each request wanted.
+        before: called before each answer.
+    """
+
+    def __init__(self, *ends: EndOfEpoch) -> None:
+        self.asked: list[int] = []
+        self.before: Callable[[], None] = lambda: None
+        self._ends = ends
+
+    def __call__(self, request: Message) -> OffsetForLeaderEpochResponse:
+        assert isinstance(request, OffsetForLeaderEpochRequest)
+        self.asked += [each.leader_epoch for topic in request.topics for each in topic.partitions]
+        self.before()
+        return OffsetForLeaderEpochResponse(topics=(OffsetForLeaderTopicResult(topic="a", partitions=self._ends),))
+
+
+def first_fetched_offset(harness: FetcherHarness) -> int:
+    fetch = next(message for _, _, message in harness.peer.received if isinstance(message, FetchRequest))
+    return fetch.topics[0].partitions[0].fetch_offset
+
+
+def test_a_follower_truncates_to_where_its_last_epoch_ends_in_the_leaders_log_before_it_fetches() -> None:
+    async def scenario() -> FetcherHarness:
+        harness = FetcherHarness(answering, ends, protocol="2.6")
+        harness.follow(0, replica=replica)
+        await until(lambda: len(harness.fetches) >= 2)
+        harness.manager.close()
+        return harness
+
+    replica = log_with(log_end_offset=9, leader_epoch=2)
+    ends = EpochEnds(EndOfEpoch(partition=7), EndOfEpoch(leader_epoch=2, end_offset=5))
+    assert first_fetched_offset(asyncio.run(scenario())) == replica.log_end_offset == 5
+    assert ends.asked == [2]
+
+
+def test_a_follower_without_leader_epochs_truncates_to_its_high_watermark_and_asks_nothing() -> None:
+    async def scenario() -> FetcherHarness:
+        harness = FetcherHarness(answering, protocol="2.6")
+        harness.follow(0, replica=replica)
+        await until(lambda: len(harness.fetches) >= 2)
+        harness.manager.close()
+        return harness
+
+    replica = log_with(log_end_offset=9, high_watermark=6)
+    replica.epochs.truncate_from_end(0)
+    assert first_fetched_offset(asyncio.run(scenario())) == replica.log_end_offset == 6
+
+
+def test_the_end_of_an_epoch_is_not_used_for_a_partition_that_was_assigned_anew_meanwhile() -> None:
+    async def scenario() -> FetcherHarness:
+        harness = FetcherHarness(answering, ends, protocol="2.6")
+        kept = log_with(log_end_offset=9, leader_epoch=2)
+
+        def assign_anew() -> None:
+            if len(ends.asked) == 1:
+                harness.follow(0, leader_epoch=4, replica=replica)
+
+        ends.before = assign_anew
+        harness.follow(0, leader_epoch=3, replica=kept)
+        await until(lambda: len(harness.fetches) >= 2)
+        harness.manager.close()
+        assert kept.log_end_offset == 9
+        return harness
+
+    replica = log_with(log_end_offset=8, leader_epoch=2)
+    ends = EpochEnds(EndOfEpoch(leader_epoch=2, end_offset=5))
+    assert first_fetched_offset(asyncio.run(scenario())) == replica.log_end_offset == 5
+    assert ends.asked == [2, 2]
