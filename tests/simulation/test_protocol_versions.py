@@ -280,4 +280,6 @@ def test_followers_get_the_records_of_a_leader_at_every_protocol(version: str) -
         cluster.settle()
         assert [produce(cluster, value).outcome for value in (b"a", b"b")] == [Outcome.ACKNOWLEDGED] * 2
         cluster.settle()
-        assert cluster.znodes.state(TopicPartition("orders", 0)).isr == (1, 2, 3)
+        state = cluster.znodes.state(TopicPartition("orders", 0))
+        assert state is not None
+        assert state.isr == (1, 2, 3)

@@ -230,8 +230,8 @@ class LeaderLog:
         self.errors: list[Errors] = []
 
     def fetch(self, request: FetchRequest) -> FetchResponse:
-        (asked,) = [each for topic in request.topics for each in topic.partitions] or [None]
-        in_range = asked is None or self.start <= asked.fetch_offset <= self.end
+        asked = [each.fetch_offset for topic in request.topics for each in topic.partitions]
+        in_range = all(self.start <= offset <= self.end for offset in asked)
         return answering(request, p0=Errors.NONE if in_range else Errors.OFFSET_OUT_OF_RANGE)
 
     def offsets(self, request: Message) -> ListOffsetsResponse:
