@@ -69,8 +69,9 @@ def _run(mutants: Sequence[Mutant], options: argparse.Namespace) -> None:
         first.warm([*(f"tests/{room}" for room in ROOMS), *BESIDE])
         baseline = measure(first, ROOMS, _BASELINE)
         folders = [first.folder.parent / str(number) for number in range(1, options.workers)]
+        workshops = [first, *map(first.copy, folders)]
         free: SimpleQueue[Workshop] = SimpleQueue()
-        for workshop in (first, *map(first.copy, folders)):
+        for workshop in workshops:
             free.put(workshop)
         with ThreadPoolExecutor(options.workers) as pool:
             judging = [pool.submit(_judge, mutant, free, baseline, options) for mutant in mutants]
@@ -80,8 +81,11 @@ def _run(mutants: Sequence[Mutant], options: argparse.Namespace) -> None:
                     add_result(result)
                     verdict = result.verdict
                     print(f"{number}/{len(mutants)} {verdict.step:8} {result.mutant}  {verdict.by}", flush=True)
-            finally:
-                pool.shutdown(cancel_futures=True)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for workshop in workshops:
+                    workshop.stop()
+                raise
 
 
 def _judge(mutant: Mutant, free: SimpleQueue[Workshop], baseline: Baseline, options: argparse.Namespace) -> Result:

@@ -51,7 +51,8 @@ class Baseline:
     tests: list[TestCalls] = field(default_factory=list)
 
     def tests_for(self, mutant: Mutant, longest_s: float) -> list[TestCalls]:
-        """The tests that can notice a mutant: those of its room, then the others, each kind the fastest first.
+        """The tests that can notice a mutant: those that read the code, those of its room, then the others, each kind
+        the fastest first.
 
         Code that runs at import is left to all tests, those that call its file first.
         """
@@ -59,14 +60,26 @@ class Baseline:
         in_function, in_file = f"{mutant.file}:{mutant.function}", f"{mutant.file}:"
         if mutant.function:
             calling = {test for test in short if any(_is_or_contains(in_function, each) for each in test.functions)}
-            chosen = [test for test in short if test in calling or test.test.startswith(READ_SOURCES)]
+            chosen = [test for test in short if test in calling or _reads_sources(test)]
         else:
             calling = {test for test in short if any(each.startswith(in_file) for each in test.functions)}
             chosen = short
         room = f"tests/{mutant.room}/"
-        return sorted(
-            chosen, key=lambda test: (test not in calling, not test.file.startswith(room), test.seconds, test.test)
-        )
+
+        def rank(test: TestCalls) -> tuple[bool, bool, bool, float, str]:
+            return (
+                not _reads_sources(test),
+                test not in calling,
+                not test.file.startswith(room),
+                test.seconds,
+                test.test,
+            )
+
+        return sorted(chosen, key=rank)
+
+
+def _reads_sources(test: TestCalls) -> bool:
+    return test.test.startswith(READ_SOURCES)
 
 
 def _is_or_contains(name: str, called: str) -> bool:

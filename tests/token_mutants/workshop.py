@@ -42,6 +42,12 @@ class Verdict:
 @dataclass(slots=True)
 class Workshop:
     folder: Path
+    _running: subprocess.Popen[str] | None = None
+
+    def stop(self) -> None:
+        """Kill what runs in this copy; the judgement in progress is then worth nothing."""
+        if self._running is not None and self._running.poll() is None:
+            _kill(self._running)
 
     def copy(self, folder: Path) -> Workshop:
         """Return another workshop in a new folder, with the compiled files of this one."""
@@ -131,15 +137,20 @@ class Workshop:
             errors="replace",
             start_new_session=True,
         ) as process:
+            self._running = process
             try:
                 output, _ = process.communicate(timeout=timeout_s)
             finally:
                 # Also those that the tests have started.
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+                _kill(process)
                 process.wait()
                 shutil.rmtree(temporary, ignore_errors=True)
         return process.returncode, output
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 @contextmanager
