@@ -10,7 +10,7 @@ MUTANT_SEEDS ?= 100
 FROM  ?= $(shell date +%s)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test interop kafka-tests client-suites clients soak spec pages check format lint types layers fast bench seeds ledger crash-points mutants clean
+.PHONY: help setup demo test interop kafka-tests client-suites clients soak spec pages check format lint types layers fast bench seeds ledger crash-points mutants token-mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -89,6 +89,9 @@ crash-points: setup  ## inject five faults into the controller at each named poi
 
 mutants: setup  ## switch each fence and each historic fix off: which check notices, after how many seeds (MUTANT_SEEDS=N)
 	@.venv/bin/understudy mutants --seeds $(MUTANT_SEEDS) --workers $(CORES) --write docs/reliability.md $(ARGS)
+
+token-mutants: setup  ## change one token of the controller or of replication at a time: which tests notice? (hours)
+	@nice -n 19 .venv/bin/python -m tests.token_mutants --workers $(CORES) $(ARGS)
 
 clean:  ## forget .venv and every cache
 	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

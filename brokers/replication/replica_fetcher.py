@@ -21,6 +21,7 @@ from typing import NamedTuple, TypeVar
 import structlog
 
 from brokers.config.kafka_config import KafkaConfig
+from brokers.log.leader_epoch_cache import UNDEFINED_EPOCH
 from brokers.replication.fetch_session import FIRST_VERSION_BY_TOPIC_ID
 from brokers.replication.fetch_session_handler import FetchedPartition, FetchRequestData, FetchSessionHandler
 from brokers.replication.log_events import LogEvents
@@ -80,11 +81,13 @@ class PartitionFetchState(NamedTuple):
 def fetched_partition(state: PartitionFetchState, config: KafkaConfig) -> FetchedPartition:
     """What a Fetch says of a partition: it is fetched from the end of this broker's log."""
     replica = state.partition.log
+    # Before 2.7 the request has no field for it: there the follower has asked where its last epoch ends.
+    names_epoch = config.metadata_version.is_truncation_on_fetch_supported
     fetch = FetchPartition(
         partition=state.partition.topic_partition.partition,
         current_leader_epoch=state.leader_epoch,
         fetch_offset=replica.log_end_offset,
-        last_fetched_epoch=replica.epochs.latest_epoch,
+        last_fetched_epoch=replica.epochs.latest_epoch if names_epoch else UNDEFINED_EPOCH,
         log_start_offset=replica.log_start_offset,
         partition_max_bytes=config.replica_fetch_max_bytes,
     )

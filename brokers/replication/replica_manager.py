@@ -436,8 +436,8 @@ class ReplicaManager:
         self.delayed_fetches.check_and_complete((topic_partition,))
         self._fetchers.note_change(topic_partition)
 
-    def maybe_increment_high_watermark(self, partition: Partition) -> bool:
-        """Raise the high watermark of a partition led here as far as its replicas allow; return whether it rose.
+    def maybe_increment_high_watermark(self, partition: Partition) -> None:
+        """Raise the high watermark of a partition led here as far as its replicas allow.
 
         It stays where the ISR is smaller than `min.insync.replicas` (KIP-966).
         """
@@ -457,15 +457,14 @@ class ReplicaManager:
             is_alive=self._is_alive,
         )
         if allowed <= leader_log.high_watermark:
-            return False
+            return
         if partition.is_under_min_isr and self._fences.applies(Fix.KIP_966, partition.topic_partition):
-            return False
+            return
         leader_log.update_high_watermark(allowed)
         self.log_events.high_watermark_changed(
             partition, now_ms=now_ms, max_lag_ms=self._max_lag_ms, is_alive=self._is_alive
         )
         self._complete_delayed((partition.topic_partition,))
-        return True
 
     def low_watermark(self, topic_partition: TopicPartition) -> int | None:
         """Return the smallest log start offset of the live replicas; None where this broker does not lead.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.alter_partition import AlreadySo, Verdict, verdict
+from controller.alter_partition import Accept, AlreadySo, Verdict, verdict
 from controller.settings import ControllerSettings
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
@@ -58,6 +58,14 @@ def test_epochs_are_compared_before_the_recovery_state(
     if epoch == 5 and version <= 9 and (current, isr) == (RECOVERING_LEADER, (1,)):
         expected = AlreadySo()
     assert verdict(current, proposed, LIVE, 3) == expected
+
+
+@pytest.mark.spec("IS-19")
+def test_a_recovering_leader_may_be_alone_in_its_isr_only() -> None:
+    with_another = state(1, (1, 2), epoch=5, version=9, recovering=True)
+    alone = state(1, (1,), epoch=5, version=9, recovering=True)
+    assert verdict(with_another, alone, LIVE, 3) == Accept()
+    assert verdict(alone, with_another, LIVE, 3) is Errors.INVALID_REQUEST
 
 
 class AlterPartitionHarness(ControllerHarness):

@@ -81,6 +81,15 @@ def test_imbalance_during_reassignment_counts_from_when_the_new_replica_is_in_sy
     assert caught_up.preferred_replica_imbalance_count == 1
 
 
+@pytest.mark.spec("CX-3")
+def test_imbalance_during_reassignment_counts_partitions_whose_preferred_replica_stays() -> None:
+    growing = context(
+        assignments={"a-0": replicas(1, 2, 3, adding=(3,)), "a-1": replicas(1, 2, 3, adding=(3,))},
+        leadership={"a-0": led(1, (1, 2)), "a-1": led(2, (1, 2))},
+    )
+    assert growing.preferred_replica_imbalance_count == 1
+
+
 @pytest.mark.spec("CX-4")
 def test_leader_epoch_of_stop_replica() -> None:
     cluster = context(assignments={"a-0": replicas(1), "a-1": replicas(1)}, leadership={"a-0": led(1, (1,), epoch=9)})

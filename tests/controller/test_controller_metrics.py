@@ -10,12 +10,9 @@ from controller.controller_metrics import COUNT_WAIT_MS, COUNTS, MBEANS, TIMERS,
 from controller.controller_state import STATE_BY_EVENT, ControllerState
 from controller.event_manager import EVENT_QUEUE_TIME_TIMEOUT_MS
 from controller.events import (
-    AlterPartitionReceived,
     BrokerChange,
     ControllerEvent,
     ElectionType,
-    Expire,
-    Startup,
     TopicChange,
 )
 from controller.settings import ControllerSettings
@@ -73,8 +70,40 @@ def test_controller_state_of_every_event() -> None:
         (16, "UpdateMetadataResponseReceived"),
         (17, "UpdateFeatures"),
     ]
-    assert STATE_BY_EVENT[Startup] is STATE_BY_EVENT[Expire] is ControllerState.CONTROLLER_CHANGE
-    assert STATE_BY_EVENT[AlterPartitionReceived] is ControllerState.ISR_CHANGE
+    events: dict[str, set[str]] = {}
+    for event, state in STATE_BY_EVENT.items():
+        events.setdefault(state.label, set()).add(event.__name__)
+    assert events == {
+        "Idle": {"AllocateProducerIds"},
+        "ControllerChange": {
+            "Startup",
+            "ControllerChange",
+            "Reelect",
+            "RegisterBrokerAndReelect",
+            "Expire",
+            "ForcedResignation",
+        },
+        "ControllerShutdown": {"ShutdownEventThread"},
+        "BrokerChange": {"BrokerChange", "BrokerModifications"},
+        "LogDirChange": {"LogDirEventNotification"},
+        "TopicChange": {"TopicChange", "PartitionModifications"},
+        "TopicDeletion": {"TopicDeletion", "TopicDeletionStopReplicaResponseReceived"},
+        "IsrChange": {"IsrChangeNotification", "AlterPartitionReceived"},
+        "AlterPartitionReassignment": {
+            "ZkPartitionReassignment",
+            "ApiPartitionReassignment",
+            "PartitionReassignmentIsrChange",
+        },
+        "ListPartitionReassignment": {"ListPartitionReassignments"},
+        "AutoLeaderBalance": {"AutoPreferredReplicaLeaderElection"},
+        "ManualLeaderBalance": {"ReplicaLeaderElection"},
+        "ControlledShutdown": {"ControlledShutdown"},
+        "UncleanLeaderElectionEnable": {"UncleanLeaderElectionEnable"},
+        "TopicUncleanLeaderElectionEnable": {"TopicUncleanLeaderElectionEnable"},
+        "LeaderAndIsrResponseReceived": {"LeaderAndIsrResponseReceived"},
+        "UpdateMetadataResponseReceived": {"UpdateMetadataResponseReceived"},
+        "UpdateFeatures": {"UpdateFeatures"},
+    }
 
 
 @pytest.mark.spec("MT-2")

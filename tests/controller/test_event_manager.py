@@ -31,7 +31,7 @@ from controller.events import (
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.log import causing
-from foundation.eventlog.records import EventEnded, EventPreempted, EventStarted, StepReached
+from foundation.eventlog.records import EventEnded, EventPreempted, EventQueued, EventStarted, StepReached
 from foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from tests.controller.memory_log import MemoryLog
 from tests.controller.values import tp
@@ -254,6 +254,7 @@ def test_records_of_an_event_and_their_causes() -> None:
             (11, 10, "EventEnded", "ShutdownEventThread"),
         ]
         assert [started.queued_ms for started in harness.log.of(EventStarted)] == [25.0, 0.0, 0.0]
+        assert [queued.event_id for queued in harness.log.of(EventQueued)] == [1, 2, 3]
         assert {ended.outcome for ended in harness.log.of(EventEnded)} == {"done"}
 
     run(scenario())

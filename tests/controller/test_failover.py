@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.eventlog.records import WatchFiredRecord
+from foundation.eventlog.records import ContextLoaded, WatchFiredRecord
 from foundation.zk.client import Create
 from tests.controller.harness import ControllerHarness
 from tests.controller.values import led
@@ -71,3 +71,14 @@ def test_change_at_any_moment_of_a_failover_is_seen(change: Create) -> None:
     while take_over_while(change, number):
         number += 1
     assert number > 10
+
+
+@pytest.mark.spec("FO-2")
+def test_the_record_of_a_failover_says_how_long_it_took() -> None:
+    with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
+        harness.start()
+        harness.settle(60_000)
+        harness.broker(0).crash()
+        harness.settle(10_000)
+        (loaded,) = harness.broker(1).records(ContextLoaded)
+        assert 0 < loaded.took_ms < 10_000

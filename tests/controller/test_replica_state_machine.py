@@ -102,6 +102,16 @@ def test_new_replica_cannot_be_the_leader() -> None:
         assert harness.broker(1).requests() == []
 
 
+@pytest.mark.spec("RSM-3")
+def test_other_replicas_become_new_where_one_of_them_is_the_leader() -> None:
+    with OnePartitionHarness() as harness:
+        harness.term.context.replica_states[BrokerId(1)].clear()
+        both = {BrokerId(1): [tp("orders-0"), tp("orders-1")]}
+        harness.run(rsm.handle_state_changes(harness.term, both, NEW))
+        assert harness.replica_state("orders-0", 1) is ReplicaState.NON_EXISTENT
+        assert harness.replica_state("orders-1", 1) is NEW
+
+
 @pytest.mark.spec("RSM-4")
 def test_new_replica_joins_the_assignment_when_online() -> None:
     with OnePartitionHarness() as harness:

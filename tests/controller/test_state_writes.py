@@ -54,6 +54,11 @@ class ThreePartitionsHarness(TermHarness):
         return [self.term.context.leadership[partition].leader_and_isr.leader_epoch for partition in (A, B, C)]
 
 
+def test_a_failed_change_is_explained_with_what_zookeeper_answered_if_it_refused() -> None:
+    assert StateChangeFailed("too late").message == "too late"
+    assert StateChangeFailed("too late", Failure.BAD_VERSION).message == "too late: BadVersion"
+
+
 @pytest.mark.spec("PSM-9")
 def test_decision_from_memory_is_written_recorded_and_passed_on() -> None:
     with ThreePartitionsHarness() as harness:

@@ -16,6 +16,8 @@ from foundation.wire.headers import decode_request_header
 from foundation.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from foundation.wire.registry import api_by_key
 from foundation.zk.client import Failure
+from tests.simulation.test_log_events import produce
+from understudy.clients.producer import Outcome
 from understudy.simulator.cluster import PORT, SimulatedCluster
 from understudy.simulator.judgement import judge
 
@@ -267,3 +269,17 @@ def test_the_control_plane_listener_receives_control_requests_and_alter_partitio
         & received_apis
     )
     assert judge(cluster).problems == ()
+
+
+@pytest.mark.parametrize("version", ["0.11.0", "2.6", "2.7", "3.0"])
+def test_followers_get_the_records_of_a_leader_at_every_protocol(version: str) -> None:
+    """The second batch is fetched from a log whose last record has a leader epoch, which older Fetches cannot name."""
+    with cluster_of(version, version, version) as cluster:
+        cluster.start()
+        cluster.create_topic("orders", assignment={0: [1, 2, 3]})
+        cluster.settle()
+        assert [produce(cluster, value).outcome for value in (b"a", b"b")] == [Outcome.ACKNOWLEDGED] * 2
+        cluster.settle()
+        state = cluster.znodes.state(TopicPartition("orders", 0))
+        assert state is not None
+        assert state.isr == (1, 2, 3)

@@ -8,6 +8,7 @@ import pytest
 
 from brokers.replication.delayed_operations import DelayedOperationPurgatory
 from foundation.cluster.identifiers import TopicPartition
+from understudy.simulator.loop import new_loop
 
 A, B, C = (TopicPartition("t", number) for number in range(3))
 
@@ -46,3 +47,14 @@ def test_nothing_is_kept_of_an_operation_that_has_ended() -> None:
             raise RuntimeError
         assert purgatory.watched == 3
     assert (purgatory.watched, purgatory._watchers) == (0, {})
+
+
+@pytest.mark.parametrize(("timeout_ms", "waited_s"), [(1_000, 1.0), (0, 0.0), (-1, 0.0)])
+def test_an_operation_that_is_not_completed_waits_for_its_timeout(timeout_ms: int, waited_s: float) -> None:
+    loop, purgatory = new_loop(), DelayedOperationPurgatory()
+    try:
+        began_s = loop.time()
+        loop.run_until_complete(loop.create_task(purgatory.wait_until([A], lambda: False, timeout_ms=timeout_ms)))
+        assert loop.time() - began_s == pytest.approx(waited_s, abs=1e-6)
+    finally:
+        loop.close()

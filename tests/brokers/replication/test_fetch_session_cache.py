@@ -302,6 +302,20 @@ def test_fetch_of_a_follower_reads_only_what_is_not_settled() -> None:
     assert list(begun.requested) == [("orders", 1), ("orders", 2)], "they stay unsettled until they are settled"
 
 
+def test_a_partition_that_is_named_late_is_unsettled_by_a_change_since_then() -> None:
+    harness = CacheHarness()
+    unnamed = by_id(0, name=None)
+    _, session_id, _ = harness.fetch(0, INITIAL_EPOCH, unnamed, version=BY_ID, follower=FOLLOWER)
+    assert harness.purgatory.watched == 0
+    harness.fetch(session_id, 1, by_id(0), version=BY_ID, follower=FOLLOWER)
+    session = harness.cache.get(session_id)
+    assert session is not None
+    assert harness.purgatory.watched == 1
+    session.settle((ORDERS_ID, 0))
+    harness.purgatory.check_and_complete([TopicPartition("orders", 0)])
+    assert session.unsettled == {(ORDERS_ID, 0)}
+
+
 def test_closed_session_watches_no_partition() -> None:
     harness = CacheHarness(max_sessions=1)
     session_id = harness.open(0, 1, follower=FOLLOWER)

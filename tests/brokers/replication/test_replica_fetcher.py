@@ -23,7 +23,29 @@ from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.eventlog.fences import Fences
 from foundation.wire.codec import decode, encode
-from foundation.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from foundation.wire.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from foundation.wire.messages.list_offsets import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from foundation.wire.messages.offset_for_leader_epoch import (
+    EpochEndOffset as EndOfEpoch,
+)
+from foundation.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
 from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
 from foundation.wire.schema import Message
 from tests.brokers.log.parts import log_with, open_log
@@ -115,15 +137,25 @@ class LoopClock:
 
 
 class FetcherHarness:
-    """The replica fetchers of broker 3; `answer` makes the responses of every leader."""
+    """The replica fetchers of broker 3; `answer` makes the responses of every leader.
 
-    def __init__(self, answer: Callable[[FetchRequest], FetchResponse | None]) -> None:
-        self.peer = ScriptedPeer(lambda _, message: self._response(answer, message), delay_s=0.005)
+    Args:
+        others: makes the responses to other requests than Fetches.
+        protocol: `inter.broker.protocol.version`.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[FetchRequest], FetchResponse | None],
+        others: Callable[[Message], Message] | None = None,
+        protocol: str = "3.9",
+    ) -> None:
+        self.peer = ScriptedPeer(lambda _, message: self._response(answer, others, message), delay_s=0.005)
         self.tasks: list[asyncio.Task[None]] = []
         self.manager = ReplicaFetcherManager(
             FetcherSurroundings(
                 broker_id=3,
-                config=CONFIG,
+                config=replace(CONFIG, inter_broker_protocol_version=protocol),
                 network=self.peer,
                 clock=LoopClock(),
                 append=lambda partition, records, *_: None,
@@ -146,7 +178,20 @@ class FetcherHarness:
             if isinstance(message, FetchRequest)
         ]
 
-    def follow(self, partition: int, *, leader: int = 1, leader_epoch: int = 0) -> None:
+    @property
+    def asked_offsets(self) -> list[int]:
+        """The timestamp of each ListOffsets."""
+        return [
+            each.timestamp
+            for _, _, message in self.peer.received
+            if isinstance(message, ListOffsetsRequest)
+            for topic in message.topics
+            for each in topic.partitions
+        ]
+
+    def follow(
+        self, partition: int, *, leader: int = 1, leader_epoch: int = 0, replica: PartitionLog | None = None
+    ) -> None:
         followed = LocalPartitionState(
             topic_partition=TopicPartition("a", partition),
             topic_id=ORDERS,
@@ -154,7 +199,7 @@ class FetcherHarness:
             leader=leader,
             leader_epoch=leader_epoch,
         )
-        self.manager.follow((Partition(followed, open_log(topic_partition=followed.topic_partition)),))
+        self.manager.follow((Partition(followed, replica or open_log(topic_partition=followed.topic_partition)),))
 
     def _spawn(self, work: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=name)
@@ -162,9 +207,41 @@ class FetcherHarness:
         return task
 
     @staticmethod
-    def _response(answer: Callable[[FetchRequest], FetchResponse | None], message: Message) -> FetchResponse | None:
-        assert isinstance(message, FetchRequest)
-        return answer(message)
+    def _response(
+        answer: Callable[[FetchRequest], FetchResponse | None],
+        others: Callable[[Message], Message] | None,
+        message: Message,
+    ) -> Message | None:
+        if isinstance(message, FetchRequest):
+            return answer(message)
+        assert others is not None
+        return others(message)
+
+
+class LeaderLog:
+    """The ends of a leader's log: answers Fetches outside of them with OFFSET_OUT_OF_RANGE, and ListOffsets.
+
+    Attributes:
+        errors: the errors of the next answers to ListOffsets, the last one first.
+    """
+
+    def __init__(self, start: int, end: int) -> None:
+        self.start, self.end = start, end
+        self.errors: list[Errors] = []
+
+    def fetch(self, request: FetchRequest) -> FetchResponse:
+        asked = [each.fetch_offset for topic in request.topics for each in topic.partitions]
+        in_range = all(self.start <= offset <= self.end for offset in asked)
+        return answering(request, p0=Errors.NONE if in_range else Errors.OFFSET_OUT_OF_RANGE)
+
+    def offsets(self, request: Message) -> ListOffsetsResponse:
+        assert isinstance(request, ListOffsetsRequest)
+        ((asked,),) = [topic.partitions for topic in request.topics]
+        error = self.errors.pop() if self.errors else Errors.NONE
+        found = ListOffsetsPartitionResponse(
+            error_code=error, offset={LATEST_TIMESTAMP: self.end, EARLIEST_TIMESTAMP: self.start}[asked.timestamp]
+        )
+        return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name="a", partitions=(found,)),))
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -230,6 +307,30 @@ def test_fenced_partition_is_not_fetched_until_the_next_leader_and_isr() -> None
     assert asyncio.run(scenario()) == (1, [(0, 1)])
 
 
+@pytest.mark.parametrize("is_assigned_anew", [False, True])
+def test_an_answer_is_used_for_the_partitions_after_one_that_was_stopped_meanwhile(is_assigned_anew: bool) -> None:
+    async def scenario() -> FetcherHarness:
+        def answer(request: FetchRequest) -> FetchResponse:
+            if len(harness.fetches) == 1:
+                harness.manager.stop([A0])
+                if is_assigned_anew:
+                    harness.follow(0, leader_epoch=1)
+            return answering(request, p1=Errors.FENCED_LEADER_EPOCH)
+
+        harness = FetcherHarness(answer)
+        harness.follow(0)
+        harness.follow(1)
+        harness.follow(2)
+        await until(lambda: len(harness.fetches) >= 4)
+        harness.manager.close()
+        return harness
+
+    _, second, *_ = [message for _, _, message in asyncio.run(scenario()).peer.received]
+    assert isinstance(second, FetchRequest)
+    named = {each.partition for topic in second.topics for each in topic.partitions}
+    assert named == ({0, 2} if is_assigned_anew else {2})
+
+
 def test_unreachable_leader_is_tried_again_over_a_new_connection() -> None:
     async def scenario() -> FetcherHarness:
         lost = [True]
@@ -243,3 +344,147 @@ def test_unreachable_leader_is_tried_again_over_a_new_connection() -> None:
         return harness
 
     assert asyncio.run(scenario()).peer.connections == 2
+
+
+# ------------------------------------------------------------------ offsets that the leader does not have
+
+
+@pytest.mark.parametrize(
+    ("leader", "ends", "asked"),
+    [
+        pytest.param(LeaderLog(0, 5), (0, 5), [LATEST_TIMESTAMP], id="the leader's log ends before"),
+        pytest.param(
+            LeaderLog(20, 30), (20, 20), [LATEST_TIMESTAMP, EARLIEST_TIMESTAMP], id="the leader's log begins later"
+        ),
+    ],
+)
+def test_a_follower_that_is_out_of_range_goes_to_where_it_can_fetch(
+    leader: LeaderLog, ends: tuple[int, int], asked: list[int]
+) -> None:
+    async def scenario() -> FetcherHarness:
+        harness = FetcherHarness(leader.fetch, leader.offsets)
+        harness.follow(0, replica=replica)
+        await until(lambda: len(harness.fetches) >= 3)
+        harness.manager.close()
+        return harness
+
+    replica = log_with(log_start_offset=0, log_end_offset=9, leader_epoch=0)
+    harness = asyncio.run(scenario())
+    assert (replica.log_start_offset, replica.log_end_offset) == ends
+    assert harness.asked_offsets == asked
+
+
+def test_a_follower_asks_again_for_the_ends_of_a_log_that_the_leader_could_not_tell() -> None:
+    async def scenario() -> FetcherHarness:
+        harness = FetcherHarness(leader.fetch, leader.offsets)
+        harness.follow(0, replica=replica)
+        await until(lambda: len(harness.fetches) >= 3)
+        harness.manager.close()
+        return harness
+
+    leader, replica = LeaderLog(0, 5), log_with(log_start_offset=0, log_end_offset=9, leader_epoch=0)
+    leader.errors = [Errors.LEADER_NOT_AVAILABLE]
+    assert asyncio.run(scenario()).asked_offsets == [LATEST_TIMESTAMP] * 2
+    assert replica.log_end_offset == 5
+
+
+def test_an_epoch_without_records_is_removed_where_the_leaders_log_diverges_at_its_start() -> None:
+    """KAFKA-10706: else the follower names the epoch in each Fetch, and is answered with the same divergence again."""
+
+    async def scenario() -> FetcherHarness:
+        harness = FetcherHarness(diverging)
+        harness.follow(0, replica=replica)
+        await until(lambda: len(harness.fetches) >= 2)
+        harness.manager.close()
+        return harness
+
+    def diverging(request: FetchRequest) -> FetchResponse:
+        asked = [each for topic in request.topics for each in topic.partitions]
+        found = tuple(
+            PartitionData(diverging_epoch=EpochEndOffset(epoch=0, end_offset=9))
+            for each in asked
+            if each.last_fetched_epoch == 3
+        )
+        return FetchResponse(responses=(FetchableTopicResponse(topic_id=ORDERS, partitions=found),))
+
+    replica = log_with(log_end_offset=9, leader_epoch=0)
+    replica.epochs.assign(3, 9)
+    asyncio.run(scenario())
+    assert (replica.epochs.latest_epoch, replica.log_end_offset) == (0, 9)
+
+
+# ------------------------------------------------------------------ truncation before the first Fetch, until 2.7
+
+
+class EpochEnds:
+    """The ends of a leader's epochs, as it answers OffsetForLeaderEpoch; partitions that were not asked for, too.
+
+    Attributes:
+        asked: the epoch that each request wanted.
+        before: called before each answer.
+    """
+
+    def __init__(self, *ends: EndOfEpoch) -> None:
+        self.asked: list[int] = []
+        self.before: Callable[[], None] = lambda: None
+        self._ends = ends
+
+    def __call__(self, request: Message) -> OffsetForLeaderEpochResponse:
+        assert isinstance(request, OffsetForLeaderEpochRequest)
+        self.asked += [each.leader_epoch for topic in request.topics for each in topic.partitions]
+        self.before()
+        return OffsetForLeaderEpochResponse(topics=(OffsetForLeaderTopicResult(topic="a", partitions=self._ends),))
+
+
+def first_fetched_offset(harness: FetcherHarness) -> int:
+    fetch = next(message for _, _, message in harness.peer.received if isinstance(message, FetchRequest))
+    return fetch.topics[0].partitions[0].fetch_offset
+
+
+def test_a_follower_truncates_to_where_its_last_epoch_ends_in_the_leaders_log_before_it_fetches() -> None:
+    async def scenario() -> FetcherHarness:
+        harness = FetcherHarness(answering, ends, protocol="2.6")
+        harness.follow(0, replica=replica)
+        await until(lambda: len(harness.fetches) >= 2)
+        harness.manager.close()
+        return harness
+
+    replica = log_with(log_end_offset=9, leader_epoch=2)
+    ends = EpochEnds(EndOfEpoch(partition=7), EndOfEpoch(leader_epoch=2, end_offset=5))
+    assert first_fetched_offset(asyncio.run(scenario())) == replica.log_end_offset == 5
+    assert ends.asked == [2]
+
+
+def test_a_follower_without_leader_epochs_truncates_to_its_high_watermark_and_asks_nothing() -> None:
+    async def scenario() -> FetcherHarness:
+        harness = FetcherHarness(answering, protocol="2.6")
+        harness.follow(0, replica=replica)
+        await until(lambda: len(harness.fetches) >= 2)
+        harness.manager.close()
+        return harness
+
+    replica = log_with(log_end_offset=9, high_watermark=6)
+    replica.epochs.truncate_from_end(0)
+    assert first_fetched_offset(asyncio.run(scenario())) == replica.log_end_offset == 6
+
+
+def test_the_end_of_an_epoch_is_not_used_for_a_partition_that_was_assigned_anew_meanwhile() -> None:
+    async def scenario() -> FetcherHarness:
+        harness = FetcherHarness(answering, ends, protocol="2.6")
+        kept = log_with(log_end_offset=9, leader_epoch=2)
+
+        def assign_anew() -> None:
+            if len(ends.asked) == 1:
+                harness.follow(0, leader_epoch=4, replica=replica)
+
+        ends.before = assign_anew
+        harness.follow(0, leader_epoch=3, replica=kept)
+        await until(lambda: len(harness.fetches) >= 2)
+        harness.manager.close()
+        assert kept.log_end_offset == 9
+        return harness
+
+    replica = log_with(log_end_offset=8, leader_epoch=2)
+    ends = EpochEnds(EndOfEpoch(leader_epoch=2, end_offset=5))
+    assert first_fetched_offset(asyncio.run(scenario())) == replica.log_end_offset == 5
+    assert ends.asked == [2, 2]

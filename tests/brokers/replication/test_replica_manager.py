@@ -274,3 +274,18 @@ def test_leader_epoch_starts_at_the_log_end_offset() -> None:
     assert (partition.topic_id, partition.leader_epoch_start_offset) == (ORDERS, 9)
     apply_leader_and_isr(manager, leader_and_isr(state(leader_epoch=6)))
     assert partition.leader_epoch_start_offset == 12
+
+
+@pytest.mark.parametrize(
+    ("min_isr", "error"), [("2", Errors.NONE), ("3", Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND)], ids=["2", "3"]
+)
+def test_replicated_records_are_acknowledged_where_the_isr_is_not_below_its_minimum(
+    min_isr: str, error: Errors
+) -> None:
+    logs = LogsInMemory()
+    manager, _, _ = replica_manager(logs=logs)
+    apply_leader_and_isr(manager, leader_and_isr(state(isr=(ME, OTHER), replicas=(ME, OTHER, THIRD))))
+    logs.update_topic_config("orders", {"min.insync.replicas": min_isr})
+    assert manager.replication_error(ORDERS_0, 0) is error
+    assert manager.replication_error(ORDERS_0, 1) is None
+    assert manager.replication_error(TopicPartition("orders", 9), 0) is Errors.NOT_LEADER_OR_FOLLOWER

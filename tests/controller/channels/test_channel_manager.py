@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from controller.channels.channel_manager import REFUSALS_RECORDED, ControllerChannelManager
+from controller.channels.channel_manager import REFUSALS_RECORDED, RETRY_PAUSE_MS, ControllerChannelManager
 from controller.channels.request_batch import ControlRequest
 from controller.channels.request_shapes import ControlMessage
 from controller.events import (
@@ -160,7 +160,8 @@ def test_request_is_sent_again_until_there_is_a_response() -> None:
             later.at_ms - earlier.at_ms
             for earlier, later in zip(listener.received, listener.received[1:4], strict=False)
         ]
-        assert all(gap >= 100 for gap in gaps)
+        assert all(gap >= RETRY_PAUSE_MS for gap in gaps)
+        assert RETRY_PAUSE_MS == 100, "as in Kafka"
         sent = harness.broker(0).records(RequestSent)
         assert [(record.correlation_id, record.attempt) for record in sent] == [(0, 1), (1, 2), (2, 3), (3, 4), (4, 1)]
         failed = harness.broker(0).records(RequestFailed)

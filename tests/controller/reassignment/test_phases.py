@@ -365,3 +365,11 @@ def test_many_reassignments_share_the_writes_of_their_topic() -> None:
         moves = harness.list_moves()
         assert isinstance(moves, Mapping)
         assert len(moves) == len(many)
+
+
+def test_a_replica_that_was_never_started_is_not_stopped() -> None:
+    """The harness sees to it that no transition was refused."""
+    with ReassignmentHarness() as harness:
+        assert harness.run(phases._stop_replicas(harness.term, {BrokerId(3): [tp("orders-0")]})) == frozenset()
+        assert harness.replica_state("orders-0", 3) is None
+        assert harness.steps() == []
