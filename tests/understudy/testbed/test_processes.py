@@ -66,7 +66,7 @@ def test_a_paused_child_is_stopped_until_it_is_resumed(child: ChildProcess) -> N
 
 
 def test_the_memory_of_a_child_is_known_until_it_ends(child: ChildProcess) -> None:
-    assert linux.resident_memory(child.pid) > 100_000
+    eventually(lambda: linux.resident_memory(child.pid) > 100_000, "the child runs its program")
     child.kill()
     assert linux.resident_memory(child.pid) == 0
 
