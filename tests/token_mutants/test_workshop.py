@@ -59,6 +59,16 @@ def test_a_test_that_fails_has_noticed_the_mutant(workshop: Workshop, mutant: Mu
     assert judge(workshop, mutant, *tests) == Verdict("tests", "tests/test_limit.py::test_limit")
 
 
+def test_a_test_whose_name_contains_the_value_that_is_changed_is_run(workshop: Workshop, mutant: Mutant) -> None:
+    named = "import pytest\nfrom controller import limit\n\n\n"
+    named += "@pytest.mark.parametrize('n', [limit.limit()])\ndef test_named(n):\n    assert n == {}\n"
+    file = workshop.folder / "tests/test_named.py"
+    file.write_text(named.format("limit.limit()"))
+    assert judge(workshop, mutant, "tests/test_named.py::test_named[1]").step == "seeds"
+    file.write_text(named.format(1))
+    assert judge(workshop, mutant, "tests/test_named.py::test_named[1]").by == "tests/test_named.py::test_named[2]"
+
+
 def test_seeds_judge_what_tests_do_not_notice(workshop: Workshop, mutant: Mutant) -> None:
     found = judge(workshop, mutant, "tests/test_nothing.py::test_nothing")
     assert found == Verdict("seeds", "seed 1: C1 two controllers")

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.token_mutants.sites import Mutant
 
 TEST_TIMEOUT_S = 120
@@ -28,6 +30,7 @@ SLOWER = 10
 """How many times as long as measured all tests together may take; machines are busy with other work at times."""
 SEED_TIMEOUT_S = 120
 _NOTICED = re.compile(r"^(?:FAILED|ERROR) (\S.*)$", re.MULTILINE)
+_NO_SUCH_TEST = "ERROR: not found: "
 _PYTEST = ("-m", "pytest", "-q", "-n", "0", "-p", "no:randomly", "-p", "no:cacheprovider")
 
 
@@ -90,6 +93,10 @@ class Workshop:
         noticed = _NOTICED.search(output)
         if noticed is not None:
             return Verdict("tests", noticed.group(1).partition(" - ")[0])
+        files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+        if code == pytest.ExitCode.USAGE_ERROR and _NO_SUCH_TEST in output and files != list(tests):
+            # The name of a test with parameters may contain the value that is changed.
+            return self._by_tests(files, timeout_s)
         # pytest itself ends where what it loads first cannot be imported.
         return Verdict("tests", "import" if "Error" in output else f"pytest's exit code {code}")
 
