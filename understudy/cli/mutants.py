@@ -34,7 +34,9 @@ def register(verbs: Verbs) -> None:
         "--write", type=Path, metavar="PAGE", help="put the results into the table of this page, docs/reliability.md"
     )
     parser.add_argument(
-        "--experiments-only", action="store_true", help="search for nothing: update the experiments in the table of PAGE"
+        "--experiments-only",
+        action="store_true",
+        help="search for nothing: update the experiments in the table of PAGE",
     )
     parser.set_defaults(run=run)
 
