@@ -33,12 +33,19 @@ def register(verbs: Verbs) -> None:
     parser.add_argument(
         "--write", type=Path, metavar="PAGE", help="put the results into the table of this page, docs/reliability.md"
     )
+    parser.add_argument(
+        "--experiments-only",
+        action="store_true",
+        help="search for nothing: update the experiments in the table of PAGE",
+    )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     from understudy.simulator.mutants import search_all
 
+    if options.experiments_only:
+        return _update_experiments(options.write)
     names = _switches(options.switch)
     page = None if options.write is None else _read(options.write)
     seeds = range(options.first, options.first + options.seeds)
@@ -54,6 +61,13 @@ def run(options: argparse.Namespace) -> int:
                 _write(options.write, page)
     found = sum(result.is_found for result in results)
     print(f"{found} of {len(results)} were noticed within {options.seeds} seeds of {options.seconds} s")
+    return 0
+
+
+def _update_experiments(path: Path | None) -> int:
+    if path is None:
+        raise BadInput("--experiments-only needs --write PAGE, the page whose table is to be updated")
+    _write(path, _read(path))
     return 0
 
 

@@ -32,6 +32,7 @@ def test_a_seed_that_notices_is_named_with_its_checks(tmp_path: Path, capsys: py
     [
         (["--switch", "kafka-7416"], "did you mean 'kafka-7415'"),
         (["--write", "README.md"], "the page has no lines"),
+        (["--experiments-only"], "--experiments-only needs --write PAGE"),
     ],
 )
 def test_what_cannot_be_searched_for_or_written_is_refused(
@@ -49,6 +50,16 @@ def test_rows_of_other_switches_stay_and_all_are_in_the_order_of_the_switches() 
     assert [line.split("`")[1] for line in rows] == ["kafka-1382", "kip-497"]
     assert "seed 6, number 7 | settles, H7 |" in rows[0]
     assert "not by 5 seeds" in rows[1]
+
+
+def test_the_experiments_of_the_table_are_updated_without_a_search(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    row_of_before = "| `kip-380` | 7 | not by 3 seeds |  |"
+    page.write_text(f"{BEGIN}\n{row_of_before} old |\n{END}\n")
+    assert main(["mutants", "--experiments-only", "--write", str(page)]) == 0
+    (updated,) = (line for line in page.read_text().splitlines() if line.startswith("| `"))
+    assert updated.startswith(f"{row_of_before} [blink](")
+    assert "old" not in updated
 
 
 def test_a_seed_that_fails_with_the_switch_on_shows_nothing() -> None:
@@ -79,6 +90,6 @@ def test_ordinals() -> None:
 
 def test_the_page_names_the_experiments_of_today() -> None:
     page = PAGE.read_text()
-    assert with_rows(page, {}) == page, "run `understudy mutants --switch NAME --write docs/reliability.md`"
+    assert with_rows(page, {}) == page, "run `understudy mutants --experiments-only --write docs/reliability.md`"
     rows = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
     assert set(rows) <= set(SWITCHES)
