@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from controller.events import ElectionType
-from controller.replica_leader_election import _result
+from controller import partition_state_machine, replica_leader_election
+from controller.events import ElectionTrigger, ElectionType
+from controller.partition_state_machine import Strategy
+from controller.replica_leader_election import _result, on_replica_election
 from controller.state_writes import Outcome, StateChangeFailed
+from controller.transitions import PartitionState
 from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.identifiers import TopicPartition
 from foundation.zk.client import Failure
+from tests.controller.harness import TermHarness
 from tests.controller.values import state
 
 PREFERRED, UNCLEAN = ElectionType.PREFERRED, ElectionType.UNCLEAN
@@ -35,3 +42,32 @@ def test_a_failed_election_is_answered_by_why_it_failed(
 
 def test_an_election_is_answered_with_the_new_leader() -> None:
     assert _result(state(2, (2, 3)), PREFERRED) == 2
+
+
+@pytest.mark.parametrize(
+    ("election_type", "trigger", "expected"),
+    [
+        (PREFERRED, ElectionTrigger.AUTO, Strategy.PREFERRED),
+        (UNCLEAN, ElectionTrigger.AUTO, Strategy.OFFLINE),
+        (UNCLEAN, ElectionTrigger.ADMIN_CLIENT, Strategy.UNCLEAN),
+    ],
+)
+def test_only_a_clients_request_elects_out_of_sync(
+    election_type: ElectionType, trigger: ElectionTrigger, expected: Strategy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen: list[Strategy] = []
+
+    async def elect(
+        term: object, partitions: object, target: PartitionState, strategy: Strategy
+    ) -> dict[TopicPartition, Outcome]:
+        assert target is PartitionState.ONLINE
+        chosen.append(strategy)
+        return {}
+
+    async def refresh(term: object, partitions: object) -> None: ...
+
+    monkeypatch.setattr(replica_leader_election, "refresh_leadership", refresh)
+    monkeypatch.setattr(partition_state_machine, "handle_state_changes", elect)
+    with TermHarness({}) as harness:
+        asyncio.run(on_replica_election(harness.term, [], election_type, trigger))
+    assert chosen == [expected]

@@ -347,6 +347,7 @@ def test_without_slots_there_are_no_sessions() -> None:
 
 def test_session_of_a_consumer_does_not_evict_one_in_use() -> None:
     harness = CacheHarness()
+    harness.clock.now_ms += EVICTION_MS  # the age of a session counts, not that of the broker
     first, second = harness.open(0), harness.open(0)
     assert 0 not in (first, second)
     assert harness.open(0, 1, 2) == 0

@@ -9,7 +9,7 @@ import pytest
 
 from brokers.replication.alter_partition_manager import IsrChange
 from brokers.replication.isr_manager import IsrManager
-from brokers.replication.partition import Partition
+from brokers.replication.partition import LastFetch, Partition
 from foundation.cluster.errors import Errors, error_for_code
 from foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
 from tests.brokers.harness import BrokerHarness
@@ -223,3 +223,14 @@ def test_a_batch_that_is_sent_again_raises_a_high_watermark_that_waited_for_a_br
         assert partition.log.high_watermark == 1
 
     asyncio.run(scenario())
+
+
+def test_fetches_of_a_session_count_by_themselves_only_for_a_follower_at_its_known_offset() -> None:
+    def scenario(leader: Leader) -> None:
+        count, last = leader.manager.count_session_fetches, LastFetch(1000.0)
+        assert not count(leader.partition, 9, END, last), "a follower that has not fetched"
+        leader.answer(Errors.NONE, isr=(ME, OTHER, THIRD), partition_epoch=1)
+        assert not count(leader.partition, THIRD, END - 1, last), "an offset that is not its log end offset"
+        assert count(leader.partition, THIRD, END, last)
+
+    run(scenario)
