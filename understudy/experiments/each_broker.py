@@ -10,6 +10,7 @@ from understudy.experiments.engine import Undo
 
 FLAP_MS: Final = 500.0
 CRASH_LOOP_MS: Final = 2_000.0
+STUTTER_MS: Final = 1_000.0
 """How often a fault that repeats does so, by default."""
 STARVE_MS: Final = 200.0
 """How long a starved broker runs and is stopped, together."""
@@ -53,6 +54,80 @@ def begin_repeating(
 
     turn()
     return end
+
+
+class Stoppable(Protocol):
+    """What a stutter and a crash loop do to each broker."""
+
+    @property
+    def is_running(self) -> bool: ...
+
+    @property
+    def is_paused(self) -> bool: ...
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+S = TypeVar("S", bound=Stoppable)
+
+
+def begin_stutter(
+    brokers: Sequence[S],
+    every_ms: float,
+    after: Callable[[float, Callable[[], None]], None],
+    resume_if_paused: Callable[[S], object],
+) -> Undo:
+    """Pause each broker that runs for half of every so many milliseconds; return what ends that and resumes them."""
+    is_over = False
+
+    def turn(broker: S) -> None:
+        if is_over or not broker.is_running:
+            return
+        if broker.is_paused:
+            broker.resume()
+        else:
+            broker.pause()
+        after(every_ms / 2, lambda: turn(broker))
+
+    def end() -> None:
+        nonlocal is_over
+        is_over = True
+        to_all(resume_if_paused, brokers)
+
+    to_all(turn, brokers)
+    return end
+
+
+def begin_crash_loop(
+    brokers: Sequence[S],
+    every_ms: float,
+    after: Callable[[float, Callable[[], None]], None],
+    start: Callable[[S], object],
+) -> Undo:
+    """Kill brokers that run, and start those that do not, every so many milliseconds; return what ends that.
+
+    Args:
+        start: begins to start a broker that is down. At the end it is called with all.
+    """
+
+    def turn() -> None:
+        for broker in brokers:
+            if broker.is_running:
+                broker.kill()
+            else:
+                start(broker)
+
+    end = begin_repeating(turn, every_ms, after)
+
+    def end_and_start() -> None:
+        end()
+        to_all(start, brokers)
+
+    return end_and_start
 
 
 class Isolatable(Protocol):

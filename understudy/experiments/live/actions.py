@@ -13,14 +13,21 @@ from foundation.cluster.errors import ApiError
 from understudy.admin_client import PREFERRED, UNCLEAN, NoBrokerAnswers
 from understudy.cluster import ClusterError
 from understudy.experiments.bad_requests import FLOOD, bad_bytes
-from understudy.experiments.each_broker import CRASH_LOOP_MS, begin_repeating, begin_swizzle, on_each, to_all
+from understudy.experiments.each_broker import (
+    CRASH_LOOP_MS,
+    STUTTER_MS,
+    begin_crash_loop,
+    begin_stutter,
+    begin_swizzle,
+    on_each,
+    to_all,
+)
 from understudy.experiments.engine import CannotInject, Undo
 from understudy.experiments.live import machines, zookeeper
 from understudy.experiments.live.action_types import ActionEngine, Brokers, LiveAction, Options
 from understudy.simulator.randomness import derived
 from understudy.testbed.local_broker import LocalBroker
 
-_STUTTER_MS = 1_000.0
 _FLOOD_TIMEOUT_S = 2.0
 
 
@@ -72,42 +79,11 @@ def _start_when_ended(engine: ActionEngine, broker: LocalBroker) -> None:
 
 
 def _stutter(engine: ActionEngine, brokers: Brokers, value: Any, options: Options) -> Undo:
-    period_ms = options.get("every", _STUTTER_MS)
-    is_over = False
-
-    def turn(broker: LocalBroker) -> None:
-        if is_over or not broker.is_running:
-            return
-        if broker.is_paused:
-            broker.resume()
-        else:
-            broker.pause()
-        engine.after(period_ms / 2, lambda: turn(broker))
-
-    def end() -> None:
-        nonlocal is_over
-        is_over = True
-        to_all(_resume, brokers)
-
-    to_all(turn, brokers)
-    return end
+    return begin_stutter(brokers, options.get("every", STUTTER_MS), engine.after, _resume)
 
 
 def _crash_loop(engine: ActionEngine, brokers: Brokers, value: Any, options: Options) -> Undo:
-    def turn() -> None:
-        for broker in brokers:
-            if broker.is_running:
-                broker.kill()
-            else:
-                _begin_start(broker)
-
-    end = begin_repeating(turn, options.get("every", CRASH_LOOP_MS), engine.after)
-
-    def end_and_start() -> None:
-        end()
-        to_all(_begin_start, brokers)
-
-    return end_and_start
+    return begin_crash_loop(brokers, options.get("every", CRASH_LOOP_MS), engine.after, _begin_start)
 
 
 def _slow_start(engine: ActionEngine, brokers: Brokers, value: Any, options: Options) -> None:

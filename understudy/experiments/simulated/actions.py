@@ -9,15 +9,20 @@ from foundation.wire.network import Connection
 from foundation.zk.client import Create, Delete, SetData
 from understudy.admin_client import PREFERRED, UNCLEAN
 from understudy.experiments.bad_requests import FLOOD, bad_bytes
-from understudy.experiments.each_broker import CRASH_LOOP_MS, STARVE_MS, begin_repeating, on_each, to_all
+from understudy.experiments.each_broker import (
+    CRASH_LOOP_MS,
+    STARVE_MS,
+    STUTTER_MS,
+    begin_crash_loop,
+    begin_repeating,
+    begin_stutter,
+    on_each,
+)
 from understudy.experiments.engine import CannotInject, Undo
 from understudy.experiments.simulated import links, machines, zookeeper
 from understudy.experiments.simulated.action_types import Brokers, Options, SimulatedAction
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import PORT, SimulatedCluster
-
-_STUTTER_MS = 1_000.0
-
 
 # ------------------------------------------------------------------ processes
 
@@ -45,25 +50,7 @@ def _resume(broker: SimulatedBroker) -> None:
 
 
 def _stutter(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
-    period_ms = options.get("every", _STUTTER_MS)
-    is_over = False
-
-    def turn(broker: SimulatedBroker) -> None:
-        if is_over or not broker.is_running:
-            return
-        if broker.is_paused:
-            broker.resume()
-        else:
-            broker.pause()
-        cluster.after(period_ms / 2, lambda: turn(broker))
-
-    def end() -> None:
-        nonlocal is_over
-        is_over = True
-        to_all(SimulatedBroker.resume_if_paused, brokers)
-
-    to_all(turn, brokers)
-    return end
+    return begin_stutter(brokers, options.get("every", STUTTER_MS), cluster.after, SimulatedBroker.resume_if_paused)
 
 
 def _starve(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
@@ -90,20 +77,7 @@ def _starve(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Op
 
 
 def _crash_loop(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> Undo:
-    def turn() -> None:
-        for broker in brokers:
-            if broker.is_running:
-                broker.kill()
-            else:
-                broker.begin_start()
-
-    end = begin_repeating(turn, options.get("every", CRASH_LOOP_MS), cluster.after)
-
-    def end_and_start() -> None:
-        end()
-        to_all(SimulatedBroker.begin_start, brokers)
-
-    return end_and_start
+    return begin_crash_loop(brokers, options.get("every", CRASH_LOOP_MS), cluster.after, SimulatedBroker.begin_start)
 
 
 def _slow_start(cluster: SimulatedCluster, brokers: Brokers, value: Any, options: Options) -> None:
