@@ -3,8 +3,8 @@
 `findings` compares the parts of a `ClusterPicture` with each other, with the running processes and, where it can be
 read, with the memory of the brokers. Some findings only say what is missing, as
 `kafka-topics --describe --under-replicated-partitions` does. Those with `resolves_itself` must disappear without an
-operator, and a cluster has settled when none of them is left (L1 to L4). What must hold at every moment is checked by
-`understudy.checkers`.
+operator, and a cluster has settled when none of them is left (L1 to L4, and L8 where a broker is away). What must hold
+at every moment is checked by `understudy.checkers`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr
+from foundation.cluster.leadership import LeaderAndIsr, LeaderRecoveryState
 from foundation.zk.admin_znodes import ReassignPartitionsZNode
 from understudy.picture import BrokerMemory, ClusterPicture, PartitionPicture
 
@@ -257,7 +257,7 @@ class _Inspection:
         state = None if seen.state is None else seen.state.leader_and_isr
         self._leader(partition, seen, state)
         self._in_sync_replicas(partition, seen, state)
-        self._reassignment(partition, seen)
+        self._reassignment(partition, seen, state)
         self._replica_roles(partition, seen, state)
 
     def _leader(self, partition: TopicPartition, seen: PartitionPicture, state: LeaderAndIsr | None) -> None:
@@ -293,15 +293,20 @@ class _Inspection:
             resolves_itself=bool(live) and has_leader,
         )
 
-    def _reassignment(self, partition: TopicPartition, seen: PartitionPicture) -> None:
-        """A reassignment ends once all its target replicas are live."""
+    def _reassignment(self, partition: TopicPartition, seen: PartitionPicture, state: LeaderAndIsr | None) -> None:
+        """A reassignment ends once all its target replicas are live, where the partition has a live leader.
+
+        As in Kafka, the controller looks at the ISR when a leader changes it, when a target's broker starts and when it
+        takes over, not when it changes the ISR itself by an unclean election.
+        """
         if not seen.assignment.is_being_reassigned:
             return
         self.examined[FindingKind.REASSIGNMENT] += 1
         targets = seen.assignment.target_replicas
-        if all(replica in self._live for replica in targets):
+        if state is not None and state.leader in self._live and all(replica in self._live for replica in targets):
             message = f"{partition} is still being reassigned to {targets}"
-            self._report(FindingKind.REASSIGNMENT, message, partition=partition)
+            is_looked_at = state.leader_recovery_state is LeaderRecoveryState.RECOVERED
+            self._report(FindingKind.REASSIGNMENT, message, partition=partition, resolves_itself=is_looked_at)
 
     # -- what brokers hold in memory
 

@@ -59,6 +59,8 @@ the last fault of a run, when the cluster has had time to recover; `understudy s
 - **L4** The metadata cache of every live broker is what ZooKeeper holds.
 - **L5** Producers are acknowledged at 80 % of the rate before the first fault.
 - **L7** The controller stays, and it writes no partition state any more.
+- **L8** L1 to L4 also come true while one broker is away. A quarter of the seeds kill a broker when all is healed, and
+  start it again once the others have settled.
 
 ## What is assumed of ZooKeeper
 

@@ -9,7 +9,7 @@ import pytest
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.broker import Broker, BrokerAndEpoch, EndPoint, SecurityProtocol
 from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
 from understudy.findings import Finding, FindingKind, findings, in_words
 from understudy.picture import ClusterPicture, PartitionPicture
 
@@ -82,6 +82,29 @@ def test_findings_that_the_running_brokers_must_resolve(
     picture: ClusterPicture, running: tuple[int, ...], unresolved: set[FindingKind]
 ) -> None:
     found = findings(picture, running=[BrokerId(broker) for broker in running])
+    assert {finding.kind for finding in found.unresolved} == unresolved
+
+
+@pytest.mark.parametrize(
+    ("leader", "recovery", "unresolved"),
+    [
+        pytest.param(1, LeaderRecoveryState.RECOVERED, {FindingKind.REASSIGNMENT}, id="a leader changed the ISR"),
+        pytest.param(1, LeaderRecoveryState.RECOVERING, set(), id="an unclean election changed it"),
+        pytest.param(-1, LeaderRecoveryState.RECOVERED, set(), id="no leader"),
+        pytest.param(3, LeaderRecoveryState.RECOVERED, {FindingKind.LEADERLESS}, id="a leader that is away"),
+    ],
+)
+def test_a_reassignment_to_live_replicas_is_waited_for_where_the_controller_looks_at_the_isr(
+    leader: int, recovery: LeaderRecoveryState, unresolved: set[FindingKind]
+) -> None:
+    isr = (BrokerId(1), BrokerId(2)) if leader > 0 else (BrokerId(3),)
+    state = LeaderAndIsr(BrokerId(leader), 0, isr, recovery)
+    moving = ReplicaAssignment(
+        (BrokerId(1), BrokerId(2), BrokerId(3)), adding_replicas=(BrokerId(1),), removing_replicas=(BrokerId(3),)
+    )
+    partition = PartitionPicture(assignment=moving, state=LeaderIsrAndControllerEpoch(state, 1))
+    picture = replace(cluster(1, (1, 2), live=(1, 2)), partitions={PARTITION: partition})
+    found = findings(picture, running=[BrokerId(1), BrokerId(2)])
     assert {finding.kind for finding in found.unresolved} == unresolved
 
 

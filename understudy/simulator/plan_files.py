@@ -101,6 +101,8 @@ def _wrong_values(plan: SeedPlan) -> Iterator[str]:
     yield from (
         _unknown("fences_off", "fence or fix", name, SWITCHES) for name in plan.fences_off if name not in SWITCHES
     )
+    if plan.absent is not None and plan.absent > plan.brokers:
+        yield f"absent is {plan.absent}; expected null or one of the brokers 1 to {plan.brokers}"
     if not 0 <= schedule.healed_at_ms <= plan.seconds * 1000:
         yield f"healed_at_ms is {schedule.healed_at_ms}; expected 0 to the {plan.seconds} seconds of the run"
     if not 0 <= schedule.unknown_probability <= 1:

@@ -1,8 +1,9 @@
 """`SeedPlan`: everything that a seed draws before its run, as values that can be printed, saved, shrunk and replayed.
 
-A seed draws two to six kinds of fault and two to five kinds of client action out of all, how often they come, and
-whether clocks are wrong, callbacks are reordered and unclean elections are allowed. So seeds differ in what they can
-find (swarm testing): a frequent fault does not hide the effects of the others in all of them.
+A seed draws two to six kinds of fault and two to five kinds of client action out of all, how often they come, whether
+clocks are wrong, callbacks are reordered and unclean elections are allowed, and whether a broker is away at the end. So
+seeds differ in what they can find (swarm testing): a frequent fault does not hide the effects of the others in all of
+them.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ class SeedPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         reordering: the order in which processes run their callbacks is changed at random.
         unclean_election: `unclean.leader.election.enable` of all brokers.
         wrong_clocks: clocks are up to ten minutes wrong, and up to 0.1 % too fast or too slow.
+        absent: the id of a broker that is killed when all is healed, and starts when the others have settled (L8); None
+            for none.
         schedule: the faults.
         actions: the actions of clients and operators.
         load: the parts of the clients' load that run.
@@ -44,6 +47,7 @@ class SeedPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     reordering: bool
     unclean_election: bool
     wrong_clocks: bool
+    absent: Annotated[int, msgspec.Meta(ge=1)] | None = None
     schedule: Schedule
     actions: tuple[ClientAction, ...]
     load: tuple[str, ...] = LOAD
@@ -53,7 +57,8 @@ class SeedPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """The faults and the clients' actions in order of time, one line each."""
         faults = [(fault.at_ms, str(fault)) for fault in self.schedule.faults]
         planned = sorted([*faults, *((action.at_ms, str(action)) for action in self.actions)])
-        return "\n".join([*(line for _, line in planned), f"{self.schedule.healed_at_ms:6d} ms  heal"])
+        absent = "" if self.absent is None else f", and kill broker {self.absent} until the others have settled"
+        return "\n".join([*(line for _, line in planned), f"{self.schedule.healed_at_ms:6d} ms  heal{absent}"])
 
 
 def draw_plan(
@@ -74,6 +79,8 @@ def draw_plan(
     drawn_brokers, drawn_partitions = draw.randint(3, 5), draw.randint(1, 6)
     reordering, unclean_election, wrong_clocks = draw.random() < 0.5, draw.random() < 0.25, draw.random() < 0.5
     brokers = brokers or drawn_brokers
+    draw_absent = derived(seed, "absent")
+    absent = draw_absent.randint(1, brokers) if draw_absent.random() < 0.25 else None
     schedule = draw_schedule(derived(seed, "faults"), brokers=brokers, duration_ms=seconds * 1000)
     return SeedPlan(
         seed=seed,
@@ -83,6 +90,7 @@ def draw_plan(
         reordering=reordering,
         unclean_election=unclean_election,
         wrong_clocks=wrong_clocks,
+        absent=absent,
         schedule=schedule,
         # The name stays: each seed's random numbers are derived from it.
         actions=draw_actions(derived(seed, "deeds"), until_ms=schedule.healed_at_ms),

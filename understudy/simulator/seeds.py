@@ -15,6 +15,7 @@ from functools import partial
 from multiprocessing.pool import AsyncResult
 from pathlib import Path
 
+from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.fences import SWITCHES, Switch
 from foundation.eventlog.lines import decode_record
 from understudy.checkers.client_history import Outcome, PartitionsAreReadToTheEnd, check_clients
@@ -48,7 +49,7 @@ class SeedReport:
     problems: tuple[str, ...]
     judgement: Judgement
     settled_after_ms: float
-    """From the end of the last fault until the cluster had settled."""
+    """From the end of the last fault, or the return of an absent broker, until the cluster had settled."""
     examined: Counter[FindingKind]
     """How many cases the search for findings has examined in the whole run, by kind."""
     transactions: int
@@ -139,9 +140,13 @@ def run_plan(plan: SeedPlan, *, events: Path | None = None) -> SeedReport:
         schedule_actions(cluster, plan.actions)
         cluster.run_for(schedule.healed_at_ms + 1)
         healed_at_ms = cluster.now_ms
+        if plan.absent is not None:
+            _settle_without(cluster, BrokerId(plan.absent))
+        whole_at_ms = cluster.now_ms
         _settle(cluster, SETTLE_TIMEOUT_S)
-        settled_after_ms = cluster.now_ms - healed_at_ms
-        cluster.run_for(max(_QUIET_MS, plan.seconds * 1000 - schedule.healed_at_ms - settled_after_ms))
+        settled_after_ms = cluster.now_ms - whole_at_ms
+        since_healed_ms = cluster.now_ms - healed_at_ms
+        cluster.run_for(max(_QUIET_MS, plan.seconds * 1000 - schedule.healed_at_ms - since_healed_ms))
         # An automatic preferred election may be in progress at this moment.
         _settle(cluster, _QUIET_MS / 1000)
         clients.stop()
@@ -188,6 +193,23 @@ def _settle(cluster: SimulatedCluster, timeout_s: float) -> None:
             partition = (left.partition.topic, left.partition.partition) if left.partition else None
             if left.kind is not FindingKind.UNDER_REPLICATED or partition not in lost:
                 raise
+
+
+def _settle_without(cluster: SimulatedCluster, broker_id: BrokerId) -> None:
+    """Kill a broker, let the others settle without it (L8), and start it again.
+
+    Raises:
+        Unsettled: something is left that does not need the absent broker.
+    """
+    absent = cluster.broker(broker_id)
+    if absent.is_running:
+        absent.kill()
+    absent.should_run = False
+    try:
+        _settle(cluster, SETTLE_TIMEOUT_S)
+    except Unsettled as unsettled:
+        raise Unsettled(f"L8, without {absent.name}: {unsettled}") from None
+    absent.begin_start()
 
 
 def _set_clocks_wrong(cluster: SimulatedCluster) -> None:

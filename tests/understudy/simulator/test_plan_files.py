@@ -47,6 +47,8 @@ BAD: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda d: d.pop("plan"), "missing required field `plan`"),
     (lambda d: d["plan"].update(broker=3), "unknown field `broker`"),
     (lambda d: d["plan"].update(brokers=2), "Expected `int` >= 3 - at `$.plan.brokers`"),
+    (lambda d: d["plan"].update(absent=6), "absent is 6; expected null or one of the brokers 1 to"),
+    (lambda d: d["plan"].update(absent=0), "Expected `int` >= 1 - at `$.plan.absent`"),
     (lambda d: d["plan"].update(fences_off=["moat"]), "fences_off: 'moat' is no fence or fix"),
     (lambda d: d["plan"].update(load=["producer-9"]), "'producer-9' is no part of the load; did you mean 'producer-"),
     (

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+from msgspec import structs
 
 from understudy.checkers.check import Violation
 from understudy.simulator.plan_shrinking import kind_of, main_problem, shrink
@@ -47,6 +48,14 @@ def test_what_a_failure_needs_is_left() -> None:
     assert shrunk.plan.schedule.healed_at_ms <= plan.schedule.healed_at_ms
     assert shrunk.is_minimal
     assert shrunk.problem == VIOLATED
+
+
+def test_an_absent_broker_that_the_failure_needs_stays_one_of_the_brokers() -> None:
+    plan = structs.replace(report().plan, brokers=5, absent=4)
+    needs_it = shrink(with_plan(plan, VIOLATED), run=failing_where(lambda tried: tried.absent is not None)).plan
+    assert (needs_it.absent, needs_it.brokers) == (4, 4)
+    does_not = shrink(with_plan(plan, VIOLATED), run=failing_where(lambda tried: True)).plan
+    assert (does_not.absent, does_not.brokers) == (None, 3)
 
 
 def test_a_run_with_another_problem_is_not_kept() -> None:

@@ -18,6 +18,8 @@ def test_every_choice_is_drawn_each_way() -> None:
     for name in ("reordering", "unclean_election", "wrong_clocks"):
         assert {getattr(plan, name) for plan in DRAWN} == {True, False}
     assert {plan.brokers for plan in DRAWN} == {3, 4, 5}
+    assert {plan.absent for plan in DRAWN} == {None, 1, 2, 3, 4, 5}
+    assert all(plan.absent <= plan.brokers for plan in DRAWN if plan.absent is not None)
     assert {plan.partitions for plan in DRAWN} == {1, 2, 3, 4, 5, 6}
 
 
