@@ -201,9 +201,11 @@ class LogsMatch(LossAwareCheck):
         if not _is_equal(known.batch, batch):
             what = f"{_brokers(known, log)} had different batches {at}"
             self.contradicted(record, what, log, epoch, epoch)
-        elif None not in (previous, known.previous) and previous != known.previous:
+        elif previous is not None and known.previous is not None and previous != known.previous:
             what = f"{_brokers(known, log)} had batches {at} that follow different ones"
-            self.contradicted(record, what, log, epoch, epoch)
+            # Only a leader that led again in the epoch of those can have written both.
+            follows = max(previous, known.previous)[0]
+            self.contradicted(record, what, log, follows, follows)
 
 
 class _Committed(NamedTuple):

@@ -263,6 +263,20 @@ def batches_of_a_leader_that_led_again_are_committed_in_the_next_epoch() -> Hist
     return history
 
 
+@accepts("R1")
+def a_batch_follows_different_ones_of_an_epoch_in_which_its_leader_led_again() -> History:
+    """The logs end at the same offset when the next leader epoch begins, so the follower truncates nothing."""
+    history = three_replicas()
+    history.log(1, appended(batch(3), batch(4), role="leader"))
+    history.log(2, appended(batch(3), batch(4)))
+    history.log(1, opened(3, (0, 0), high_watermark=0), incarnation=2)
+    history.log(1, started(0, 3, (0, 0)), appended(batch(3, crc=8, size=2), role="leader"), incarnation=2)
+    history.log(1, started(1, 5, (0, 0), (1, 5)), incarnation=2)
+    history.log(1, appended(batch(5, 1), leader_epoch=1, role="leader"), incarnation=2)
+    history.log(2, appended(batch(5, 1), leader_epoch=1))
+    return history
+
+
 @accepts("R6")
 def a_checkpoint_brings_back_a_high_watermark_of_before_an_unclean_election() -> History:
     """Broker 2 loses its power before the high watermark that it has since the election is in the checkpoint."""
