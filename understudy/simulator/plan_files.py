@@ -6,7 +6,6 @@ A file also names what its run violated and the commit of the software: another 
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -16,6 +15,7 @@ import msgspec
 
 from controller.points import POINTS
 from foundation.eventlog.fences import SWITCHES
+from understudy.nearest_word import did_you_mean
 from understudy.simulator.client_load import LOAD
 from understudy.simulator.faults import KINDS as FAULTS
 from understudy.simulator.faults import Fault, Schedule
@@ -131,6 +131,5 @@ def _wrong_values_of_fault(fault: Fault, plan: SeedPlan) -> Iterator[str]:
 
 def _unknown(where: str, what: str, word: str, known: Iterable[str]) -> str:
     names = list(known)
-    near = difflib.get_close_matches(word, names, 1)
-    suggestion = f"; did you mean {near[0]!r}?" if near else f"; expected one of {', '.join(names)}"
-    return f"{where}: {word!r} is no {what}{suggestion}"
+    expected = did_you_mean(word, names) or f"; expected one of {', '.join(names)}"
+    return f"{where}: {word!r} is no {what}{expected}"

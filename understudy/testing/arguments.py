@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+
+from understudy.nearest_word import did_you_mean
 
 FUNCTION, SESSION = "function", "session"
 SCOPES: Final = (FUNCTION, SESSION)
@@ -47,7 +48,9 @@ class ClusterArguments:
         """
         for key in values:
             if key not in KEYS:
-                raise BadArguments(f"there is no argument {key!r}{_nearest(key, KEYS)}; there are {', '.join(KEYS)}")
+                raise BadArguments(
+                    f"there is no argument {key!r}{did_you_mean(key, KEYS)}; there are {', '.join(KEYS)}"
+                )
         checked: dict[str, Any] = {}
         for key, value in values.items():
             checked[key] = _CHECKS[key](key, value)
@@ -105,13 +108,10 @@ def _flag(key: str, value: object) -> bool:
 
 def _scope(key: str, value: object) -> str:
     if value not in SCOPES:
-        raise BadArguments(f"{key} is {' or '.join(map(repr, SCOPES))}, not {value!r}{_nearest(str(value), SCOPES)}")
+        raise BadArguments(
+            f"{key} is {' or '.join(map(repr, SCOPES))}, not {value!r}{did_you_mean(str(value), SCOPES)}"
+        )
     return str(value)
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    found = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean {found[0]!r}?" if found else ""
 
 
 _CHECKS: Final = {

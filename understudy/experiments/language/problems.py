@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+
+from understudy.nearest_word import did_you_mean
 
 
 class Problem(NamedTuple):
@@ -28,6 +29,4 @@ class BadValue(Exception):
 
 def one_of(word: object, known: Sequence[str], what: str) -> BadValue:
     """Return the error for a word that is none of `known`, with the nearest of them where one is near."""
-    near = difflib.get_close_matches(str(word), known, 1)
-    suggestion = f"; did you mean {near[0]!r}?" if near else ""
-    return BadValue(f"{word!r} is no {what}{suggestion} (there are: {', '.join(known)})")
+    return BadValue(f"{word!r} is no {what}{did_you_mean(str(word), known)} (there are: {', '.join(known)})")
