@@ -74,9 +74,10 @@ def register(verbs: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from understudy.cluster import ClusterError
     from understudy.experiments.language.problems import BadValue
     from understudy.experiments.language.values import parse_duration
-    from understudy.soak.live.files import BadState, InUse, SoakFiles
+    from understudy.soak.live.files import BadState, SoakFiles
     from understudy.testbed.run_folder import NotARunFolder, read_cluster_file
 
     try:
@@ -90,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
             return _soak(options, files, lasts_ms, settle_ms)
         finally:
             files.unlock()
-    except (BadValue, BadState, InUse, NotARunFolder) as error:
+    except (BadValue, BadState, ClusterError, NotARunFolder) as error:
         raise BadSoak(str(error)) from None
     except OSError as error:
         raise NotStarted(os_error(error)) from None

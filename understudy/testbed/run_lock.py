@@ -16,10 +16,14 @@ class RunLock:
     """The lock of a run folder. The system releases it with the program that holds it, however that ends.
 
     `cluster.json`, which `run_folder.claim` reads, names the program only once every broker serves requests.
+
+    Args:
+        program: what kind of program takes it, for the message of a second one.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, program: str = "experiment") -> None:
         self._folder = folder
+        self._program = program
         self._file: IO[str] | None = None
 
     def acquire(self) -> None:
@@ -41,7 +45,7 @@ class RunLock:
             owner = file.read().strip() or "unknown"
             file.close()
             raise ClusterError(
-                f"{self._folder} is in use by another experiment, process {owner}; end it or give another folder"
+                f"{self._folder} is in use by another {self._program}, process {owner}; end it or give another folder"
             ) from None
         file.truncate(0)
         file.write(f"{os.getpid()}\n")

@@ -222,7 +222,7 @@ class TestOnACluster:
         soak = SoakProcess(run, "--profile", "evil", "--seed", str(seed_of("long-pause")))
         soak.until(": pause broker")
         second = SoakProcess(run)
-        assert (second.end(), "another soak runs on" in second.output) == (3, True)
+        assert (second.end(), "in use by another soak, process" in second.output) == (3, True)
         soak.process.send_signal(signal.SIGINT)
         assert soak.end() == 130, soak.output
         assert states(run) == ["running"] * 3

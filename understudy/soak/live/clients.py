@@ -104,9 +104,9 @@ class SoakClients:
     def felt(self) -> Felt:
         """What was felt since the last call."""
         with self._lock:
-            now_ms = _now_ms()
+            at_ms = now_ms()
             found = Felt(errors=dict(self._errors), gap_ms=self._gap_ms)
-            found.gap_ms = max([found.gap_ms, *(now_ms - last_ms for last_ms in self._last_ms.values())])
+            found.gap_ms = max([found.gap_ms, *(at_ms - last_ms for last_ms in self._last_ms.values())])
             for partition, fold in self._folds.items():
                 total, before = _counts(fold), self._counted.get(partition, Felt())
                 found.add(_minus(total, before))
@@ -135,7 +135,7 @@ class SoakClients:
         """
         with self._lock:
             for partition, fold in self._folds.items():
-                if (gap_ms := _now_ms() - self._last_ms[partition]) > RECENT_MS:
+                if (gap_ms := now_ms() - self._last_ms[partition]) > RECENT_MS:
                     return f"no record of {fold.name} was acknowledged for {gap_ms:,.0f} ms"
                 if fold.unread > MOST_ON_ITS_WAY:
                     why = self._trouble.get(partition, "")
@@ -157,7 +157,7 @@ class SoakClients:
         folds = {partition: await self._begin(partition) for partition in self._partitions}
         with self._lock:
             self._folds = folds
-            self._last_ms = dict.fromkeys(folds, _now_ms())
+            self._last_ms = dict.fromkeys(folds, now_ms())
         self._ready.set()
         with contextlib.suppress(asyncio.CancelledError):
             async with asyncio.TaskGroup() as group:
@@ -170,9 +170,9 @@ class SoakClients:
     async def _begin(self, partition: TopicPartition) -> PartitionClients:
         """Find the end of a partition, and compare it with what was acknowledged in earlier sessions."""
         consumer = Consumer(self._connections("begin"))
-        deadline_ms = _now_ms() + _START_TIMEOUT_S * 1000
+        deadline_ms = now_ms() + _START_TIMEOUT_S * 1000
         while (end := await consumer.end_offset(partition)) is None:
-            if _now_ms() > deadline_ms:
+            if now_ms() > deadline_ms:
                 raise TopicNotReadable(f"no leader of {partition} has said where it ends within {_START_TIMEOUT_S:g} s")
             await asyncio.sleep(_AFTER_ERROR_S)
         name = str(partition)
@@ -196,9 +196,9 @@ class SoakClients:
                 with self._lock:
                     self._errors.update(delivery.errors)
                     if delivery.outcome is Outcome.ACKNOWLEDGED:
-                        now_ms = _now_ms()
-                        self._gap_ms = max(self._gap_ms, now_ms - self._last_ms[partition])
-                        self._last_ms[partition] = now_ms
+                        at_ms = now_ms()
+                        self._gap_ms = max(self._gap_ms, at_ms - self._last_ms[partition])
+                        self._last_ms[partition] = at_ms
                         fold.acknowledge(delivery.offset)
                     elif delivery.outcome is Outcome.REFUSED:
                         fold.refuse()
@@ -212,7 +212,7 @@ class SoakClients:
             polled = await consumer.poll(partition, fold.next_offset, max_wait_ms=500)
             with self._lock:
                 for offset, value in polled.records:
-                    fold.read(offset, value, _now_ms())
+                    fold.read(offset, value, now_ms())
                 self._trouble[partition] = polled.reason
             if polled.reason:
                 await asyncio.sleep(_AFTER_ERROR_S)
@@ -222,7 +222,7 @@ class SoakClients:
         while True:
             await asyncio.sleep(1.0)
             with self._lock:
-                offset = fold.due_again(_now_ms() - AGAIN_AFTER_MS)
+                offset = fold.due_again(now_ms() - AGAIN_AFTER_MS)
             if offset is not None:
                 polled = await consumer.poll(partition, offset, max_wait_ms=100)
                 with self._lock:
@@ -258,6 +258,3 @@ def _minus(total: Felt, before: Felt) -> Felt:
 def now_ms() -> float:
     """The monotonic clock, in milliseconds."""
     return time.monotonic() * 1000
-
-
-_now_ms = now_ms

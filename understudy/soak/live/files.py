@@ -1,6 +1,6 @@
 """The files of a soak in its run folder, and the lock that keeps a second soak away.
 
-RUN/soak/lock                 locked while a soak runs; the system unlocks it when the process ends, however it ends
+RUN/soak/run.lock             locked while a soak runs; the system unlocks it when the process ends, however it ends
 RUN/soak/state.json           what the same command goes on with
 RUN/soak/faults.jsonl         each verb, before it was done
 RUN/soak/minutes.jsonl        each minute, with what clients felt and what memory the processes take
@@ -9,23 +9,19 @@ RUN/soak/minute-NNN.yaml      the faults of a minute as an experiment file
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
 from understudy.soak.tally import STATE_VERSION, FaultRecord, MinuteRecord, Totals
+from understudy.testbed.run_lock import RunLock
 
 FOLDER: Final = "soak"
 
 R = TypeVar("R", FaultRecord, MinuteRecord)
-
-
-class InUse(Exception):
-    """Another soak runs on the same cluster. The message says so."""
 
 
 class BadState(Exception):
@@ -37,24 +33,15 @@ class SoakFiles:
 
     def __init__(self, run: Path) -> None:
         self.folder = run / FOLDER
-        self._lock: IO[bytes] | None = None
+        self._lock = RunLock(self.folder, "soak")
 
     def lock(self) -> None:
-        """Keep other soaks away until this process ends or `unlock` is called. Raises InUse and OSError."""
-        self.folder.mkdir(exist_ok=True)
-        file = (self.folder / "lock").open("ab")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.close()
-            raise InUse(f"another soak runs on {self.folder.parent}; end it, or wait for its end") from None
-        self._lock = file
+        """Keep other soaks away until this process ends or `unlock` is called. Raises ClusterError."""
+        self._lock.acquire()
 
     def unlock(self) -> None:
         """Harmless where nothing is locked."""
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        self._lock.release()
 
     def read_totals(self) -> Totals | None:
         """Return what an earlier session has left; None where there was none. Raises BadState."""

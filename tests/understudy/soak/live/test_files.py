@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from understudy.soak.live.files import BadState, InUse, SoakFiles
+from understudy.cluster import ClusterError
+from understudy.soak.live.files import BadState, SoakFiles
 from understudy.soak.tally import ClusterShape, FaultRecord, Felt, Totals
 
 
@@ -27,7 +28,7 @@ def files(tmp_path: Path) -> Iterator[SoakFiles]:
 
 def test_a_second_soak_is_refused_until_the_first_ends(files: SoakFiles, tmp_path: Path) -> None:
     other = SoakFiles(tmp_path)
-    with pytest.raises(InUse, match="another soak runs on"):
+    with pytest.raises(ClusterError, match="in use by another soak, process"):
         other.lock()
     files.unlock()
     other.lock()
