@@ -52,7 +52,7 @@ def understudy_cluster(
     """A cluster of broker processes with a real ZooKeeper, as the marker `understudy` describes it: three brokers
     without it. Its run folder is removed if the test passes."""
     from understudy.cluster import ClusterError
-    from understudy.testbed.embedded_zookeeper import ZooKeeperNotStarted
+    from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
 
     arguments = _arguments(request.node)
     pool = _pool(request.config, tmp_path_factory)

@@ -67,9 +67,9 @@ def run(options: argparse.Namespace) -> int:
     from understudy.spark.context import SparkFailed, SparkSettings
     from understudy.spark.gateway import GatewayFailed
     from understudy.testbed.cluster_view import NO_ANSWER
-    from understudy.testbed.embedded_zookeeper import ZooKeeperNotStarted
     from understudy.testbed.local_cluster import LocalCluster
     from understudy.testbed.producer_in_background import ProducerInBackground
+    from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
 
     # A shell that starts a program in the background lets it ignore SIGINT; Ctrl-C must end the demo all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)

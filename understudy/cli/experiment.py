@@ -104,7 +104,7 @@ def _run_one(options: argparse.Namespace, experiment: Experiment, engine: str, s
     from understudy.experiments.running import CannotRun, run_experiment
     from understudy.java import JavaNotFound
     from understudy.testbed.cluster_view import NO_ANSWER
-    from understudy.testbed.embedded_zookeeper import ZooKeeperNotStarted
+    from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
 
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     folder = options.dir or RUNS / f"{experiment.name}-{engine}-{seed}-{stamp}"

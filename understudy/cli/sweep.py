@@ -138,8 +138,8 @@ def _ignore_interrupts() -> None:
 def _processes(cells: Sequence[Cell], options: argparse.Namespace) -> Iterator[CellReport]:
     from understudy.java import JavaNotFound, choose_java
     from understudy.testbed.cluster_view import NO_ANSWER
-    from understudy.testbed.embedded_zookeeper import ZooKeeperNotStarted
     from understudy.testbed.sweep import run_cells
+    from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
 
     if not cells:
         return

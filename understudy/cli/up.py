@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
     from understudy.cluster import ClusterError
     from understudy.java import JavaNotFound
     from understudy.testbed.cluster_view import NO_ANSWER
-    from understudy.testbed.embedded_zookeeper import ZooKeeperNotStarted
+    from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
 
     try:
         with interruptible() as interruption:

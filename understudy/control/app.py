@@ -33,8 +33,8 @@ from understudy.experiments.language.values import parse_partition
 from understudy.software import software_version
 from understudy.testbed.cluster_summary import summary
 from understudy.testbed.cluster_view import NO_ANSWER, ClusterView
-from understudy.testbed.embedded_zookeeper import ZooKeeperNotStarted
 from understudy.testbed.run_folder import NotARunFolder, read_cluster_file
+from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
 
 T = TypeVar("T")
 

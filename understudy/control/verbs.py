@@ -18,9 +18,9 @@ from understudy.experiments.language.problems import BadValue, one_of
 from understudy.experiments.language.values import Target, duration, parse_duration, parse_target
 from understudy.testbed import linux
 from understudy.testbed.cluster_view import NO_ANSWER, ClusterView
-from understudy.testbed.embedded_zookeeper import ZooKeeperNotStarted
 from understudy.testbed.local_broker import LocalBroker
 from understudy.testbed.local_cluster import LocalCluster
+from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
 
 ANSWER_TIMEOUT_S: Final = 5.0
 """How long ZooKeeper may take to answer which broker has a role."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from understudy.testbed.embedded_zookeeper import ZooKeeperServer
 from understudy.testbed.local_cluster import LocalCluster
 from understudy.testbed.run_folder import process_entry, read_cluster_file, write_cluster_file
+from understudy.testbed.zookeeper_server import ZooKeeperServer
 
 
 class ZooKeeperHandle:

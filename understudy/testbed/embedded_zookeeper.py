@@ -15,12 +15,12 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol
 
 from brokers.config.properties import format_properties
 from understudy.java import JavaRuntime, choose_java
 from understudy.testbed import linux
-from understudy.testbed.processes import ChildProcess, ProcessDied, RunningProcess
+from understudy.testbed.processes import ChildProcess, ProcessDied
+from understudy.testbed.zookeeper_server import ZooKeeperNotStarted, ZooKeeperServer
 
 _JARS = ("zookeeper-[0-9]*.jar", "zookeeper-jute-*.jar", "slf4j-api-*.jar", "metrics-core-*.jar", "snappy-java-*.jar")
 _MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
@@ -30,40 +30,7 @@ _BIND_ATTEMPTS = 20
 _BIND_PAUSE_S = 0.25
 
 
-class ZooKeeperNotStarted(Exception):
-    """The server cannot run. The message names what is missing, or ends with the server's log."""
-
-
-class ZooKeeperServer(Protocol):
-    """What a cluster uses of the server that it has started. See `EmbeddedZooKeeper`."""
-
-    @property
-    def connect_string(self) -> str: ...
-
-    @property
-    def transaction_log_dir(self) -> Path: ...
-
-    @property
-    def process(self) -> RunningProcess: ...
-
-    @property
-    def is_running(self) -> bool: ...
-
-    @property
-    def is_paused(self) -> bool: ...
-
-    def start(self) -> None: ...
-
-    def stop(self, timeout_s: float = ...) -> None: ...
-
-    def kill(self) -> None: ...
-
-    def pause(self) -> None: ...
-
-    def resume(self) -> None: ...
-
-
-class EmbeddedZooKeeper:
+class EmbeddedZooKeeper(ZooKeeperServer):
     """One standalone server; a context manager that starts and stops it.
 
     Args:
@@ -91,6 +58,7 @@ class EmbeddedZooKeeper:
         force_sync: bool = False,
         java: JavaRuntime | None = None,
     ) -> None:
+        super().__init__()
         self._temporary = None if directory else tempfile.TemporaryDirectory(prefix="understudy-zookeeper-")
         self.directory = Path(directory or self._temporary_name()).absolute()
         self.port = port
@@ -106,18 +74,15 @@ class EmbeddedZooKeeper:
         }
         self._force_sync = force_sync
         self._configured_port = port
-        self._process: ChildProcess | None = None
 
     # -- addresses and folders
 
     @property
     def connect_string(self) -> str:
-        """`127.0.0.1:port`, for `zookeeper.connect`; a chroot may be appended. Valid once the server has started."""
         return f"{self._reachable_host}:{self.port}"
 
     @property
     def transaction_log_dir(self) -> Path:
-        """Where the server keeps its transaction logs and snapshots (`log.<zxid>`, `snapshot.<zxid>`)."""
         return self.directory / "data" / "version-2"
 
     @property
@@ -125,24 +90,10 @@ class EmbeddedZooKeeper:
         return self.directory / "zookeeper.log"
 
     @property
-    def process(self) -> ChildProcess:
-        if self._process is None:
-            raise ZooKeeperNotStarted("this ZooKeeper has not been started")
-        return self._process
-
-    @property
     def pid(self) -> int:
         return self.process.pid
 
-    @property
-    def is_running(self) -> bool:
-        return self._process is not None and self._process.is_running
-
-    @property
-    def is_paused(self) -> bool:
-        return self._process is not None and self._process.is_paused
-
-    # -- starting, stopping, faults
+    # -- starting
 
     def start(self) -> None:
         """Start the server, on its last port if it had one, and wait until it answers `srvr`.
@@ -171,22 +122,6 @@ class EmbeddedZooKeeper:
                 time.sleep(_BIND_PAUSE_S)
             else:
                 return
-
-    def stop(self, timeout_s: float = 10.0) -> None:
-        """Stop the server with SIGTERM, and after `timeout_s` with SIGKILL."""
-        if self._process is not None:
-            self._process.stop(timeout_s)
-
-    def kill(self) -> None:
-        """Kill the server (SIGKILL). Every write that it had acknowledged is in its transaction log."""
-        self.process.kill()
-
-    def pause(self) -> None:
-        """Pause the server (SIGSTOP). It expires no session meanwhile."""
-        self.process.pause()
-
-    def resume(self) -> None:
-        self.process.resume()
 
     def restart(self) -> None:
         """Stop the server, and start it on the same data and port. Sessions survive that, as with a real ensemble."""

@@ -34,11 +34,12 @@ from understudy.testbed import run_folder
 from understudy.testbed.apache_kafka import ApacheKafka, KafkaProcess
 from understudy.testbed.broker_process import HOST, BrokerProcess
 from understudy.testbed.cluster_view import NO_ANSWER, ClusterView, RegisteredBroker
-from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper, ZooKeeperServer
+from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.link_faults import LinkFaults
 from understudy.testbed.local_broker import STOP_TIMEOUT_S, LocalBroker
 from understudy.testbed.processes import ProcessDied, RunningProcess
 from understudy.testbed.testbed_log import TestbedLog
+from understudy.testbed.zookeeper_server import ZooKeeperServer
 
 T = TypeVar("T")
 

@@ -17,12 +17,8 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from understudy.java import JavaRuntime
 from understudy.testbed import linux
-from understudy.testbed.embedded_zookeeper import (
-    EmbeddedZooKeeper,
-    ZooKeeperNotStarted,
-    four_letter_word,
-    zookeeper_jars,
-)
+from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper, four_letter_word, zookeeper_jars
+from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
 
 pytestmark = pytest.mark.slow
 

@@ -10,9 +10,10 @@ import pytest
 
 from brokers.config.properties import format_properties
 from understudy.testbed import linux, waiting_broker
-from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper, ZooKeeperNotStarted
+from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.local_cluster import LocalCluster
 from understudy.testbed.processes import ChildProcess
+from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
 
 pytestmark = pytest.mark.slow
 

@@ -25,10 +25,11 @@ from understudy.testbed.containers.containers import ContainerProcess, Container
 from understudy.testbed.containers.docker_command import docker, require_engine, require_image
 from understudy.testbed.containers.guardian import Guardian
 from understudy.testbed.containers.take_down import take_down
-from understudy.testbed.embedded_zookeeper import ZooKeeperNotStarted, ZooKeeperServer, four_letter_word
+from understudy.testbed.embedded_zookeeper import four_letter_word
 from understudy.testbed.free_ports import free_ports
 from understudy.testbed.local_broker import STOP_TIMEOUT_S
 from understudy.testbed.local_cluster import LocalCluster
+from understudy.testbed.zookeeper_server import ZooKeeperNotStarted, ZooKeeperServer
 
 IMAGE_VARIABLE: Final = "UNDERSTUDY_IMAGE"
 IMAGE: Final = "understudy"
@@ -197,14 +198,14 @@ class BrokerContainer(BrokerProcess):
         return {**super()._all_properties(), **self._plan.properties_of(self.id)}
 
 
-class ContainerZooKeeper:
-    """A ZooKeeper in a container. It has the methods of `EmbeddedZooKeeper`."""
+class ContainerZooKeeper(ZooKeeperServer):
+    """A ZooKeeper in a container; a pause freezes the container."""
 
     def __init__(self, containers: Containers, plan: ComposePlan) -> None:
+        super().__init__()
         self._containers = containers
         self._port = plan.zookeeper_port
         self._folder = plan.folder / ZOOKEEPER
-        self._process: ContainerProcess | None = None
 
     @property
     def connect_string(self) -> str:
@@ -214,26 +215,7 @@ class ContainerZooKeeper:
     def transaction_log_dir(self) -> Path:
         return self._folder / "data" / "version-2"
 
-    @property
-    def process(self) -> ContainerProcess:
-        if self._process is None:
-            raise ZooKeeperNotStarted("this ZooKeeper has not been started")
-        return self._process
-
-    @property
-    def is_running(self) -> bool:
-        return self._process is not None and self._process.is_running
-
-    @property
-    def is_paused(self) -> bool:
-        return self._process is not None and self._process.is_paused
-
     def start(self) -> None:
-        """Start the server on its data, and wait until it answers `srvr`.
-
-        Raises:
-            ZooKeeperNotStarted: it ended early, or did not answer within a minute.
-        """
         self._containers.change("start", ZOOKEEPER)
         process = self._process = ContainerProcess(self._containers, ZOOKEEPER)
         deadline = time.monotonic() + _READY_TIMEOUT_S
@@ -241,23 +223,6 @@ class ContainerZooKeeper:
             if not process.is_running or time.monotonic() > deadline:
                 raise ZooKeeperNotStarted(f"ZooKeeper does not answer. End of its log:\n{process.log_tail()}")
             time.sleep(_POLL_S)
-
-    def stop(self, timeout_s: float = 10.0) -> None:
-        """Stop the server with SIGTERM, and after `timeout_s` with SIGKILL."""
-        if self._process is not None:
-            self._process.ask_to_end()
-            if not self._process.wait(timeout_s):
-                self._process.kill()
-
-    def kill(self) -> None:
-        self.process.kill()
-
-    def pause(self) -> None:
-        """Freeze the container. The server expires no session meanwhile."""
-        self.process.pause()
-
-    def resume(self) -> None:
-        self.process.resume()
 
 
 def _as_cluster(cluster: ComposeCluster) -> Cluster:
