@@ -23,7 +23,7 @@ from understudy.cli.progress import Progress
 
 if TYPE_CHECKING:
     from foundation.eventlog.fences import Switch
-    from understudy.simulator.seed_tasks import SeedOutcome
+    from understudy.hunt.seed_tasks import SeedOutcome
 
 FOLDER = Path("runs") / "hunt"
 SECONDS = 60
@@ -93,7 +93,7 @@ class _Tally:
     @property
     def found(self) -> str:
         """The kinds of problem, each with how often and the first seed that has it."""
-        from understudy.simulator.hunt_ledger import NOTHING
+        from understudy.hunt.ledger import NOTHING
 
         return (
             "; ".join(
@@ -153,7 +153,7 @@ def _hunt(options: argparse.Namespace, fences: tuple[Switch, ...], tally: _Tally
 
 def _outcomes(options: argparse.Namespace, fences: tuple[Switch, ...]) -> Generator[SeedOutcome]:
     """Run the seeds, on processes or in Spark; their outcomes come in order."""
-    from understudy.simulator.seed_tasks import outcome_of
+    from understudy.hunt.seed_tasks import outcome_of
     from understudy.simulator.seeds import run_seeds
 
     if options.spark is not None:
@@ -181,8 +181,8 @@ def _outcomes_in_spark(options: argparse.Namespace, fences: tuple[Switch, ...]) 
 
 
 def _write_down(outcome: SeedOutcome, options: argparse.Namespace, fences: tuple[Switch, ...], tally: _Tally) -> None:
-    from understudy.simulator.failed_seeds import write_down
-    from understudy.simulator.plan_shrinking import MOST_RUNS
+    from understudy.hunt.failed_seeds import write_down
+    from understudy.hunt.plan_shrinking import MOST_RUNS
     from understudy.software import software_commit
 
     began = time.monotonic()
@@ -204,7 +204,7 @@ def _write_down(outcome: SeedOutcome, options: argparse.Namespace, fences: tuple
 
 def _check_ledger(ledger: Path | None) -> None:
     """Raise `BadInput` where a line could not be added at the end of the hunt."""
-    from understudy.simulator.hunt_ledger import BadLedger, read_ledger
+    from understudy.hunt.ledger import BadLedger, read_ledger
 
     if ledger is None:
         return
@@ -220,7 +220,7 @@ def _check_ledger(ledger: Path | None) -> None:
 
 def _end(options: argparse.Namespace, tally: _Tally, seconds: float) -> None:
     """Print what was run, and add it to the ledger."""
-    from understudy.simulator.hunt_ledger import HuntLine, add_line
+    from understudy.hunt.ledger import HuntLine, add_line
     from understudy.software import software_commit
 
     if not tally.seeds:

@@ -14,7 +14,7 @@ from understudy.cli.arguments import BadInput, Failed, Verbs, count, os_error
 from understudy.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from understudy.simulator.mutants import SearchResult
+    from understudy.hunt.mutants import SearchResult
 
 BEGIN = "<!-- the table of `understudy mutants` begins -->"
 END = "<!-- the table of `understudy mutants` ends -->"
@@ -42,7 +42,7 @@ def register(verbs: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from understudy.simulator.mutants import search_all
+    from understudy.hunt.mutants import search_all
 
     if options.experiments_only:
         return _update_experiments(options.write)

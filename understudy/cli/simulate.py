@@ -13,8 +13,8 @@ from understudy.cli.arguments import BadInput, Failed, Verbs, check_pyarrow, cla
 from understudy.cli.progress import Progress
 
 if TYPE_CHECKING:
+    from understudy.hunt.seed_tasks import SeedOutcome
     from understudy.simulator.seed_plans import SeedPlan
-    from understudy.simulator.seed_tasks import SeedOutcome
     from understudy.simulator.seeds import SeedReport
     from understudy.spark.context import SparkSettings
     from understudy.spark.seed_ledger import SeedHunt
@@ -100,7 +100,7 @@ def _replay(options: argparse.Namespace) -> int:
 
 def _plan(options: argparse.Namespace) -> tuple[SeedPlan, str]:
     """Draw the plan of --seed, or read --plan; return also what the file says that it violates."""
-    from understudy.simulator.plan_files import BadPlan, read_plan
+    from understudy.hunt.plan_files import BadPlan, read_plan
     from understudy.simulator.seed_plans import draw_plan
 
     if options.plan is None:
@@ -114,7 +114,7 @@ def _plan(options: argparse.Namespace) -> tuple[SeedPlan, str]:
 
 def _compared(violated: str, report: SeedReport) -> str:
     """Say whether a run violates what the plan was shrunk for."""
-    from understudy.simulator.plan_shrinking import kind_of
+    from understudy.hunt.plan_shrinking import kind_of
 
     if violated in map(kind_of, report.problems):
         return f"the plan was saved because it violates {violated}, and it does"
@@ -122,7 +122,7 @@ def _compared(violated: str, report: SeedReport) -> str:
 
 
 def _run_many(seeds: range, options: argparse.Namespace) -> int:
-    from understudy.simulator.seed_tasks import outcome_of
+    from understudy.hunt.seed_tasks import outcome_of
     from understudy.simulator.seeds import run_seeds
 
     fences = fences_off(options.without)

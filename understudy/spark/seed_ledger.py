@@ -18,9 +18,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from understudy.hunt.seed_tasks import SeedOutcome
 from understudy.lake.ingest import find_logs, ingest
 from understudy.lake.writer import SEEDS, check_is_lake
-from understudy.simulator.seed_tasks import SeedOutcome
 from understudy.software import software_commit, software_version
 
 SCHEMA = pa.schema(

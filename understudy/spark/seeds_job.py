@@ -9,7 +9,7 @@ import msgspec
 from pyspark import SparkContext
 
 from foundation.eventlog.fences import Switch
-from understudy.simulator.seed_tasks import SeedOutcome, SeedTask, encoded
+from understudy.hunt.seed_tasks import SeedOutcome, SeedTask, encoded
 from understudy.spark.context import spark_errors
 
 SEEDS_PER_TASK = 8

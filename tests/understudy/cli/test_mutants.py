@@ -11,7 +11,7 @@ from foundation.eventlog.fences import SWITCHES, Fix
 from tests.pages.source import ROOT
 from understudy.cli.main import main
 from understudy.cli.mutants import BEGIN, END, row, with_rows
-from understudy.simulator.mutants import SearchResult, check_of, ordinal
+from understudy.hunt.mutants import SearchResult, check_of, ordinal
 
 PAGE = ROOT / "docs" / "reliability.md"
 

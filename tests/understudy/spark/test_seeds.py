@@ -11,10 +11,10 @@ import pytest
 from foundation.eventlog.fences import Fence
 from tests.understudy.spark.standalone_cluster import KillInTheMiddle, StandaloneCluster
 from understudy.cli.main import main
+from understudy.hunt import seed_tasks
+from understudy.hunt.seed_tasks import SeedTask, encoded, leave_events, run_task
 from understudy.java import choose_java
 from understudy.lake.lake import Lake
-from understudy.simulator import seed_tasks
-from understudy.simulator.seed_tasks import SeedTask, encoded, leave_events, run_task
 from understudy.simulator.seeds import SeedReport, run_seed
 from understudy.spark import seeds_job
 from understudy.spark.context import SparkSettings, spark_context

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.simulator.shrinking import Budget, ddmin
+from understudy.hunt.shrinking import Budget, ddmin
 
 MANY = 100_000
 SIZES = st.integers(min_value=1, max_value=40)

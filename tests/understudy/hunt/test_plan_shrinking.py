@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from understudy.checkers.check import Violation
-from understudy.simulator.plan_shrinking import kind_of, main_problem, shrink
+from understudy.hunt.plan_shrinking import kind_of, main_problem, shrink
 from understudy.simulator.seed_plans import SeedPlan
 from understudy.simulator.seeds import SeedReport, run_seed
 

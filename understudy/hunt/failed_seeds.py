@@ -18,9 +18,9 @@ import msgspec
 from foundation.eventlog.fences import Switch
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import Envelope
+from understudy.hunt.plan_files import write_plan
+from understudy.hunt.plan_shrinking import MOST_RUNS, Shrunk, main_problem, shrink
 from understudy.simulator.narrator import describe
-from understudy.simulator.plan_files import write_plan
-from understudy.simulator.plan_shrinking import MOST_RUNS, Shrunk, main_problem, shrink
 from understudy.simulator.seeds import SeedReport, run_plan, run_seed
 
 LAST_EVENTS = 50

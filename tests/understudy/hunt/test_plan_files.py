@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from foundation.eventlog.fences import Fence
-from understudy.simulator.plan_files import SCHEMA, BadPlan, read_plan, write_plan
+from understudy.hunt.plan_files import SCHEMA, BadPlan, read_plan, write_plan
 from understudy.simulator.seed_plans import draw_plan
 
 PLAN = draw_plan(1, 60, fences_off=(Fence.BROKER_EPOCH,))

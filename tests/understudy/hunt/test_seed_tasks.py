@@ -10,8 +10,8 @@ import pytest
 
 from foundation.eventlog.fences import Fence
 from foundation.eventlog.reader import read
-from understudy.simulator import seed_tasks
-from understudy.simulator.seed_tasks import SeedOutcome, SeedTask, encoded, leave_events, run_task
+from understudy.hunt import seed_tasks
+from understudy.hunt.seed_tasks import SeedOutcome, SeedTask, encoded, leave_events, run_task
 from understudy.simulator.seeds import SeedReport, run_seed
 
 SECONDS = 6

@@ -14,9 +14,9 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
+from understudy.hunt.shrinking import Budget, ddmin
 from understudy.simulator.seed_plans import SeedPlan
 from understudy.simulator.seeds import SeedReport, run_plan
-from understudy.simulator.shrinking import Budget, ddmin
 
 MOST_RUNS = 200
 """How many runs one seed is worth. Most need a third of it."""

@@ -9,9 +9,9 @@ import pytest
 from foundation.eventlog.fences import Fence
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import Envelope
-from understudy.simulator.failed_seeds import LAST_EVENTS, last_events, write_down
-from understudy.simulator.plan_files import read_plan
-from understudy.simulator.plan_shrinking import kind_of
+from understudy.hunt.failed_seeds import LAST_EVENTS, last_events, write_down
+from understudy.hunt.plan_files import read_plan
+from understudy.hunt.plan_shrinking import kind_of
 from understudy.simulator.seeds import run_plan, run_seed
 
 SECONDS = 9

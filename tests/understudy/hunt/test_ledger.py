@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from understudy.simulator.hunt_ledger import BadLedger, HuntLine, add_line, ledger_page, read_ledger
+from understudy.hunt.ledger import BadLedger, HuntLine, add_line, ledger_page, read_ledger
 
 ONE = HuntLine("2026-01-31", "0123456789ab", 1, 1_000, 60, 412_345, 6_789, 0, "nothing")
 OTHER = HuntLine("2026-02-01", "", 5_001, 5_100, 30, 20_001, 300, 2, "C4a at seed 5002; R6 at seed 5009")
