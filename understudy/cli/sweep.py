@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import multiprocessing
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -119,20 +117,14 @@ def _varied(options: argparse.Namespace) -> list[str]:
 
 def _simulated(cells: Sequence[Cell], options: argparse.Namespace) -> Iterator[CellReport]:
     from understudy.simulator.sweep import run_cell
+    from understudy.simulator.worker_processes import worker_pool
 
     run = partial(run_cell, output=options.output)
     if (options.workers or 1) == 1:
         yield from map(run, cells)
         return
-    with multiprocessing.get_context("fork").Pool(
-        options.workers, initializer=_ignore_interrupts, maxtasksperchild=_RUNS_PER_PROCESS
-    ) as pool:
+    with worker_pool(options.workers, runs_per_process=_RUNS_PER_PROCESS) as pool:
         yield from pool.imap_unordered(run, cells)
-
-
-def _ignore_interrupts() -> None:
-    """Let Ctrl-C interrupt only the process that started the workers; it ends them."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _processes(cells: Sequence[Cell], options: argparse.Namespace) -> Iterator[CellReport]:

@@ -6,7 +6,6 @@ how many seeds it takes until a check notices, and which check that is.
 
 from __future__ import annotations
 
-import multiprocessing
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -14,6 +13,7 @@ from typing import Final, NamedTuple
 
 from foundation.eventlog.fences import SWITCHES, Switch
 from understudy.simulator.seeds import DEFAULT_SECONDS, run_seed
+from understudy.simulator.worker_processes import worker_pool
 
 SETTLES: Final = "settles"
 """Stands for a cluster that does not settle after the last fault."""
@@ -89,5 +89,5 @@ def search_all(
     if workers <= 1:
         yield from map(one, names)
         return
-    with multiprocessing.get_context("fork").Pool(workers, maxtasksperchild=1) as pool:
+    with worker_pool(workers, runs_per_process=1) as pool:
         yield from pool.imap_unordered(one, names)

@@ -8,7 +8,6 @@ becomes controller, the faulty one returns, and the cluster must end in the same
 
 from __future__ import annotations
 
-import multiprocessing
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from understudy.simulator.judgement import judge
 from understudy.simulator.loop import BudgetExhausted, Deadlock
 from understudy.simulator.procedures import Procedure
 from understudy.simulator.settled_state import SettledState, differences, read_settled_state
+from understudy.simulator.worker_processes import worker_pool
 
 SEED = 11
 SESSION_MS = 6_000
@@ -173,7 +173,7 @@ def run_all_with_faults(
     if workers <= 1:
         yield from map(_run_with_fault, runs)
         return
-    with multiprocessing.get_context("fork").Pool(workers, maxtasksperchild=100) as pool:
+    with worker_pool(workers, runs_per_process=100) as pool:
         yield from pool.imap(_run_with_fault, runs, chunksize=4)
 
 

@@ -6,7 +6,6 @@ the last fault; `run_seed` draws the plan first. The report of a failed seed nam
 
 from __future__ import annotations
 
-import multiprocessing
 import shlex
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Mapping
@@ -29,6 +28,7 @@ from understudy.simulator.judgement import Judgement, judge
 from understudy.simulator.loop import BudgetExhausted, Deadlock
 from understudy.simulator.randomness import derived
 from understudy.simulator.seed_plans import SeedPlan, draw_plan
+from understudy.simulator.worker_processes import worker_pool
 from understudy.simulator.workload import schedule_actions
 
 DEFAULT_SECONDS = 30
@@ -231,7 +231,7 @@ def run_seeds(
     if workers <= 1:
         yield from map(run, seeds)
         return
-    with multiprocessing.get_context("fork").Pool(workers, maxtasksperchild=50) as pool:
+    with worker_pool(workers, runs_per_process=50) as pool:
         waiting: deque[AsyncResult[SeedReport]] = deque()
         for seed in seeds:
             waiting.append(pool.apply_async(run, (seed,)))

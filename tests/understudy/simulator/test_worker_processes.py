@@ -1,0 +1,26 @@
+"""`worker_pool`: the processes of a pool take over no handler of signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from understudy.simulator.worker_processes import worker_pool
+
+
+def handlers(_: int) -> tuple[int, object, object]:
+    return os.getpid(), signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+
+
+def test_workers_ignore_ctrl_c_and_end_at_sigterm_whatever_their_starter_does() -> None:
+    def on_signal(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, on_signal)
+    try:
+        with worker_pool(2, runs_per_process=1) as pool:
+            seen = pool.map(handlers, range(3), chunksize=1)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert {(at_ctrl_c, at_sigterm) for _, at_ctrl_c, at_sigterm in seen} == {(signal.SIG_IGN, signal.SIG_DFL)}
+    assert len({pid for pid, _, _ in seen} - {os.getpid()}) == 3, "each process is replaced after one run"
