@@ -78,7 +78,7 @@ class RunOutcome:
             acknowledged_ms: when each batch was acknowledged.
         """
         times = sorted(acknowledged_ms)
-        done = [result.done_ms for result in self.steps if result.done_ms is not None and result.frozen.step.action]
+        done = [result.done_ms for result in self.steps if result.done_ms is not None and _is_fault(result.frozen)]
         first_ms = min(done, default=0.0)
         before = bisect_left(times, first_ms)
         if first_ms < RATE_WINDOW_MS / 2 or not before:
@@ -243,7 +243,7 @@ class Runner:
         if named is not None:
             options["peer_ids"] = self._resolve_all([each for each in named if each.role != "zookeeper"], frozen, ())
         undo = self._engine.perform(frozen, brokers, options)
-        if ACTIONS[step.action].is_fault:
+        if _is_fault(frozen):
             self._last_fault_ms = self._engine.now_ms
         lasts_ms = options.get("lasts")
         if undo is not None and lasts_ms is not None and step.action != "arm":
@@ -380,6 +380,11 @@ class Runner:
             is_reached = self._engine.now_ms - contradicted_ms[name] >= _stays_ms(name)
             after_ms = contradicted_ms[name] - self._last_fault_ms
             outcome.reached_ms[name] = (after_ms + SAMPLE_MS if after_ms else 0.0) if is_reached else None
+
+
+def _is_fault(frozen: FrozenStep) -> bool:
+    action = frozen.step.action
+    return bool(action) and ACTIONS[action].is_fault
 
 
 def _stays_ms(name: str) -> float:
