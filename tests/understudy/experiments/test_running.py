@@ -104,7 +104,9 @@ def test_a_run_goes_on_until_producers_are_acknowledged_as_before(tmp_path: Path
 
 def test_the_rate_to_be_reached_again_is_that_before_the_first_fault(tmp_path: Path) -> None:
     """What comes before the fault here is none: a broker is remembered, and a topic created."""
-    steps = "steps:\n  - {as: C, bind: controller}\n  - {at: 500ms, create-topic: news}\n  - {at: 3s, cut-clients: all}\n"
+    steps = (
+        "steps:\n  - {as: C, bind: controller}\n  - {at: 500ms, create-topic: news}\n  - {at: 3s, cut-clients: all}\n"
+    )
     verdict = run(SMALL + steps + "lasts: 6s\nexpect: {within: {L5: 3s}}\n", tmp_path)
     assert seen(verdict, "L5") is Status.VIOLATED, "no broker is reached"
 
