@@ -208,13 +208,22 @@ class Runner:
 
     def _do_what_is_due(self) -> None:
         self._look_at_settling()
-        while ready := sorted(pending for pending in self._due if pending.due_ms <= self._engine.now_ms):
-            self._due.remove(ready[0])
-            self._do(self._results[ready[0].number])
+        while ready := [pending for pending in self._due if pending.due_ms <= self._engine.now_ms]:
+            # Several are due where the machine is busy. A role is bound as soon as it can be, before others need it.
+            first = min(ready, key=lambda each: (not self._binds_at_once(each.number), each))
+            self._due.remove(first)
+            self._do(self._results[first.number])
         for number, (due_ms, undo) in sorted(self._undos.items(), key=lambda each: (each[1][0], each[0])):
             if due_ms <= self._engine.now_ms:
                 del self._undos[number]
                 self._end(number, undo)
+
+    def _binds_at_once(self, number: int) -> bool:
+        """Whether a step does no more than bind a role, as soon as the step before it is done."""
+        frozen = self._results[number].frozen
+        step = frozen.step
+        is_conditional = step.at is not None or step.when is not None or bool(step.after) or frozen.wait_ms > 0
+        return step.action == "bind" and not is_conditional
 
     def _do(self, result: StepResult) -> None:
         frozen, step = result.frozen, result.frozen.step
