@@ -1,23 +1,30 @@
-"""Invariants of what leaders append and acknowledge for producers (R10, R11). See `replication` for what they read."""
+"""Invariants of what leaders append, commit and acknowledge for producers (R10 to R12).
+
+See `replication` for what they read.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from foundation.eventlog.records import (
     Envelope,
+    HighWatermarkChanged,
     LoggedBatch,
     LogOpened,
     LogTruncated,
     RecordsAcknowledged,
     RecordsAppended,
 )
-from understudy.checkers.check import InvariantCheck
+from understudy.checkers.check import Incarnation, InvariantCheck, broker_of, incarnation_of
 from understudy.checkers.facts import ClusterFacts
+from understudy.checkers.history import OpKind, ZnodeTransaction
 from understudy.checkers.replica_logs import LogId, ReplicaLog
 from understudy.checkers.replication import ALL_IN_SYNC, NO_LEADER_EPOCH, LossAwareCheck
 
 MAX_SEQUENCE = 2**31 - 1
+TOPIC_CONFIGS = "/config/topics/"
+BROKER_CONFIGS = "/config/brokers/"
 
 
 class AcknowledgedByEnoughReplicas(InvariantCheck):
@@ -97,4 +104,75 @@ class SequencesHaveNoGaps(LossAwareCheck):
             producers[producer_id] = [batch for batch in appended if first <= batch.base_offset < log.end_offset]
 
 
-CHECKS: tuple[type[InvariantCheck], ...] = (AcknowledgedByEnoughReplicas, SequencesHaveNoGaps)
+_Leadership: TypeAlias = tuple[Incarnation, LogId, int]
+"""One process that leads a log in one leader epoch, in which the replicas of the partition stay the same."""
+
+
+class _Raised(NamedTuple):
+    """Where the fewest replicas let a leader raise its high watermark."""
+
+    replicas: tuple[int, ...]
+    record: Envelope
+    times: int
+    """How often the leader has raised it."""
+
+
+class HighWatermarksRiseWithEnoughReplicas(InvariantCheck):
+    """Also KIP-966. Topics whose configuration changes are left out: a leader reads its `min.insync.replicas` later."""
+
+    id = "R12"
+    sentence = (
+        "a leader raises its high watermark only while it and the replicas that it waits for are at least "
+        "min.insync.replicas"
+    )
+    reads = (HighWatermarkChanged, RecordsAcknowledged)
+    reads_transactions = True
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._raised: dict[_Leadership, _Raised] = {}
+        self._min_insync_replicas: dict[_Leadership, int] = {}
+        self._changed: set[str] = set()
+        """The topics whose configuration was written again."""
+        self._has_changed_brokers = False
+
+    def on_transaction(self, transaction: ZnodeTransaction) -> None:
+        for op in transaction.writes:
+            if op.path.startswith(TOPIC_CONFIGS) and op.kind is OpKind.SET:
+                self._changed.add(op.path.removeprefix(TOPIC_CONFIGS))
+            self._has_changed_brokers |= op.path.startswith(BROKER_CONFIGS)
+
+    def on_record(self, record: Envelope) -> None:
+        data = record.data
+        assert isinstance(data, HighWatermarkChanged | RecordsAcknowledged)
+        log_id = data.topic, data.topic_id, data.partition
+        if isinstance(data, RecordsAcknowledged):
+            epoch = max(data.leader_epoch, data.answered_in_epoch)
+            self._min_insync_replicas[incarnation_of(record), log_id, epoch] = data.min_insync_replicas
+        elif data.role == "leader":
+            replicas = tuple(sorted({broker_of(record), *(broker for broker, _ in data.replica_end_offsets)}))
+            key = incarnation_of(record), log_id, data.leader_epoch
+            before = self._raised.get(key)
+            if before is None:
+                self._raised[key] = _Raised(replicas, record, 1)
+            elif len(replicas) < len(before.replicas):
+                self._raised[key] = _Raised(replicas, record, before.times + 1)
+            else:
+                self._raised[key] = before._replace(times=before.times + 1)
+
+    def at_end(self) -> None:
+        for key, raised in self._raised.items():
+            needed, (topic, _, partition) = self._min_insync_replicas.get(key), key[1]
+            if needed is None or self._has_changed_brokers or topic in self._changed:
+                continue
+            self.times_tested += raised.times
+            if len(raised.replicas) < needed:
+                what = f"{topic}-{partition}: raised with {list(raised.replicas)}, and min.insync.replicas is {needed}"
+                self.violated(raised.record, what)
+
+
+CHECKS: tuple[type[InvariantCheck], ...] = (
+    AcknowledgedByEnoughReplicas,
+    SequencesHaveNoGaps,
+    HighWatermarksRiseWithEnoughReplicas,
+)

@@ -78,7 +78,7 @@ class RunOutcome:
             acknowledged_ms: when each batch was acknowledged.
         """
         times = sorted(acknowledged_ms)
-        done = [result.done_ms for result in self.steps if result.done_ms is not None and result.frozen.step.action]
+        done = [result.done_ms for result in self.steps if result.done_ms is not None and _is_fault(result.frozen)]
         first_ms = min(done, default=0.0)
         before = bisect_left(times, first_ms)
         if first_ms < RATE_WINDOW_MS / 2 or not before:
@@ -208,13 +208,22 @@ class Runner:
 
     def _do_what_is_due(self) -> None:
         self._look_at_settling()
-        while ready := sorted(pending for pending in self._due if pending.due_ms <= self._engine.now_ms):
-            self._due.remove(ready[0])
-            self._do(self._results[ready[0].number])
+        while ready := [pending for pending in self._due if pending.due_ms <= self._engine.now_ms]:
+            # Several are due where the machine is busy. A role is bound as soon as it can be, before others need it.
+            first = min(ready, key=lambda each: (not self._binds_at_once(each.number), each))
+            self._due.remove(first)
+            self._do(self._results[first.number])
         for number, (due_ms, undo) in sorted(self._undos.items(), key=lambda each: (each[1][0], each[0])):
             if due_ms <= self._engine.now_ms:
                 del self._undos[number]
                 self._end(number, undo)
+
+    def _binds_at_once(self, number: int) -> bool:
+        """Whether a step does no more than bind a role, as soon as the step before it is done."""
+        frozen = self._results[number].frozen
+        step = frozen.step
+        is_conditional = step.at is not None or step.when is not None or bool(step.after) or frozen.wait_ms > 0
+        return step.action == "bind" and not is_conditional
 
     def _do(self, result: StepResult) -> None:
         frozen, step = result.frozen, result.frozen.step
@@ -243,7 +252,7 @@ class Runner:
         if named is not None:
             options["peer_ids"] = self._resolve_all([each for each in named if each.role != "zookeeper"], frozen, ())
         undo = self._engine.perform(frozen, brokers, options)
-        if ACTIONS[step.action].is_fault:
+        if _is_fault(frozen):
             self._last_fault_ms = self._engine.now_ms
         lasts_ms = options.get("lasts")
         if undo is not None and lasts_ms is not None and step.action != "arm":
@@ -380,6 +389,11 @@ class Runner:
             is_reached = self._engine.now_ms - contradicted_ms[name] >= _stays_ms(name)
             after_ms = contradicted_ms[name] - self._last_fault_ms
             outcome.reached_ms[name] = (after_ms + SAMPLE_MS if after_ms else 0.0) if is_reached else None
+
+
+def _is_fault(frozen: FrozenStep) -> bool:
+    action = frozen.step.action
+    return bool(action) and ACTIONS[action].is_fault
 
 
 def _stays_ms(name: str) -> float:

@@ -47,6 +47,8 @@ class BrokerProcess:
         self.process: RunningProcess | None = None
         self.should_run = False
         """Whether it has been started, and no fault that ends it has been injected since."""
+        self.is_restarting = False
+        """Whether it is stopping, and will be started once it has ended."""
         self.properties = dict(properties)
         """Keys of `server.properties`; they override those that this class sets, and are read at each launch."""
 
@@ -57,6 +59,11 @@ class BrokerProcess:
     @property
     def is_running(self) -> bool:
         return self.process is not None and self.process.is_running
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether it should run and does not, or not for long."""
+        return self.is_restarting or (self.should_run and not self.is_running)
 
     @property
     def is_paused(self) -> bool:

@@ -201,7 +201,7 @@ class LocalCluster(LinkFaults):
         return findings(
             self.picture(),
             running=[BrokerId(broker.id) for broker in brokers if broker.is_running and not broker.is_paused],
-            missing=[BrokerId(broker.id) for broker in brokers if broker.should_run and not broker.is_running],
+            missing=[BrokerId(broker.id) for broker in brokers if broker.is_missing],
         )
 
     # -- starting and stopping

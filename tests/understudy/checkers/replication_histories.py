@@ -1,4 +1,4 @@
-"""Histories of logs that checks R1 to R11 must accept or reject."""
+"""Histories of logs that checks R1 to R12 must accept or reject."""
 
 from __future__ import annotations
 
@@ -929,4 +929,62 @@ def a_new_producer_epoch_does_not_begin_with_0() -> History:
 def a_producer_epoch_goes_back() -> History:
     history = cluster()
     history.log(1, appended(sent(0, 0, epoch=1), sent(1, 0), role="leader"))
+    return history
+
+
+# ------------------------------------------------------------------ R12
+
+
+def broker_1_alone_raises_its_high_watermark(leader_epoch: int = 0) -> History:
+    history = three_replicas()
+    history.log(1, appended(batch(3, leader_epoch), leader_epoch=leader_epoch, role="leader"))
+    history.log(1, watermark(4, 4, leader_epoch=leader_epoch, role="leader"))
+    return history
+
+
+@accepts("R12")
+def a_high_watermark_rises_with_two_of_three_replicas() -> History:
+    history = three_replicas()
+    history.log(1, appended(batch(3), role="leader"), watermark(4, 4, (2, 4), role="leader"))
+    history.log(1, acknowledged(3, isr=(1, 2), isr_at_append=(1, 2)))
+    history.log(2, watermark(4, 4))
+    return history
+
+
+@accepts("R12")
+def one_replica_is_enough_after_a_reassignment() -> History:
+    """What was enough in the leader epoch before, with other replicas, says nothing about this one."""
+    history = broker_1_alone_raises_its_high_watermark(leader_epoch=1)
+    history.log(1, acknowledged(3, leader_epoch=0, answered_in=1, isr=(1,), isr_at_append=(1,), min_isr=1))
+    return history
+
+
+@accepts("R12")
+def the_configuration_of_the_topic_has_changed() -> History:
+    history = three_replicas()
+    config = "/config/topics/t"
+    history.commit(17, history.create(config, {"version": 1, "config": {"min.insync.replicas": "2"}}))
+    history.commit(17, history.set(config, {"version": 1, "config": {"min.insync.replicas": "1"}}))
+    history.log(1, appended(batch(3), role="leader"), watermark(4, 4, role="leader"))
+    return history
+
+
+@accepts("R12")
+def the_configuration_of_all_brokers_has_changed() -> History:
+    history = broker_1_alone_raises_its_high_watermark()
+    history.commit(17, history.create("/config/brokers/<default>", {"version": 1, "config": {}}))
+    return history
+
+
+@rejects("R12", "t-0: raised with [1], and min.insync.replicas is 2")
+def a_high_watermark_rises_on_one_of_three_replicas() -> History:
+    history = broker_1_alone_raises_its_high_watermark()
+    history.commit(17, history.create("/config/brokers", None))
+    return history
+
+
+@rejects("R12", "t-0: raised with [1], and min.insync.replicas is 2")
+def a_high_watermark_rises_before_the_first_record_is_acknowledged() -> History:
+    history = broker_1_alone_raises_its_high_watermark(leader_epoch=1)
+    history.log(1, acknowledged(3, leader_epoch=1, acks=1, isr=(1,), isr_at_append=(1,)))
     return history

@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.understudy.experiments.simulated import run, run_text
+from tests.understudy.experiments.simulated import HEAD, run, run_text
+from understudy.experiments.language.frozen import FrozenPlan, freeze
 from understudy.experiments.language.library import find
+from understudy.experiments.language.reading import read_experiment
 from understudy.experiments.report.verdict import Status, StepDone, Verdict
+from understudy.experiments.running import run_once
+from understudy.experiments.simulated.engine import SimulatedEngine
 
 SMALL = "cluster: {brokers: 3, session: 3s, topics: [{name: orders, partitions: 1, assignment: [1, 2, 3]}]}\n"
 
@@ -102,12 +106,39 @@ def test_a_run_goes_on_until_producers_are_acknowledged_as_before(tmp_path: Path
     assert seen(verdict, "L5") is Status.HELD, [each.seen for each in verdict.expected]
 
 
+def test_the_rate_to_be_reached_again_is_that_before_the_first_fault(tmp_path: Path) -> None:
+    """What comes before the fault here is none: a broker is remembered, and a topic created."""
+    steps = (
+        "steps:\n  - {as: C, bind: controller}\n  - {at: 500ms, create-topic: news}\n  - {at: 3s, cut-clients: all}\n"
+    )
+    verdict = run(SMALL + steps + "lasts: 6s\nexpect: {within: {L5: 3s}}\n", tmp_path)
+    assert seen(verdict, "L5") is Status.VIOLATED, "no broker is reached"
+
+
 def test_marks_that_must_and_must_not_be_reached(tmp_path: Path) -> None:
     kill = SMALL + "steps:\n  - {at: 1s, as: C, kill: controller}\n  - {when: elected, not: C, mark: next}\n"
     assert seen(run(kill + "expect: {sometimes: [elected]}\n", tmp_path / "1"), "elected") is Status.HELD
     assert seen(run(kill + "expect: {never: [elected]}\n", tmp_path / "2"), "elected") is Status.VIOLATED
     missed = run(kill + "expect: {sometimes: [unclean-election]}\n", tmp_path / "3")
     assert (missed.status, missed.exit_code) == (Status.VIOLATED, 1)
+
+
+class LateEngine(SimulatedEngine):
+    """A machine that is so busy that the first step is late."""
+
+    @classmethod
+    def begin(cls, plan: FrozenPlan, folder: Path) -> SimulatedEngine:
+        engine = super().begin(plan, folder)
+        engine.cluster.run_for(700)
+        return engine
+
+
+def test_a_role_is_bound_before_what_is_due_later_also_where_both_are_late(tmp_path: Path) -> None:
+    steps = "steps:\n  - {as: C, bind: controller}\n  - {as: B, not: C, bind: random}\n  - {at: 500ms, kill: B}\n"
+    text = HEAD + SMALL + steps + "lasts: 2s\nexpect: {within: {L1: 8s}}\n"
+    verdict = run_once(freeze(read_experiment(text, "f"), 1), LateEngine, tmp_path, command="")
+    assert verdict.status is Status.HELD, verdict.why
+    assert step(verdict, 3).brokers == step(verdict, 2).brokers
 
 
 @pytest.mark.parametrize(

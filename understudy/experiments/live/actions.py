@@ -68,6 +68,7 @@ def _restart(engine: ActionEngine, brokers: Brokers, value: Any, options: Option
     """Stop each broker, and start it once it has ended."""
     for broker in brokers:
         _begin_stop(broker)
+        broker.process.is_restarting = True
         _start_when_ended(engine, broker)
 
 
@@ -75,6 +76,7 @@ def _start_when_ended(engine: ActionEngine, broker: LocalBroker) -> None:
     if broker.is_running:
         engine.after(100.0, lambda: _start_when_ended(engine, broker))
     else:
+        broker.process.is_restarting = False
         _begin_start(broker)
 
 

@@ -223,10 +223,17 @@ class LiveEngine:
         for broker in self.cluster.brokers:
             if broker.is_paused:
                 broker.resume()
+            if broker.process.is_restarting:
+                self._await_end(broker)
             if not broker.is_running:
                 self._note_end(broker)
                 with contextlib.suppress(ClusterError):
                     broker.start()
+
+    def _await_end(self, broker: LocalBroker) -> None:
+        with contextlib.suppress(ClusterError):
+            self.cluster.wait_until(lambda: not broker.is_running, f"{broker.name} has stopped")
+        broker.process.is_restarting = False
 
     # ------------------------------------------------------------------ the end
 

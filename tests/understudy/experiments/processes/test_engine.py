@@ -15,6 +15,7 @@ from understudy.experiments.language.reading import read_experiment, read_experi
 from understudy.experiments.processes.engine import ProcessEngine
 from understudy.experiments.report.verdict import Status, Verdict
 from understudy.experiments.running import run_experiment
+from understudy.findings import FindingKind
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("experiments-on-processes")]
 
@@ -83,3 +84,31 @@ def test_a_broker_that_ends_by_itself_is_a_failure_and_one_that_finds_its_old_re
     finally:
         engine.close()
     assert failure == f"broker-{ends.id} ended by itself with SIGKILL: {ends.process.log}"
+
+
+def test_a_broker_that_restarts_is_missing_until_it_is_back(tmp_path: Path) -> None:
+    """It has ended and is not started yet; then a second restart is under way when everything is healed."""
+    text = (
+        "schema: understudy/v1\nname: back\ncluster: {brokers: 2, session: 6s}\nsteps: [{at: 1s, restart: 1}]\n"
+        "expect: {always: [C1]}\n"
+    )
+    plan = freeze(read_experiment(text, "f"))
+    engine = ProcessEngine.begin(plan, tmp_path)
+    try:
+        first, second = engine.cluster.brokers
+        engine.perform(plan.steps[0], [first.id], {})
+        engine.cluster.wait_until(lambda: not first.is_running, "it has ended")
+        engine.cluster.wait_until(lambda: engine.cluster.controller_id() == second.id, "the other one is controller")
+        found = engine.findings()
+        assert found is not None
+        assert [each.kind for each in found.unresolved] == [FindingKind.PROCESS]
+        engine.advance(engine.now_ms + 200, lambda _: False)
+        assert first.is_running
+        engine.cluster.settle()
+        engine.perform(plan.steps[0], [second.id], {})
+        engine.heal()
+        assert second.is_running
+        engine.cluster.settle()
+        assert engine.finish().failures == ()
+    finally:
+        engine.close()
