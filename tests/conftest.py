@@ -22,6 +22,9 @@ settings.register_profile(
 )
 settings.load_profile("understudy")
 
+LONGEST_ID = 200
+"""How many characters of a text are shown in the name of a test."""
+
 # The test of the cache makes one of its own.
 os.environ["UNDERSTUDY_CLASS_CACHE"] = "off"
 
@@ -43,6 +46,13 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooK
     """A running server, shared by all tests of a process: a test uses a chroot of its own and stops nothing."""
     with EmbeddedZooKeeper(tmp_path_factory.mktemp("zookeeper")) as server:
         yield server
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name long texts by their length: a name of a megabyte goes to every worker and back with every report."""
+    if isinstance(val, str | bytes) and len(val) > LONGEST_ID:
+        return f"{argname} of {len(val)} {'characters' if isinstance(val, str) else 'bytes'}"
+    return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
