@@ -405,7 +405,8 @@ def test_a_decompression_bomb_is_refused(codec: Compression) -> None:
 
 
 @pytest.mark.parametrize(
-    ("max_message_bytes", "mebibytes"), [(1_000_000, 32), (6 * 1024 * 1024, 48), (100 * 1024 * 1024, 128)]
+    ("max_message_bytes", "mebibytes"),
+    [(1_000_000, 32), (6 * 1024 * 1024, 48), pytest.param(100 * 1024 * 1024, 128, marks=pytest.mark.slow)],
 )
 def test_the_bound_of_decompression_grows_with_max_message_bytes(max_message_bytes: int, mebibytes: int) -> None:
     config = topic(max_message_bytes=str(max_message_bytes))

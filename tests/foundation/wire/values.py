@@ -33,6 +33,12 @@ EVERY_VERSION_DRAWN = [
 ]
 """`EVERY_VERSION` for tests that draw values: the fast ones take the versions at which a layout begins or ends."""
 
+EVERY_VERSION_COMPARED = [
+    pytest.param(*case, id=name, marks=() if case[2] == case[0].max_version else pytest.mark.slow)
+    for case, name in zip(EVERY_VERSION, IDS, strict=True)
+]
+"""`EVERY_VERSION` for slower tests: the fast ones take the newest versions."""
+
 QUICK = settings(max_examples=12)
 
 INTEGERS = {

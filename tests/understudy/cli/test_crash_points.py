@@ -36,6 +36,7 @@ def test_one_fault_at_one_point_is_repeated_and_leaves_its_logs(
     assert any(record.type == "PointReached" for record in reading.records)
 
 
+@pytest.mark.slow
 def test_a_failed_run_prints_the_command_that_repeats_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

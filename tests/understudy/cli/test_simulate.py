@@ -26,6 +26,7 @@ def test_a_seed_is_replayed_with_its_plan_and_leaves_its_logs(
     assert {record.node for record in reading.records} >= {"broker-1", "broker-2", "broker-3", "simulator"}
 
 
+@pytest.mark.slow
 def test_many_seeds_end_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--seeds", "3", "--from", "7", "--seconds", "9"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("3 seeds from 7, of 9 simulated seconds: ")

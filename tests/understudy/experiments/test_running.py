@@ -116,8 +116,10 @@ def test_marks_that_must_and_must_not_be_reached(tmp_path: Path) -> None:
         ("  - {at: 2s, kill: 1}\n  - {at: 3s, kill: 1}\n", "broker-1 is not running"),
         ("  - {at: 1s, resume: 1}\n", "broker-1 cannot be resumed"),
         ("  - {at: 1s, start: 1}\n", "broker-1 cannot be started"),
-        ("  - {when: resigned, kill: 1}\n", "its event did not happen: resigned"),
-        ("  - {when: resigned, mark: x}\n  - {after: x, kill: 1}\n", "did not happen"),
+        pytest.param("  - {when: resigned, kill: 1}\n", "its event did not happen: resigned", marks=pytest.mark.slow),
+        pytest.param(
+            "  - {when: resigned, mark: x}\n  - {after: x, kill: 1}\n", "did not happen", marks=pytest.mark.slow
+        ),
         ("  - {at: 1s, delete: /nothing}\n", "/nothing cannot be deleted"),
         ("  - {at: 1s, kill: [1, 2, 3]}\n  - {at: 9s, pause: random}\n", "no broker is left for random"),
         ("  - {kill: 1}\n  - {settle: 100ms}\n", "not settled"),
