@@ -55,7 +55,14 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        # With several workers the slow tests begin first: a long one that began last would leave a core without work.
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    _skip_docker_tests_without_an_engine(items)
+
+
+def _skip_docker_tests_without_an_engine(items: list[pytest.Item]) -> None:
     """Skip `docker` tests with a reason if no engine answers; `REQUIRE_DOCKER=1` turns that into an error."""
     marked = [item for item in items if item.get_closest_marker("docker") is not None]
     if not marked:
