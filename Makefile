@@ -48,7 +48,7 @@ clients: setup  ## stock clients across seven faults, judged; writes docs/client
 soak: setup  ## 200 rounds of faults under a running producer: no acknowledged record may be lost (ROUNDS=N)
 	SOAK_ROUNDS=$(ROUNDS) $(PYTEST) tests/durability -n 0 -s $(ARGS)
 
-fast: setup  ## the tests that start no process and search for seconds at most, in less than a minute
+fast: setup  ## the tests that start no broker, ZooKeeper or Spark, and search briefly
 	$(PYTEST) -m 'not slow and not docker' -n 2 --dist load $(ARGS)
 
 spec: setup  ## which test stands for which behaviour of docs/behaviours.md; fails where none does
