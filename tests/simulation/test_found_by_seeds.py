@@ -33,6 +33,7 @@ def _both_lose_the_race(seed: int) -> bool:
     return ElectionLost(winner=-1) in [decode_record(line).data for line in cluster.log_lines]
 
 
+@pytest.mark.slow
 def test_candidates_do_not_wait_for_the_deletion_of_a_controller_znode_that_is_deleted_already() -> None:
     """Seed 135: the brokers set their watch on `/controller` after its deletion, and no watch fired."""
     assert sum(_both_lose_the_race(seed) for seed in range(40)) >= 3, "hardly any seed runs the scenario"

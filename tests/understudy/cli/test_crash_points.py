@@ -10,6 +10,7 @@ from foundation.eventlog.reader import read
 from understudy.cli.main import main
 
 
+@pytest.mark.slow
 def test_the_table_has_a_row_for_each_point(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["crash-points", "--procedure", "topic-creation", "--how", "kill"]) == 0
     lines = capsys.readouterr().out.splitlines()

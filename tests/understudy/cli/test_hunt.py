@@ -75,7 +75,8 @@ def test_a_hunt_ends_after_its_minutes(tmp_path: Path, monkeypatch: pytest.Monke
     assert 1 <= read_ledger(ledger)[0].seeds < 10
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_hunt_says_what_it_has_run(
     number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

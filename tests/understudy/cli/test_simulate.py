@@ -55,6 +55,7 @@ def test_logs_of_many_seeds_do_not_share_a_folder(tmp_path: Path, capsys: pytest
     assert "--events goes with --seed" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with no_larger_file(2_000):
         assert main(["simulate", "--seed", "2", "--seconds", "9", "--events", str(tmp_path / "run")]) == 1

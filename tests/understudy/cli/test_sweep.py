@@ -41,6 +41,7 @@ def test_workers_leave_the_same_runs(tmp_path: Path) -> None:
     assert one == two
 
 
+@pytest.mark.slow
 def test_an_interrupted_sweep_goes_on_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

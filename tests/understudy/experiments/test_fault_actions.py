@@ -262,6 +262,7 @@ def test_a_log_without_records_cannot_be_corrupted(tmp_path: Path) -> None:
     assert outcome.unsettled == ""
 
 
+@pytest.mark.slow
 def test_a_loss_of_power_undoes_what_flushes_have_skipped(tmp_path: Path) -> None:
     def reopened(steps: str, folder: Path) -> tuple[int, int]:
         return reopened_at(held(outcome_of(SimulatedEngine, steps, folder)), 2)

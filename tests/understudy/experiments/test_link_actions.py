@@ -101,6 +101,7 @@ def test_links_are_broken_and_healed_between_processes(tmp_path: Path) -> None:
     assert outcome.not_injected == ()
 
 
+@pytest.mark.slow
 def test_brokers_are_isolated_one_after_the_other_in_an_order_that_the_seed_draws(tmp_path: Path) -> None:
     outcome = outcome_of(SimulatedEngine, "\n  - {at: 1s, swizzle: all, for: 6s}\n", tmp_path)
     assert outcome.unsettled == ""

@@ -43,6 +43,7 @@ def test_a_failover_holds_and_has_its_numbers(tmp_path: Path) -> None:
     assert [each.name for each in verdict.expected if each.status is Status.VIOLATED] == []
 
 
+@pytest.mark.slow
 def test_the_end_of_all_changes_is_awaited_and_has_a_bound(tmp_path: Path) -> None:
     """The controller is elected and writes states some seconds after the kill; five quiet seconds follow."""
     steps = SMALL + "steps:\n  - {at: 2s, kill: controller}\nlasts: 4s\n"
@@ -102,6 +103,7 @@ def test_a_run_goes_on_until_producers_are_acknowledged_as_before(tmp_path: Path
     assert seen(verdict, "L5") is Status.HELD, [each.seen for each in verdict.expected]
 
 
+@pytest.mark.slow
 def test_marks_that_must_and_must_not_be_reached(tmp_path: Path) -> None:
     kill = SMALL + "steps:\n  - {at: 1s, as: C, kill: controller}\n  - {when: elected, not: C, mark: next}\n"
     assert seen(run(kill + "expect: {sometimes: [elected]}\n", tmp_path / "1"), "elected") is Status.HELD

@@ -396,6 +396,7 @@ def test_older_parts_have_defaults_in_new_columns(runs: Path, tmp_path: Path, mo
         list(opened.run_metrics())
 
 
+@pytest.mark.slow
 def test_runs_of_older_parts_are_written_again(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lake = tmp_path / "lake"
     for module in (ingesting, parts):

@@ -49,6 +49,7 @@ def test_what_a_failure_needs_is_left() -> None:
     assert shrunk.problem == VIOLATED
 
 
+@pytest.mark.slow
 def test_a_run_with_another_problem_is_not_kept() -> None:
     failed = with_plan(report().plan, UNSETTLED, VIOLATED)
     shrunk = shrink(failed, run=failing_where(lambda plan: True, UNSETTLED))

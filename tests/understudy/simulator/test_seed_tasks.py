@@ -63,6 +63,7 @@ def test_a_task_that_runs_twice_leaves_the_same_logs_once(tmp_path: Path) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == ["seed-1", "seed-2"]
 
 
+@pytest.mark.slow
 def test_a_worker_returns_outcomes_as_json() -> None:
     tasks = [SeedTask((1,), SECONDS), SeedTask((2,), SECONDS)]
     found = [msgspec.json.decode(outcome, type=SeedOutcome) for outcome in encoded(tasks)]
