@@ -9,6 +9,9 @@ ROUNDS ?= 200
 MUTANT_SEEDS ?= 100
 FROM  ?= $(shell date +%s)
 
+# Without compiled modules each of a thousand processes, and each worker of the tests, would compile all of them again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test interop kafka-tests client-suites clients soak spec pages check format lint types layers fast bench seeds ledger crash-points mutants token-mutants clean
 
@@ -45,8 +48,8 @@ clients: setup  ## stock clients across seven faults, judged; writes docs/client
 soak: setup  ## 200 rounds of faults under a running producer: no acknowledged record may be lost (ROUNDS=N)
 	SOAK_ROUNDS=$(ROUNDS) $(PYTEST) tests/durability -n 0 -s $(ARGS)
 
-fast: setup  ## the tests that start no process
-	$(PYTEST) -m 'not slow and not docker' -n 2 --dist loadgroup $(ARGS)
+fast: setup  ## the tests that start no broker, ZooKeeper or Spark, and search briefly
+	$(PYTEST) -m 'not slow and not docker' -n 2 --dist load $(ARGS)
 
 spec: setup  ## which test stands for which behaviour of docs/behaviours.md; fails where none does
 	@.venv/bin/python -m tests.behaviours

@@ -22,6 +22,9 @@ settings.register_profile(
 )
 settings.load_profile("understudy")
 
+LONGEST_ID = 200
+"""How many characters of a text are shown in the name of a test."""
+
 # The test of the cache makes one of its own.
 os.environ["UNDERSTUDY_CLASS_CACHE"] = "off"
 
@@ -45,7 +48,21 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooK
         yield server
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name long texts by their length: a name of a megabyte goes to every worker and back with every report."""
+    if isinstance(val, str | bytes) and len(val) > LONGEST_ID:
+        return f"{argname} of {len(val)} {'characters' if isinstance(val, str) else 'bytes'}"
+    return None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        # With several workers the slow tests begin first: a long one that began last would leave a core without work.
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    _skip_docker_tests_without_an_engine(items)
+
+
+def _skip_docker_tests_without_an_engine(items: list[pytest.Item]) -> None:
     """Skip `docker` tests with a reason if no engine answers; `REQUIRE_DOCKER=1` turns that into an error."""
     marked = [item for item in items if item.get_closest_marker("docker") is not None]
     if not marked:

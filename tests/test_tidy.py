@@ -11,6 +11,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.pages import source
 from tests.pages.source import PACKAGES, ROOT, parse
 
@@ -97,6 +99,7 @@ def imported_names(path: Path) -> set[str]:
     return names
 
 
+@pytest.mark.slow
 def test_every_module_is_imported_or_a_command() -> None:
     """Every product module is imported by another file, or is a command of its own."""
     imported: set[str] = set()

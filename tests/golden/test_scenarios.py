@@ -20,6 +20,21 @@ SIMULATED = tuple(name for name, scenario in SCENARIOS.items() if not scenario.o
 OTHER_SEEDS = (2, 3, 4)
 """The seed decides in the simulator which broker wins an election, and in which order answers arrive."""
 
+LONG = frozenset(
+    {
+        *(
+            "reassignment",
+            "reassignments",
+            "reassignment-by-znode",
+            "reassignment-overridden",
+            "reassignment-cancelled",
+        ),
+        *("reassignment-refused", "deletion-2.1", "shutdowns", "several-topics", "deletions", "znodes-edited"),
+        *("preferred-election-by-znode", "pauses", "more-partitions"),
+    }
+)
+"""The longest scenarios: those with the most steps or partitions."""
+
 RUNS = 6
 """The maximal number of runs of a scenario on processes."""
 
@@ -36,7 +51,9 @@ def test_real_brokers_do_what_kafka_did(scenario: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("GT-1", "GT-2", "GT-3", "GT-4", "GT-5", "GT-6", "GT-7", "GT-8", "GT-9")
-@pytest.mark.parametrize("scenario", SIMULATED)
+@pytest.mark.parametrize(
+    "scenario", [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in SIMULATED]
+)
 def test_simulated_brokers_do_what_kafka_did(scenario: str) -> None:
     with SimulatedScenarioCluster(1, *brokers_and_settings(scenario)) as cluster:
         check(scenario, cluster)

@@ -16,6 +16,7 @@ FIRST_SEEDS = 3
 MOST_SEEDS = 10
 
 
+@pytest.mark.slow
 def test_what_clients_see_is_tested_in_every_seed() -> None:
     for seed in range(1, FIRST_SEEDS + 1):
         report = run_seed(seed)

@@ -30,6 +30,8 @@ from understudy.simulator.settled_state import SettledState, differences
 
 BY_NAME = {procedure.name: procedure for procedure in PROCEDURES}
 FAST = "topic-creation"
+FIRST_FAULT = ControllerFault.KILL
+OTHER_FAULTS = [fault for fault in ControllerFault if fault is not FIRST_FAULT]
 
 
 @cache
@@ -55,6 +57,7 @@ def failures_with_faults_in_turn(procedure: Procedure) -> list[str]:
     return [str(outcome) for outcome in outcomes if outcome.problems]
 
 
+@pytest.mark.slow
 def test_every_procedure_without_a_fault_has_no_problems_and_reaches_its_own_points() -> None:
     runs = {procedure.name: fault_free_run(procedure.name) for procedure in PROCEDURES}
     assert {name: run.problems for name, run in runs.items() if run.problems} == {}
@@ -64,8 +67,9 @@ def test_every_procedure_without_a_fault_has_no_problems_and_reaches_its_own_poi
 
 
 @pytest.mark.spec("EL-13", "EL-15")
-def test_a_topic_is_created_whichever_fault_is_injected_into_the_controller() -> None:
-    assert failures(BY_NAME[FAST], *ControllerFault) == []
+@pytest.mark.parametrize("fault", [FIRST_FAULT, *(pytest.param(each, marks=pytest.mark.slow) for each in OTHER_FAULTS)])
+def test_a_topic_is_created_whichever_fault_is_injected_into_the_controller(fault: ControllerFault) -> None:
+    assert failures(BY_NAME[FAST], fault) == []
 
 
 @pytest.mark.slow
@@ -82,6 +86,7 @@ def test_without_the_fence_in_zookeeper_a_deposed_controller_writes_again() -> N
     assert any("C3 violated" in problem for outcome in found for problem in outcome.problems)
 
 
+@pytest.mark.slow
 def test_a_request_that_the_next_controller_does_not_handle_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     async def do_nothing(term: Term) -> None: ...
 

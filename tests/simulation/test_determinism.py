@@ -30,7 +30,8 @@ def _run_seeds(seeds: list[str], hash_seed: str) -> str:
     return ran.stdout
 
 
-@pytest.mark.parametrize("seeds", [["1", "2"], pytest.param(["3", "4", "5", "6"], marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seeds", [["1", "2"], ["3", "4", "5", "6"]])
 def test_a_seed_has_the_same_event_logs_in_any_process(seeds: list[str]) -> None:
     first = _run_seeds(seeds, "0")
     assert len(first.splitlines()) == len(seeds)

@@ -76,12 +76,13 @@ def _run(scenario: Scenario, call: int | None, side: str) -> tuple[int, list[str
     return calls, list(judge(cluster).problems)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "scenario",
     [
         _kill_and_restart_a_broker,
-        pytest.param(_create_a_topic, marks=pytest.mark.slow),
-        pytest.param(_restart_the_controller, marks=pytest.mark.slow),
+        _create_a_topic,
+        _restart_the_controller,
         _expire_the_controllers_session,
     ],
 )

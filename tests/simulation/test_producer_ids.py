@@ -274,9 +274,10 @@ def test_a_restarted_broker_does_not_grant_the_rest_of_its_old_block() -> None:
         producers.judge()
 
 
+@pytest.mark.slow
 @pytest.mark.spec("CO-6", "ZN-8")
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 30))])
+@pytest.mark.parametrize("seed", range(30))
 def test_producers_share_no_id_under_random_faults(seed: int) -> None:
     """Some of the brokers have an older inter-broker protocol."""
     draw = derived(seed, "protocols")

@@ -114,6 +114,7 @@ def test_the_fault_comes_at_a_drawn_time(tmp_path: Path) -> None:
     assert len(set(waited)) == 3
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_leaves_nothing_among_the_complete_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,17 +96,22 @@ def row(result: SearchResult) -> str:
     return f"| `{name}` | {result.hits:,} | {search} | {noticed} |"
 
 
-def experiments(name: str) -> str:
-    """Return the experiments of Understudy that switch one fence or fix off, with what each expects to break."""
+def experiments() -> dict[str, str]:
+    """Return the experiments of Understudy that switch each fence or fix off, by its name, with what each expects to
+    break.
+
+    A switch that no experiment names is left out.
+    """
     from understudy.experiments.language.library import find, names
     from understudy.experiments.language.reading import read_experiment_file
 
-    return ", ".join(
-        f"[{each}](../understudy/experiments/scenarios/{each}.yaml) ({', '.join(defect.breaks)})"
-        for each in names()
-        for defect_name, defect in read_experiment_file(find(each)).defects.items()
-        if name in (part.strip() for part in defect_name.split("+"))
-    )
+    found: dict[str, list[str]] = {}
+    for each in names():
+        for defect_name, defect in read_experiment_file(find(each)).defects.items():
+            link = f"[{each}](../understudy/experiments/scenarios/{each}.yaml) ({', '.join(defect.breaks)})"
+            for name in dict.fromkeys(part.strip() for part in defect_name.split("+")):
+                found.setdefault(name, []).append(link)
+    return {name: ", ".join(links) for name, links in found.items()}
 
 
 def with_rows(page: str, rows: Mapping[str, str]) -> str:
@@ -122,7 +127,8 @@ def with_rows(page: str, rows: Mapping[str, str]) -> str:
     if not begin or not end:
         raise BadInput(f"the page has no lines {BEGIN!r} and {END!r} to write the table between")
     known = {**dict(_rows(table)), **rows}
-    lines = (*HEAD, *(f"{known[name]} {experiments(name)} |" for name in SWITCHES if name in known))
+    links = experiments()
+    lines = (*HEAD, *(f"{known[name]} {links.get(name, '')} |" for name in SWITCHES if name in known))
     return f"{before}{begin}\n\n" + "\n".join(lines) + f"\n\n{end}{after}"
 
 

@@ -448,6 +448,7 @@ class Model:
         self.appended.clear()
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(steps=st.lists(SENT, max_size=40), data=st.data())
 def test_clients_are_answered_as_by_a_list_of_their_batches(steps: list[Sent], data: st.DataObject) -> None:

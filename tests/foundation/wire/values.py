@@ -21,6 +21,15 @@ EVERY_VERSION: list[tuple[Api, type[Message], int]] = [
 ]
 IDS = [f"{message.__name__}-v{version}" for _, message, version in EVERY_VERSION]
 
+EVERY_MESSAGE = [
+    pytest.param(api, message, id=message.__name__) for api in APIS for message in (api.request, api.response)
+]
+"""For tests that are over in an instant, and take all versions of a message at once."""
+
+
+def versions(api: Api) -> range:
+    return range(api.min_version, api.max_version + 1)
+
 
 def begins_or_ends_a_layout(api: Api, version: int) -> bool:
     """Whether a version is the oldest, the first with compact lengths, or the newest."""
@@ -32,6 +41,12 @@ EVERY_VERSION_DRAWN = [
     for case, name in zip(EVERY_VERSION, IDS, strict=True)
 ]
 """`EVERY_VERSION` for tests that draw values: the fast ones take the versions at which a layout begins or ends."""
+
+EVERY_VERSION_COMPARED = [
+    pytest.param(*case, id=name, marks=() if case[2] == case[0].max_version else pytest.mark.slow)
+    for case, name in zip(EVERY_VERSION, IDS, strict=True)
+]
+"""`EVERY_VERSION` for slower tests: the fast ones take the newest versions."""
 
 QUICK = settings(max_examples=12)
 

@@ -16,6 +16,7 @@ from understudy.hunt.mutants import SearchResult, check_of, ordinal
 PAGE = ROOT / "docs" / "reliability.md"
 
 
+@pytest.mark.slow
 def test_a_seed_that_notices_is_named_with_its_checks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"# A page\n\n{BEGIN}\n{END}\n")

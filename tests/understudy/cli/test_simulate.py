@@ -26,6 +26,7 @@ def test_a_seed_is_replayed_with_its_plan_and_leaves_its_logs(
     assert {record.node for record in reading.records} >= {"broker-1", "broker-2", "broker-3", "simulator"}
 
 
+@pytest.mark.slow
 def test_many_seeds_end_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--seeds", "3", "--from", "7", "--seconds", "9"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("3 seeds from 7, of 9 simulated seconds: ")
@@ -54,6 +55,7 @@ def test_logs_of_many_seeds_do_not_share_a_folder(tmp_path: Path, capsys: pytest
     assert "--events goes with --seed" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with no_larger_file(2_000):
         assert main(["simulate", "--seed", "2", "--seconds", "9", "--events", str(tmp_path / "run")]) == 1

@@ -81,6 +81,7 @@ def uniform(generator: np.random.Generator, size: int) -> np.ndarray:
     return generator.uniform(0, 1e6, size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("draw", "percent", "size", "truth"),
     [
@@ -101,6 +102,7 @@ def test_an_interval_covers_the_true_quantile_as_often_as_it_claims(
     assert covered >= CONFIDENCE - 0.025
 
 
+@pytest.mark.slow
 def test_failovers_of_one_run_do_not_count_as_independent() -> None:
     """Each run has five nearly equal values. Taken for independent, they would cover the median far too rarely."""
     generator = np.random.default_rng(5)
@@ -194,6 +196,7 @@ def test_p_of_random_labels_is_close_to_that_of_all() -> None:
     assert drawn == pytest.approx(exact, abs=0.02)
 
 
+@pytest.mark.slow
 def test_groups_of_the_same_distribution_are_rarely_called_different() -> None:
     generator = np.random.default_rng(11)
     found = [

@@ -75,6 +75,7 @@ def test_a_defect_is_a_fence_and_breaks_an_expectation(defects: str, why: str) -
         read_experiment(SMALL + "defects:\n" + defects, "f")
 
 
+@pytest.mark.slow
 def test_a_violation_without_a_fence_names_the_fence_in_its_command(tmp_path: Path) -> None:
     code = main(
         ["experiment", "run", "late-order", "--without", "broker.controller-epoch", "--dir", str(tmp_path / "run")]

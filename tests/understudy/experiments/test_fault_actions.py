@@ -209,11 +209,17 @@ EFFECTS: dict[str, tuple[str, Callable[[RunData], bool]]] = {
 }
 """By action: a step with it, and whether a run shows its effect."""
 
+FAST = ("fail-disk", "tear-append", "step-clock", "starve", "crash-loop", "pause-zookeeper", "hold-watch")
+"""One or two of each family for the fast tests."""
+
 REAL = ("fail-flush", "slow-flush", "corrupt-log", "drift-clock", "wipe-disk", "flap-zookeeper", "hold-watch")
 """One or two of each family for processes; all of them were run by hand."""
 
 
-@pytest.mark.parametrize("action", EFFECTS)
+@pytest.mark.parametrize(
+    "action",
+    [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in EFFECTS],
+)
 def test_a_fault_has_its_effect_in_the_simulator(action: str, tmp_path: Path) -> None:
     steps, is_seen = EFFECTS[action]
     assert is_seen(held(outcome_of(SimulatedEngine, steps, tmp_path)))
@@ -256,6 +262,7 @@ def test_a_log_without_records_cannot_be_corrupted(tmp_path: Path) -> None:
     assert outcome.unsettled == ""
 
 
+@pytest.mark.slow
 def test_a_loss_of_power_undoes_what_flushes_have_skipped(tmp_path: Path) -> None:
     def reopened(steps: str, folder: Path) -> tuple[int, int]:
         return reopened_at(held(outcome_of(SimulatedEngine, steps, folder)), 2)

@@ -101,6 +101,7 @@ def test_links_are_broken_and_healed_between_processes(tmp_path: Path) -> None:
     assert outcome.not_injected == ()
 
 
+@pytest.mark.slow
 def test_brokers_are_isolated_one_after_the_other_in_an_order_that_the_seed_draws(tmp_path: Path) -> None:
     outcome = outcome_of(SimulatedEngine, "\n  - {at: 1s, swizzle: all, for: 6s}\n", tmp_path)
     assert outcome.unsettled == ""
@@ -115,7 +116,9 @@ def test_brokers_are_isolated_one_after_the_other_in_an_order_that_the_seed_draw
     ("step", "mark"),
     [
         ("{at: 1s, cut-clients: [1, 2, 3], for: 3s}", 3_000),
-        ("{at: 1s, throttle: leader(orders/0), from: [1, 2, 3], bytes: 100, for: 3s}", 1_000),
+        pytest.param(
+            "{at: 1s, throttle: leader(orders/0), from: [1, 2, 3], bytes: 100, for: 3s}", 1_000, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_producers_wait_while_what_they_need_is_held(step: str, mark: float, tmp_path: Path) -> None:
@@ -129,7 +132,7 @@ def test_producers_wait_while_what_they_need_is_held(step: str, mark: float, tmp
     "step",
     [
         "{at: 1s, delay: broker-1, from: [broker-1], by: 10ms}",
-        "{at: 1s, delay: broker-1, from: [zookeeper], by: 10ms}",
+        pytest.param("{at: 1s, delay: broker-1, from: [zookeeper], by: 10ms}", marks=pytest.mark.slow),
     ],
 )
 def test_a_delay_needs_other_brokers(step: str, tmp_path: Path) -> None:

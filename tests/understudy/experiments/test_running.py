@@ -47,6 +47,7 @@ def test_a_failover_holds_and_has_its_numbers(tmp_path: Path) -> None:
     assert [each.name for each in verdict.expected if each.status is Status.VIOLATED] == []
 
 
+@pytest.mark.slow
 def test_the_end_of_all_changes_is_awaited_and_has_a_bound(tmp_path: Path) -> None:
     """The controller is elected and writes states some seconds after the kill; five quiet seconds follow."""
     steps = SMALL + "steps:\n  - {at: 2s, kill: controller}\nlasts: 4s\n"
@@ -115,6 +116,7 @@ def test_the_rate_to_be_reached_again_is_that_before_the_first_fault(tmp_path: P
     assert seen(verdict, "L5") is Status.VIOLATED, "no broker is reached"
 
 
+@pytest.mark.slow
 def test_marks_that_must_and_must_not_be_reached(tmp_path: Path) -> None:
     kill = SMALL + "steps:\n  - {at: 1s, as: C, kill: controller}\n  - {when: elected, not: C, mark: next}\n"
     assert seen(run(kill + "expect: {sometimes: [elected]}\n", tmp_path / "1"), "elected") is Status.HELD
@@ -147,8 +149,10 @@ def test_a_role_is_bound_before_what_is_due_later_also_where_both_are_late(tmp_p
         ("  - {at: 2s, kill: 1}\n  - {at: 3s, kill: 1}\n", "broker-1 is not running"),
         ("  - {at: 1s, resume: 1}\n", "broker-1 cannot be resumed"),
         ("  - {at: 1s, start: 1}\n", "broker-1 cannot be started"),
-        ("  - {when: resigned, kill: 1}\n", "its event did not happen: resigned"),
-        ("  - {when: resigned, mark: x}\n  - {after: x, kill: 1}\n", "did not happen"),
+        pytest.param("  - {when: resigned, kill: 1}\n", "its event did not happen: resigned", marks=pytest.mark.slow),
+        pytest.param(
+            "  - {when: resigned, mark: x}\n  - {after: x, kill: 1}\n", "did not happen", marks=pytest.mark.slow
+        ),
         ("  - {at: 1s, delete: /nothing}\n", "/nothing cannot be deleted"),
         ("  - {at: 1s, kill: [1, 2, 3]}\n  - {at: 9s, pause: random}\n", "no broker is left for random"),
         ("  - {kill: 1}\n  - {settle: 100ms}\n", "not settled"),

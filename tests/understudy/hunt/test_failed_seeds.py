@@ -55,6 +55,7 @@ def test_without_a_witness_they_end_with_the_run(records: tuple[Envelope, ...]) 
     assert len(lines) == 7
 
 
+@pytest.mark.slow
 def test_a_failed_seed_leaves_a_plan_that_violates_the_same(tmp_path: Path) -> None:
     """Without its fence in ZooKeeper, every seed in which the controller changes violates C3."""
     failed = write_down(1, SECONDS, tmp_path, commit="0123456789ab", fences_off=(Fence.ZK_CONTROLLER_EPOCH,))
@@ -81,6 +82,7 @@ def test_a_failed_seed_leaves_a_plan_that_violates_the_same(tmp_path: Path) -> N
     assert len(read([failed.folder / "whole-run"]).records) == failed.whole.judgement.records
 
 
+@pytest.mark.slow
 def test_a_seed_that_fails_again_gets_another_folder(tmp_path: Path) -> None:
     for _ in range(2):
         write_down(1, SECONDS, tmp_path, commit="", fences_off=(Fence.ZK_CONTROLLER_EPOCH,), most_runs=1)

@@ -58,6 +58,7 @@ def test_an_absent_broker_that_the_failure_needs_stays_one_of_the_brokers() -> N
     assert (does_not.absent, does_not.brokers) == (None, 3)
 
 
+@pytest.mark.slow
 def test_a_run_with_another_problem_is_not_kept() -> None:
     failed = with_plan(report().plan, UNSETTLED, VIOLATED)
     shrunk = shrink(failed, run=failing_where(lambda plan: True, UNSETTLED))

@@ -56,7 +56,7 @@ def test_the_flaws_are_those_that_the_reader_finds(tmp_path: Path) -> None:
     assert empty["file"].endswith("broker-3-0009-0001.jsonl")
 
 
-@pytest.mark.parametrize("piece", [1, 7, 100, 1000, 4096])
+@pytest.mark.parametrize("piece", [pytest.param(1, marks=pytest.mark.slow), 7, 100, 1000, 4096])
 def test_a_file_that_is_split_has_the_same_rows(tmp_path: Path, piece: int) -> None:
     folder = write_damaged(tmp_path)
     log = folder / "broker-2-0001-0001.jsonl"

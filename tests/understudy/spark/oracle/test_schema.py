@@ -11,12 +11,18 @@ from tests.understudy.spark.oracle import line_queries, queries
 from tests.understudy.spark.oracle.schema import data_columns, data_ddl, field_rules
 
 
+@pytest.fixture(scope="module")
+def rules() -> str:
+    return field_rules()
+
+
 @pytest.mark.parametrize("payload", PAYLOAD_BY_TYPE.values(), ids=PAYLOAD_BY_TYPE.keys())
-def test_every_record_type_has_a_schema_with_all_its_fields(payload: type[Payload]) -> None:
+def test_every_record_type_has_a_schema_with_all_its_fields(payload: type[Payload], rules: str) -> None:
+    ddl, columns = data_ddl(payload), data_columns(payload, "read")
     for field in msgspec.structs.fields(payload):
-        assert f"`{field.encode_name}` " in data_ddl(payload)
-        assert f"'{field.encode_name}', " in data_columns(payload, "read")
-        assert f"'{field.encode_name}'" in field_rules()
+        assert f"`{field.encode_name}` " in ddl
+        assert f"'{field.encode_name}', " in columns
+        assert f"'{field.encode_name}'" in rules
 
 
 def test_named_tuples_are_read_as_arrays_of_text_with_their_defaults() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 PROGRAM = """\
-#!{python}
+#!{python} -IS
 import json, pathlib, sys
 here = pathlib.Path(__file__).parent
 words = sys.argv[1:]
