@@ -226,6 +226,8 @@ class LocalCluster(LinkFaults):
         self._brokers = {broker_id: self._process(broker_id, rack) for broker_id, rack in self._racks.items()}
         if self.embedded_zookeeper is not None:
             self._start_zookeeper(self.embedded_zookeeper)
+        else:
+            self._prepare_brokers()
         self._start_proxy(self.zookeeper_connect)
         for broker in self._brokers.values():
             broker.properties["zookeeper.connect"] = self.zookeeper_connect
@@ -414,15 +416,12 @@ class LocalCluster(LinkFaults):
 
     def _start_zookeeper(self, server: ZooKeeperServer) -> None:
         """Start ZooKeeper; meanwhile the broker processes do their imports, which takes about as long."""
-        try:
-            for broker in self._brokers.values():
-                broker.prepare()
-            server.start()
-        except BaseException:
-            for broker in self._brokers.values():
-                if broker.process is not None:
-                    broker.process.kill()
-            raise
+        self._prepare_brokers()
+        server.start()
+
+    def _prepare_brokers(self) -> None:
+        for broker in self._brokers.values():
+            broker.prepare()
 
     def _start_brokers(self, brokers: Sequence[BrokerProcess]) -> None:
         """Start brokers at the same time; wait until all are registered and have metadata of each other."""
