@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from foundation.eventlog.records import Envelope
@@ -20,6 +20,7 @@ from understudy.checkers import (
 from understudy.checkers.check import InvariantCheck, Violation
 from understudy.checkers.facts import ClusterFacts
 from understudy.checkers.history import ZnodeTransaction
+from understudy.checkers.log_checks import LogCheck, LogFollower
 
 
 class CheckGroup(NamedTuple):
@@ -51,10 +52,12 @@ class InvariantChecker:
         self._facts = ClusterFacts()
         self._checks = tuple(check(self._facts) for check in checks)
         self._on_transaction = tuple(check for check in self._checks if check.reads_transactions)
-        self._on_record: dict[type, list[InvariantCheck]] = {}
-        for check in self._checks:
-            for payload in check.reads:
-                self._on_record.setdefault(payload, []).append(check)
+        self._on_record: dict[type, list[Callable[[Envelope], None]]] = {}
+        logs = LogFollower(self._facts, (check for check in self._checks if isinstance(check, LogCheck)))
+        readers = [(check.reads, check.on_record) for check in self._checks if not isinstance(check, LogCheck)]
+        for payloads, on_record in (*readers, (logs.reads, logs.on_record)):
+            for payload in payloads:
+                self._on_record.setdefault(payload, []).append(on_record)
 
     def transaction(self, transaction: ZnodeTransaction) -> None:
         """Check the next transaction."""
@@ -64,8 +67,8 @@ class InvariantChecker:
 
     def record(self, record: Envelope) -> None:
         """Check the next record of a node. All transactions up to the zxid it names must have been checked before."""
-        for check in self._on_record.get(type(record.data), ()):
-            check.on_record(record)
+        for on_record in self._on_record.get(type(record.data), ()):
+            on_record(record)
 
     @property
     def times_tested(self) -> dict[str, int]:

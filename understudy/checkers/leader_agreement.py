@@ -18,14 +18,14 @@ from foundation.eventlog.records import (
     LeaderStarted,
     LogOpened,
     LogTruncated,
-    RecordsAppended,
+    RecordsAcknowledged,
     StopReplicaApplied,
 )
 from understudy.checkers.check import InvariantCheck, broker_of
 from understudy.checkers.facts import ClusterFacts
 from understudy.checkers.history import ZnodeTransaction
-from understudy.checkers.replica_logs import EpochRange, LogId, ReplicaLog
-from understudy.checkers.replication import NO_LEADER_EPOCH, LogCheck
+from understudy.checkers.log_checks import NO_LEADER_EPOCH, LogCheck
+from understudy.checkers.replica_logs import EpochRange, LogId, LogRecord, ReplicaLog
 
 LeaderEpochCache: TypeAlias = tuple[tuple[int, int], ...]
 """(leader epoch, its first offset), ascending."""
@@ -49,7 +49,7 @@ class LeaderComparison(LogCheck):
 
         None where the leader has not written it, or led again without records that it had lost.
         """
-        return None if leadership in self.led_again else self._caches.get(leadership)
+        return None if leadership in self.losses.led_again else self._caches.get(leadership)
 
 
 def first_difference(ranges: Iterable[EpochRange], cache: LeaderEpochCache) -> int | None:
@@ -146,26 +146,23 @@ class _InSyncReplicasCheck(LeaderComparison):
         super().__init__(facts)
         self._replicas: dict[tuple[LogId, int], _Replica] = {}
 
-    def on_record(self, record: Envelope) -> None:
-        data = record.data
+    def on_deleted(self, record: Envelope, data: StopReplicaApplied) -> None:
         broker = broker_of(record)
-        if isinstance(data, StopReplicaApplied):
-            for topic, partition, _, is_deleted in data.partitions:
-                for (log_id, of_broker), replica in self._replicas.items():
-                    if is_deleted and of_broker == broker and (log_id[0], log_id[2]) == (topic, partition):
-                        replica.keep_state()
-        elif isinstance(data, LogOpened | LeaderStarted | RecordsAppended | HighWatermarkChanged | LogTruncated):
-            log = self._logs.of(record, data)
-            replica = self._replicas.setdefault((log.log_id, broker), _Replica(log))
-            replica.log = log
-            # A log that is opened empty was not there before; one that is not has a past that may be unknown.
-            if isinstance(data, LogTruncated) or (
-                isinstance(data, LogOpened) and (log.is_known or data.log_end_offset)
-            ):
-                replica.keep_state()
-            if not isinstance(data, LogOpened):
-                replica.enter_epoch(data.leader_epoch)
-        super().on_record(record)
+        for topic, partition, _, is_deleted in data.partitions:
+            for (log_id, of_broker), replica in self._replicas.items():
+                if is_deleted and of_broker == broker and (log_id[0], log_id[2]) == (topic, partition):
+                    replica.keep_state()
+
+    def before_record(self, record: Envelope, log: ReplicaLog, data: LogRecord) -> None:
+        if isinstance(data, RecordsAcknowledged):
+            return
+        replica = self._replicas.setdefault((log.log_id, log.broker), _Replica(log))
+        replica.log = log
+        # A log that is opened empty was not there before; one that is not has a past that may be unknown.
+        if isinstance(data, LogTruncated) or (isinstance(data, LogOpened) and (log.is_known or data.log_end_offset)):
+            replica.keep_state()
+        if not isinstance(data, LogOpened):
+            replica.enter_epoch(data.leader_epoch)
 
     def at_end(self) -> None:
         for replica in self._replicas.values():

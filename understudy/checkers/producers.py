@@ -1,6 +1,6 @@
 """Invariants of what leaders append, commit and acknowledge for producers (R10 to R12).
 
-See `replication` for what they read.
+See `log_checks` for what they read.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from foundation.eventlog.records import (
 from understudy.checkers.check import Incarnation, InvariantCheck, broker_of, incarnation_of
 from understudy.checkers.facts import ClusterFacts
 from understudy.checkers.history import OpKind, ZnodeTransaction
+from understudy.checkers.log_checks import NO_LEADER_EPOCH, LossAwareCheck
 from understudy.checkers.replica_logs import LogId, ReplicaLog
-from understudy.checkers.replication import ALL_IN_SYNC, NO_LEADER_EPOCH, LossAwareCheck
+from understudy.checkers.replication import ALL_IN_SYNC
 
 MAX_SEQUENCE = 2**31 - 1
 TOPIC_CONFIGS = "/config/topics/"
@@ -88,7 +89,7 @@ class SequencesHaveNoGaps(LossAwareCheck):
         appended.append(_Sequences(batch.base_offset, batch.producer_epoch, batch.last_sequence))
 
     def may_have_lost(self, log_id: LogId, after: int, up_to: int) -> bool:
-        return any(again == log_id and epoch <= up_to for again, epoch in self.led_again)
+        return any(again == log_id and epoch <= up_to for again, epoch in self.losses.led_again)
 
     def on_truncated(self, record: Envelope, log: ReplicaLog, data: LogTruncated, removed: list[LoggedBatch]) -> None:
         self._cut(log)

@@ -1,9 +1,7 @@
 """Invariants of the records in the logs of replicas (R1, R2, R4 to R7).
 
-They read the records of logs, which brokers write with `understudy.events.logs=true`. A record is committed when it is
-below a high watermark, and it is acknowledged when a producer with acks=all gets its answer. Committed records may be
-lost by an unclean election, and by the election of a replica whose log is shorter after a loss of power. What follows
-from such a loss is no violation.
+Committed records may be lost by an unclean election, and by the election of a replica whose log is shorter after a loss
+of power. What follows from such a loss is no violation.
 """
 
 from __future__ import annotations
@@ -14,156 +12,20 @@ from typing import NamedTuple
 from foundation.eventlog.records import (
     Envelope,
     HighWatermarkChanged,
-    LeadershipWritten,
     LeaderStarted,
     LoggedBatch,
     LogOpened,
     LogTruncated,
     RecordsAcknowledged,
     RecordsAppended,
-    StopReplicaApplied,
 )
 from understudy.checkers.check import Incarnation, InvariantCheck, incarnation_of
-from understudy.checkers.facts import ClusterFacts, Partition
-from understudy.checkers.replica_logs import LogId, ReplicaLog, ReplicaLogs
+from understudy.checkers.facts import ClusterFacts
+from understudy.checkers.log_checks import NO_LEADER_EPOCH, LogCheck, LossAwareCheck
+from understudy.checkers.replica_logs import LogId, ReplicaLog
 
-NO_LEADER = -1
-NO_LEADER_EPOCH = -1
 ALL_IN_SYNC = -1
 """`acks=all` of a producer."""
-
-
-class LogCheck(InvariantCheck):
-    """Follows all logs, and calls a method for each kind of record, before the log takes over what it says."""
-
-    reads = (
-        LeadershipWritten,
-        StopReplicaApplied,
-        LogOpened,
-        LeaderStarted,
-        RecordsAppended,
-        HighWatermarkChanged,
-        LogTruncated,
-        RecordsAcknowledged,
-    )
-
-    def __init__(self, facts: ClusterFacts) -> None:
-        super().__init__(facts)
-        self._logs = ReplicaLogs()
-        self._losing_epochs: dict[Partition, set[int]] = {}
-        """The leader epochs whose leader may have lacked committed records when it was elected."""
-        self._led: set[tuple[LogId, int, int]] = set()
-        self.led_again: set[tuple[LogId, int]] = set()
-        """The leader epochs in which a broker led again without records that it had lost. They may have two batches at
-        one offset, and a follower that has the first one does not learn of it."""
-
-    def on_record(self, record: Envelope) -> None:
-        data = record.data
-        if isinstance(data, StopReplicaApplied):
-            self._logs.remove_deleted(record, data)
-            return
-        if isinstance(data, LeadershipWritten):
-            if data.why == "unclean":
-                for leadership in data.partitions:
-                    self._add_losing_epoch((leadership.topic, leadership.partition), leadership.leader_epoch)
-            return
-        assert isinstance(
-            data,
-            LogOpened | LeaderStarted | RecordsAppended | HighWatermarkChanged | LogTruncated | RecordsAcknowledged,
-        )
-        log = self._logs.of(record, data)
-        match data:
-            case LogOpened():
-                log.open(data)
-                self.on_opened(record, log, data)
-            case LeaderStarted():
-                if log.lacks_lost_records:
-                    self._add_losing_epoch(_partition(log.log_id), data.leader_epoch)
-                    if (log.log_id, log.broker, data.leader_epoch) in self._led:
-                        self.led_again.add((log.log_id, data.leader_epoch))
-                self._led.add((log.log_id, log.broker, data.leader_epoch))
-                self.on_leader(record, log, data)
-                log.epochs = list(data.epochs)
-            case RecordsAppended():
-                for batch in data.batches:
-                    self.on_append(record, log, data, batch)
-                    log.append(batch)
-            case HighWatermarkChanged():
-                self.on_high_watermark(record, log, data)
-                log.set_high_watermark(data.high_watermark, data.leader_epoch)
-            case LogTruncated():
-                self.on_truncated(record, log, data, log.truncate(data))
-            case RecordsAcknowledged():
-                self.on_acknowledged(record, log, data)
-
-    def on_opened(self, record: Envelope, log: ReplicaLog, data: LogOpened) -> None:
-        """Check a log that was opened; `log` has taken it over."""
-
-    def on_leader(self, record: Envelope, log: ReplicaLog, data: LeaderStarted) -> None:
-        """Check the beginning of a leader; `log` has the leader epoch cache from before."""
-
-    def on_append(self, record: Envelope, log: ReplicaLog, data: RecordsAppended, batch: LoggedBatch) -> None:
-        """Check a batch, which `log` does not have yet."""
-
-    def on_high_watermark(self, record: Envelope, log: ReplicaLog, data: HighWatermarkChanged) -> None:
-        """Check a new high watermark."""
-
-    def on_truncated(self, record: Envelope, log: ReplicaLog, data: LogTruncated, removed: list[LoggedBatch]) -> None:
-        """Check a truncation, which `log` has taken over."""
-
-    def on_acknowledged(self, record: Envelope, log: ReplicaLog, data: RecordsAcknowledged) -> None:
-        """Check the answer to a producer."""
-
-    def may_have_lost(self, log_id: LogId, after: int, up_to: int) -> bool:
-        """Return whether a leader that lacked records was elected above leader epoch `after` and up to `up_to`.
-
-        A broker that led again without its lost records may have lost some of that same leader epoch, too. To be called
-        at the end, when all elections are known.
-        """
-        if any(again == log_id and after <= epoch <= up_to for again, epoch in self.led_again):
-            return True
-        partition = _partition(log_id)
-        epochs = set(self._losing_epochs.get(partition, ()))
-        for write in self.facts.states.get(partition, ()):
-            before = write.replaced
-            if before is not None and write.leader not in (None, NO_LEADER, before.leader, *before.isr):
-                epochs.add(write.leader_epoch)
-        return any(after < epoch <= up_to for epoch in epochs)
-
-    def _add_losing_epoch(self, partition: Partition, leader_epoch: int) -> None:
-        self._losing_epochs.setdefault(partition, set()).add(leader_epoch)
-
-
-class _Contradiction(NamedTuple):
-    """What contradicts an invariant, unless records may have been lost between two leader epochs."""
-
-    record: Envelope
-    witness: str
-    log_id: LogId
-    after: int
-    up_to: int
-
-
-class LossAwareCheck(LogCheck):
-    """A check that waits for the end of the run, where all elections that may have lost records are known."""
-
-    def __init__(self, facts: ClusterFacts) -> None:
-        super().__init__(facts)
-        self._contradictions: dict[tuple[LogId, int, int], _Contradiction] = {}
-        """The first one of each log between the same epochs."""
-
-    def contradicted(self, record: Envelope, witness: str, log: ReplicaLog, after: int, up_to: int) -> None:
-        """Keep what is a violation unless records were lost above leader epoch `after` and up to `up_to`.
-
-        Where both are one leader epoch, only a leader that led again in it excuses the contradiction.
-        """
-        found = _Contradiction(record, f"{log.name}: {witness}", log.log_id, after, up_to)
-        self._contradictions.setdefault((log.log_id, after, up_to), found)
-
-    def at_end(self) -> None:
-        for found in self._contradictions.values():
-            if not self.may_have_lost(found.log_id, found.after, found.up_to):
-                self.violated(found.record, found.witness)
 
 
 class _KnownBatch(NamedTuple):
@@ -461,10 +323,6 @@ class LeaderEpochCachesMatchLogs(LogCheck):
                         f"{log.name}: the batch at {offset} is of leader epoch {known.epoch}, in the cache of {epoch}"
                     )
                     self.violated(record, what)
-
-
-def _partition(log_id: LogId) -> Partition:
-    return log_id[0], log_id[2]
 
 
 def _is_equal(one: LoggedBatch, other: LoggedBatch) -> bool:
