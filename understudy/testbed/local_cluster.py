@@ -56,8 +56,8 @@ class LocalCluster(LinkFaults):
 
     Args:
         racks: the racks of the brokers in order; they are repeated where there are fewer racks than brokers.
-        zookeeper: a server to share, in which this cluster has a chroot of its own, or a connect string to use as it
-            is; None for a server of its own, in the run folder.
+        zookeeper: a server to share, which is started if it does not run, and in which this cluster has a chroot; or
+            a connect string to use as it is; None for a server of its own, in the run folder.
         directory: the run folder, which may have been used before; None for a temporary one, which is deleted at the
             end.
         session_timeout_ms: the ZooKeeper session timeout of the brokers.
@@ -68,8 +68,7 @@ class LocalCluster(LinkFaults):
         java: the runtime for a server of its own.
         proxied: let the traffic of all brokers go through a proxy, so that the faults of `LinkFaults` can be injected.
         run: the run id of every record; None for a new one.
-        described: what the record `RunDescribed` contains beside what the cluster itself knows, for example the planned
-            fault.
+        described: what `RunDescribed` has beside what the cluster itself knows, for example the planned fault.
     """
 
     def __init__(
@@ -228,6 +227,8 @@ class LocalCluster(LinkFaults):
             self._start_zookeeper(self.embedded_zookeeper)
         else:
             self._prepare_brokers()
+            if isinstance(self._shared_zookeeper, EmbeddedZooKeeper) and not self._shared_zookeeper.is_running:
+                self._shared_zookeeper.start()
         self._start_proxy(self.zookeeper_connect)
         for broker in self._brokers.values():
             broker.properties["zookeeper.connect"] = self.zookeeper_connect

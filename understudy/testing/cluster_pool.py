@@ -98,7 +98,7 @@ class ClusterPool:
             properties=dict(arguments.properties),
             proxied=arguments.proxied,
             directory=self._new_folder(test),
-            zookeeper=self._running_zookeeper(),
+            zookeeper=self._shared_zookeeper(),
         )
         try:
             cluster.start(test)
@@ -107,9 +107,9 @@ class ClusterPool:
             raise
         return cluster
 
-    def _running_zookeeper(self) -> EmbeddedZooKeeper:
+    def _shared_zookeeper(self) -> EmbeddedZooKeeper:
+        """The server of all clusters; the first cluster starts it while its brokers import."""
         if self._zookeeper is None:
-            self._zookeeper = self._ends.enter_context(EmbeddedZooKeeper())
-        elif not self._zookeeper.is_running:
-            self._zookeeper.start()
+            self._zookeeper = EmbeddedZooKeeper()
+            self._ends.push(self._zookeeper)
         return self._zookeeper
