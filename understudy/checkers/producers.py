@@ -5,7 +5,10 @@ See `log_checks` for what they read.
 
 from __future__ import annotations
 
+import contextlib
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from foundation.eventlog.records import (
     Envelope,
@@ -18,7 +21,7 @@ from foundation.eventlog.records import (
 )
 from understudy.checkers.check import Incarnation, InvariantCheck, broker_of, incarnation_of
 from understudy.checkers.facts import ClusterFacts
-from understudy.checkers.history import OpKind, ZnodeTransaction
+from understudy.checkers.history import ZnodeTransaction
 from understudy.checkers.log_checks import NO_LEADER_EPOCH, LossAwareCheck
 from understudy.checkers.replica_logs import LogId, ReplicaLog
 from understudy.checkers.replication import ALL_IN_SYNC
@@ -109,6 +112,10 @@ _Leadership: TypeAlias = tuple[Incarnation, LogId, int]
 """One process that leads a log in one leader epoch, in which the replicas of the partition stay the same."""
 
 
+class _TopicConfigZNode(msgspec.Struct, frozen=True):
+    config: dict[str, str]
+
+
 class _Raised(NamedTuple):
     """Where the fewest replicas let a leader raise its high watermark."""
 
@@ -119,7 +126,11 @@ class _Raised(NamedTuple):
 
 
 class HighWatermarksRiseWithEnoughReplicas(InvariantCheck):
-    """Also KIP-966. Topics whose configuration changes are left out: a leader reads its `min.insync.replicas` later."""
+    """Also KIP-966. It judges topics whose configuration has `min.insync.replicas` from the beginning, and keeps it.
+
+    A leader may have read a change later. Until it has read the configuration at all it requires every replica, which
+    its records then give as `min.insync.replicas`.
+    """
 
     id = "R12"
     sentence = (
@@ -133,14 +144,17 @@ class HighWatermarksRiseWithEnoughReplicas(InvariantCheck):
         super().__init__(facts)
         self._raised: dict[_Leadership, _Raised] = {}
         self._min_insync_replicas: dict[_Leadership, int] = {}
-        self._changed: set[str] = set()
-        """The topics whose configuration was written again."""
+        """What leaders have required: the configured number, or that of the replicas where those are fewer."""
+        self._configured: dict[str, int | None] = {}
+        """By topic; None where the configuration does not have it, or has changed it."""
         self._has_changed_brokers = False
 
     def on_transaction(self, transaction: ZnodeTransaction) -> None:
         for op in transaction.writes:
-            if op.path.startswith(TOPIC_CONFIGS) and op.kind is OpKind.SET:
-                self._changed.add(op.path.removeprefix(TOPIC_CONFIGS))
+            if op.path.startswith(TOPIC_CONFIGS):
+                topic, value = op.path.removeprefix(TOPIC_CONFIGS), _min_insync_replicas(op.data)
+                if self._configured.setdefault(topic, value) != value:
+                    self._configured[topic] = None
             self._has_changed_brokers |= op.path.startswith(BROKER_CONFIGS)
 
     def on_record(self, record: Envelope) -> None:
@@ -163,13 +177,22 @@ class HighWatermarksRiseWithEnoughReplicas(InvariantCheck):
 
     def at_end(self) -> None:
         for key, raised in self._raised.items():
-            needed, (topic, _, partition) = self._min_insync_replicas.get(key), key[1]
-            if needed is None or self._has_changed_brokers or topic in self._changed:
+            required, (topic, _, partition) = self._min_insync_replicas.get(key), key[1]
+            configured = self._configured.get(topic)
+            if required is None or configured is None or self._has_changed_brokers:
                 continue
+            needed = min(required, configured)
             self.times_tested += raised.times
             if len(raised.replicas) < needed:
                 what = f"{topic}-{partition}: raised with {list(raised.replicas)}, and min.insync.replicas is {needed}"
                 self.violated(raised.record, what)
+
+
+def _min_insync_replicas(config: bytes | None) -> int | None:
+    """Return the `min.insync.replicas` in the configuration of a topic; None where it has none."""
+    with contextlib.suppress(msgspec.MsgspecError, KeyError, ValueError):
+        return int(msgspec.json.decode(config or b"", type=_TopicConfigZNode).config["min.insync.replicas"])
+    return None
 
 
 CHECKS: tuple[type[InvariantCheck], ...] = (

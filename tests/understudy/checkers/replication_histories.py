@@ -934,9 +934,18 @@ def a_producer_epoch_goes_back() -> History:
 
 # ------------------------------------------------------------------ R12
 
+CONFIG = "/config/topics/t"
+
+
+@accepts("R12")
+def three_replicas_of_which_two_must_be_in_sync() -> History:
+    history = three_replicas()
+    history.commit(17, history.create(CONFIG, {"version": 1, "config": {"min.insync.replicas": "2"}}))
+    return history
+
 
 def broker_1_alone_raises_its_high_watermark(leader_epoch: int = 0) -> History:
-    history = three_replicas()
+    history = three_replicas_of_which_two_must_be_in_sync()
     history.log(1, appended(batch(3, leader_epoch), leader_epoch=leader_epoch, role="leader"))
     history.log(1, watermark(4, 4, leader_epoch=leader_epoch, role="leader"))
     return history
@@ -944,10 +953,17 @@ def broker_1_alone_raises_its_high_watermark(leader_epoch: int = 0) -> History:
 
 @accepts("R12")
 def a_high_watermark_rises_with_two_of_three_replicas() -> History:
-    history = three_replicas()
+    history = three_replicas_of_which_two_must_be_in_sync()
     history.log(1, appended(batch(3), role="leader"), watermark(4, 4, (2, 4), role="leader"))
     history.log(1, acknowledged(3, isr=(1, 2), isr_at_append=(1, 2)))
     history.log(2, watermark(4, 4))
+    return history
+
+
+@accepts("R12")
+def a_leader_requires_every_replica_until_it_has_read_the_configuration() -> History:
+    history = a_high_watermark_rises_with_two_of_three_replicas()
+    history.log(1, acknowledged(2, min_isr=3))
     return history
 
 
@@ -961,10 +977,15 @@ def one_replica_is_enough_after_a_reassignment() -> History:
 
 @accepts("R12")
 def the_configuration_of_the_topic_has_changed() -> History:
+    history = broker_1_alone_raises_its_high_watermark()
+    history.commit(17, history.set(CONFIG, {"version": 1, "config": {"min.insync.replicas": "1"}}))
+    return history
+
+
+@accepts("R12")
+def the_configuration_of_the_topic_says_nothing() -> History:
     history = three_replicas()
-    config = "/config/topics/t"
-    history.commit(17, history.create(config, {"version": 1, "config": {"min.insync.replicas": "2"}}))
-    history.commit(17, history.set(config, {"version": 1, "config": {"min.insync.replicas": "1"}}))
+    history.commit(17, history.create(CONFIG, {"version": 1, "config": {}}))
     history.log(1, appended(batch(3), role="leader"), watermark(4, 4, role="leader"))
     return history
 
@@ -987,4 +1008,12 @@ def a_high_watermark_rises_on_one_of_three_replicas() -> History:
 def a_high_watermark_rises_before_the_first_record_is_acknowledged() -> History:
     history = broker_1_alone_raises_its_high_watermark(leader_epoch=1)
     history.log(1, acknowledged(3, leader_epoch=1, acks=1, isr=(1,), isr_at_append=(1,)))
+    return history
+
+
+@rejects("R12", "t-0: raised with [1], and min.insync.replicas is 2")
+def another_key_of_the_configuration_has_changed() -> History:
+    history = broker_1_alone_raises_its_high_watermark()
+    config = {"min.insync.replicas": "2", "retention.ms": "1"}
+    history.commit(17, history.set(CONFIG, {"version": 1, "config": config}))
     return history
