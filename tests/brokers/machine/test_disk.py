@@ -462,6 +462,7 @@ def test_write_that_has_no_room_keeps_the_old_bytes(tmp_path: Path) -> None:
     """With a limit for the size of a file, in another process because it holds for a whole process."""
     script = """
 import resource, signal, sys
+sys.dont_write_bytecode = True
 from pathlib import Path
 from brokers.machine.disk import FileDisk
 disk = FileDisk(Path(sys.argv[1]))

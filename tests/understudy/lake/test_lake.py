@@ -452,6 +452,7 @@ def test_a_full_disk_is_named(runs: Path, tmp_path: Path) -> None:
 
 INGEST_WITH_SMALL_FILES = """
 import resource, signal, sys
+sys.dont_write_bytecode = True
 from pathlib import Path
 from understudy.lake.ingest import find_logs, ingest
 
