@@ -53,9 +53,11 @@ class InvariantChecker:
         self._checks = tuple(check(self._facts) for check in checks)
         self._on_transaction = tuple(check for check in self._checks if check.reads_transactions)
         self._on_record: dict[type, list[Callable[[Envelope], None]]] = {}
-        logs = LogFollower(self._facts, (check for check in self._checks if isinstance(check, LogCheck)))
         readers = [(check.reads, check.on_record) for check in self._checks if not isinstance(check, LogCheck)]
-        for payloads, on_record in (*readers, (logs.reads, logs.on_record)):
+        if log_checks := [check for check in self._checks if isinstance(check, LogCheck)]:
+            logs = LogFollower(self._facts, log_checks)
+            readers.append((logs.reads, logs.on_record))
+        for payloads, on_record in readers:
             for payload in payloads:
                 self._on_record.setdefault(payload, []).append(on_record)
 

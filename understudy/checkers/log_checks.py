@@ -6,7 +6,7 @@ below a high watermark, and it is acknowledged when a producer with acks=all get
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from foundation.eventlog.records import (
@@ -126,10 +126,9 @@ class LogFollower:
 
     reads = LogCheck.reads
 
-    def __init__(self, facts: ClusterFacts, checks: Iterable[LogCheck]) -> None:
+    def __init__(self, facts: ClusterFacts, checks: Sequence[LogCheck]) -> None:
         self._logs = ReplicaLogs()
         self._losses = RecordLosses(facts)
-        checks = tuple(checks)
         for check in checks:
             check.losses = self._losses
         self._before = _with_method("before_record", checks)
