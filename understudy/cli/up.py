@@ -109,7 +109,8 @@ def _run(options: argparse.Namespace, interruption: Interruption) -> None:
     from understudy.cluster import ClusterError
     from understudy.control.server import ANY_PORT, ControlServer, check_loopback
     from understudy.java import choose_java
-    from understudy.testbed.local_cluster import LocalCluster, new_run_id
+    from understudy.testbed.local_cluster import LocalCluster
+    from understudy.testbed.run_folder import new_run_id
 
     address = options.control or ANY_PORT
     try:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import secrets
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -99,7 +98,7 @@ class LocalCluster(LinkFaults):
             )
         self._temporary = tempfile.TemporaryDirectory(prefix="understudy-run-") if directory is None else None
         self.directory = Path(self._temporary.name if self._temporary else directory or "").absolute()
-        self.run = run or new_run_id()
+        self.run = run or run_folder.new_run_id()
         self.session_timeout_ms = session_timeout_ms
         self.embedded_zookeeper = self._own_zookeeper(java) if zookeeper is None else None
         self._shared_zookeeper = zookeeper
@@ -208,14 +207,20 @@ class LocalCluster(LinkFaults):
     def start(self) -> None:
         """Start ZooKeeper and all brokers; return when every broker has metadata of the controller and all brokers.
 
-        Harmless where the cluster has been started.
+        Harmless where the cluster has been started; where this fails, it ends the processes that it has started.
 
         Raises:
             ClusterError: the run folder is in use, or a broker did not come up; the message ends with its log.
             ZooKeeperNotStarted, ZooKeeperUnreachable: ZooKeeper cannot be started or reached.
         """
-        if self._is_ready:
-            return
+        if not self._is_ready:
+            try:
+                self._start()
+            except BaseException:
+                self.close()
+                raise
+
+    def _start(self) -> None:
         self._earlier = run_folder.claim(self.directory)
         self._events = TestbedLog(self.directory / "testbed" / "events", run=self.run)
         timeout = self._properties["zookeeper.session.timeout.ms"]
@@ -282,7 +287,6 @@ class LocalCluster(LinkFaults):
         try:
             self.start()
         except BaseException:
-            self.close()
             self._remove_temporary()
             raise
         return self
@@ -539,11 +543,6 @@ class LocalCluster(LinkFaults):
 def _as_cluster(cluster: LocalCluster) -> Cluster:
     """Let mypy check that a local cluster implements `Cluster`."""
     return cluster
-
-
-def new_run_id() -> str:
-    """Create a run id from the time (UTC) and a random suffix, so that ids are unique and sort by time."""
-    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(2)}"
 
 
 def _names(brokers: Sequence[BrokerProcess]) -> str:

@@ -17,6 +17,8 @@ RUN/guardian.log                  of an experiment in containers: what its guard
 from __future__ import annotations
 
 import os
+import secrets
+import time
 from pathlib import Path
 
 import msgspec
@@ -87,6 +89,11 @@ class ClusterEntry(msgspec.Struct, frozen=True, kw_only=True):
     brokers: tuple[BrokerEntry, ...]
     events: str
     """The testbed's own event log, relative to the run folder."""
+
+
+def new_run_id() -> str:
+    """Create a run id from the time (UTC) and a random suffix, so that ids are unique and sort by time."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(2)}"
 
 
 def write_cluster_file(folder: Path, cluster: ClusterEntry) -> None:
