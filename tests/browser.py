@@ -1,0 +1,56 @@
+"""Chromium for tests of the page: one browser for a module of tests, or a skip that says why there is none.
+
+`REQUIRE_BROWSER=1` turns the skip into a failure. Playwright drives the machine's own Chromium, for example that of
+Debian's package `chromium`; it downloads nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from typing import NoReturn
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_TIMEOUT_MS = 30_000
+
+
+def chromium() -> str | None:
+    """The path of Chromium; None where the machine has none."""
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Start Chromium for a module. Its tests cannot run asyncio in their own thread: Playwright does."""
+    path = chromium()
+    if path is None:
+        _skip(f"none of {', '.join(NAMES)} is installed; Debian's package is chromium")
+    with sync_playwright() as playwright:
+        # The sandbox of Chromium does not start for root, which tests in containers are.
+        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page with an empty profile. The test fails where the console shows an error or a script raises."""
+    context = browser.new_context(reduced_motion="reduce")
+    context.set_default_timeout(_TIMEOUT_MS)
+    found = context.new_page()
+    errors: list[str] = []
+    found.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    found.on("pageerror", lambda error: errors.append(str(error)))
+    yield found
+    context.close()
+    assert errors == [], "the console of the page has errors"
+
+
+def _skip(reason: str) -> NoReturn:
+    if os.environ.get("REQUIRE_BROWSER") == "1":
+        pytest.fail(f"REQUIRE_BROWSER=1, but {reason}", pytrace=False)
+    pytest.skip(f"browser tests: {reason}")
