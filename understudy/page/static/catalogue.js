@@ -1,0 +1,267 @@
+/** What the timeline, the story and the chains of causes look up: collected once, as records come. */
+
+/** Columns of a record array. */
+export const [US, NODE, INCARNATION, SEQ, TYPE, CAUSE, ZXID, EPOCH, DATA, WORDS, LINK] = Array(11).keys();
+
+const LIVES = new Map([
+  ["kill", "dead"],
+  ["crash", "dead"],
+  ["power_loss", "dead"],
+  ["pause", "paused"],
+  ["continue", "running"],
+  ["stop", "stopping"],
+]);
+
+/**
+ * The catalogue of a run.
+ *
+ * Attributes:
+ *   story: numbers of the records that have words, ascending.
+ *   lanes: what the strips show; each is a list ordered by time.
+ */
+export class Catalogue {
+  constructor() {
+    this.length = 0;
+    this.story = new Numbers();
+    this.lanes = { reigns: [], faults: [], fences: [], lives: new Map(), leaderless: [] };
+    this.first = 0;
+    this.last = 0;
+    this._writers = new Map();
+    this._leaderless = new Set();
+    this._ledBy = new Map();
+  }
+
+  /** Add the next record. */
+  add(record) {
+    const n = this.length;
+    this.length += 1;
+    if (n === 0) {
+      this.first = record[US];
+    }
+    this.last = Math.max(this.last, record[US]);
+    const writer = this._writer(record[NODE], record[INCARNATION]);
+    if (writer.length === 0) {
+      this._live(record[US], record[NODE], "running");
+    }
+    writer.set(record[SEQ], n);
+    if (record[WORDS] !== null) {
+      this.story.push(n);
+    }
+    this._addToLanes(record, n);
+  }
+
+  /** The number of a record by its writer and sequence number; -1 where the run has none. */
+  numberOf(node, incarnation, seq) {
+    return this._writers.get(`${incarnation} ${node}`)?.get(seq) ?? -1;
+  }
+
+  /** The numbers of the record that led to `record` and of those before it, nearest first, at most 20. */
+  causes(record, recordAt) {
+    const chain = [];
+    const seen = new Set();
+    let current = record;
+    while (chain.length < 20) {
+      const link = current[LINK];
+      const n = link !== null
+        ? this.numberOf(link[0], link[1], link[2])
+        : current[CAUSE] === null ? -1 : this.numberOf(current[NODE], current[INCARNATION], current[CAUSE]);
+      if (n < 0 || seen.has(n)) {
+        return chain;
+      }
+      seen.add(n);
+      chain.push(n);
+      current = recordAt(n);
+    }
+    return chain;
+  }
+
+  _writer(node, incarnation) {
+    const name = `${incarnation} ${node}`;
+    let found = this._writers.get(name);
+    if (found === undefined) {
+      found = new Sequence();
+      this._writers.set(name, found);
+    }
+    return found;
+  }
+
+  _addToLanes(record, n) {
+    const us = record[US];
+    const data = record[DATA];
+    switch (record[TYPE]) {
+      case "ControllerElected":
+        this._endReign(us);
+        this.lanes.reigns.push({ us, n, end: null, broker: data.broker_id, epoch: data.epoch, ready: null });
+        break;
+      case "ControllerReady":
+        this._reign(data.epoch, (reign) => { reign.ready ??= us; });
+        break;
+      case "ControllerResigned":
+        this._reign(data.epoch, (reign) => { reign.end ??= us; });
+        break;
+      case "FaultInjected":
+        this.lanes.faults.push({ us, n, text: `${data.fault} ${data.target}` });
+        this._live(us, data.target, LIVES.get(data.fault));
+        this._serves(us, data.target, LIVES.get(data.fault));
+        break;
+      case "PointReached":
+        this.lanes.faults.push({ us, n, text: `${data.action} ${record[NODE]} at ${data.point}` });
+        this._live(us, record[NODE], LIVES.get(data.action));
+        this._serves(us, record[NODE], LIVES.get(data.action));
+        break;
+      case "FenceHit":
+        this.lanes.fences.push({ us, n, text: data.fence, off: data.switched_off });
+        break;
+      case "ProcessExiting":
+        this._live(us, record[NODE], "dead");
+        this._serves(us, record[NODE], "dead");
+        break;
+      case "LeadershipWritten":
+      case "ContextLoaded":
+        this._leaderships(us, data.partitions);
+        break;
+      case "TopicsChanged":
+        this._deleted(us, data.deleted);
+        break;
+    }
+  }
+
+  _endReign(us) {
+    const before = this.lanes.reigns.at(-1);
+    if (before !== undefined) {
+      before.end ??= us;
+    }
+  }
+
+  _reign(epoch, change) {
+    const found = this.lanes.reigns.findLast((reign) => reign.epoch === epoch);
+    if (found !== undefined) {
+      change(found);
+    }
+  }
+
+  _live(us, node, life) {
+    if (life === undefined || !/^broker-\d+$/.test(node)) {
+      return;
+    }
+    const lane = this.lanes.lives.get(node) ?? [];
+    this.lanes.lives.set(node, lane);
+    if (lane.at(-1)?.life !== life) {
+      lane.push({ us, life });
+    }
+  }
+
+  /** A partition is leaderless while its leader's process is dead or paused, until another leader is written. */
+  _serves(us, node, life) {
+    const led = this._ledBy.get(Number(/^broker-(\d+)$/.exec(node)?.[1] ?? -1));
+    if (led === undefined || life === undefined || life === "stopping") {
+      return;
+    }
+    for (const partition of led) {
+      this._leaderless[life === "running" ? "delete" : "add"](partition);
+    }
+    this._count(us);
+  }
+
+  _leaderships(us, states) {
+    for (const [topic, partition, leader] of states) {
+      const name = `${partition} ${topic}`;
+      for (const led of this._ledBy.values()) {
+        led.delete(name);
+      }
+      if (leader < 0) {
+        this._leaderless.add(name);
+      } else {
+        this._leaderless.delete(name);
+        if (!this._ledBy.has(leader)) {
+          this._ledBy.set(leader, new Set());
+        }
+        this._ledBy.get(leader).add(name);
+      }
+    }
+    this._count(us);
+  }
+
+  _deleted(us, topics) {
+    const gone = new Set(topics);
+    const isGone = (name) => gone.has(name.slice(name.indexOf(" ") + 1));
+    for (const names of [this._leaderless, ...this._ledBy.values()]) {
+      for (const name of [...names.keys()].filter(isGone)) {
+        names.delete(name);
+      }
+    }
+    this._count(us);
+  }
+
+  _count(us) {
+    const lane = this.lanes.leaderless;
+    if ((lane.at(-1)?.count ?? 0) !== this._leaderless.size) {
+      lane.push({ us, count: this._leaderless.size });
+    }
+  }
+}
+
+/** A list of whole numbers that takes four bytes for each. */
+export class Numbers {
+  constructor() {
+    this.length = 0;
+    this._values = new Uint32Array(256);
+  }
+
+  push(value) {
+    if (this.length === this._values.length) {
+      const larger = new Uint32Array(2 * this.length);
+      larger.set(this._values);
+      this._values = larger;
+    }
+    this._values[this.length] = value;
+    this.length += 1;
+  }
+
+  at(index) {
+    return this._values[index];
+  }
+
+  /** How many values are below `value`; the values ascend. */
+  countBelow(value) {
+    let [low, high] = [0, this.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this._values[middle] < value) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+}
+
+/** The record numbers of one writer by sequence number, which has gaps only where a log is damaged. */
+class Sequence {
+  constructor() {
+    this._numbers = new Numbers();
+    this._odd = new Map();
+  }
+
+  get length() {
+    return this._numbers.length + this._odd.size;
+  }
+
+  set(seq, n) {
+    if (seq === this._numbers.length + 1) {
+      this._numbers.push(n);
+    } else {
+      this._odd.set(seq, n);
+    }
+  }
+
+  get(seq) {
+    return seq >= 1 && seq <= this._numbers.length ? this._numbers.at(seq - 1) : this._odd.get(seq);
+  }
+}
+
+/** The controller epoch of a record: that of the controller it is about, else the newest that its writer had seen. */
+export function epochOf(record) {
+  return record[DATA].request_controller_epoch ?? record[DATA].controller_epoch ?? record[DATA].epoch ?? record[EPOCH];
+}

@@ -1,0 +1,115 @@
+/** Commands on a live cluster: the menu of a broker and of the cluster, each sent to the control port. */
+
+import { byId, h, setText } from "#dom";
+
+/** The verbs on a broker: label, verb, and further keys of the body. */
+const ON_BROKER = [
+  ["Kill (SIGKILL)", "kill"],
+  ["Pause (SIGSTOP)", "pause"],
+  ["Pause for 10 s, longer than a session", "pause", { for: "10s" }],
+  ["Resume (SIGCONT)", "resume"],
+  ["Stop in a controlled way (SIGTERM)", "stop"],
+  ["Start", "start"],
+  ["Restart", "restart"],
+  ["Depose: delete /controller", "depose"],
+  ["Isolate from the network", "isolate"],
+  ["Heal the network", "heal"],
+];
+
+/**
+ * The dialog of commands.
+ *
+ * Args:
+ *   source: sends a command (`source.command(path, body)`, a promise of the answer).
+ *   run: `can_command`, and `points`, the named points that can be armed.
+ *   chosen: returns the partition that is chosen, [topic, partition] or null.
+ */
+export class Commands {
+  constructor(source, run, chosen) {
+    this._source = source;
+    this._run = run;
+    this._chosen = chosen;
+    this._dialog = byId("commands");
+    this._body = byId("commands-body");
+    this._status = byId("commands-status");
+    byId("commands-close").addEventListener("click", () => this._dialog.close());
+  }
+
+  /** Open the commands of a broker, or those of the cluster where `broker` is null. */
+  open(broker) {
+    setText(byId("commands-title"), broker === null ? "Commands for the cluster" : `Commands for broker ${broker}`);
+    setText(this._status, "");
+    if (!this._run.can_command) {
+      this._body.replaceChildren(h("p", {}, whyNot(this._run)));
+    } else if (broker === null) {
+      this._body.replaceChildren(...this._clusterForms());
+    } else {
+      this._body.replaceChildren(...this._brokerForms(String(broker)));
+    }
+    this._dialog.showModal();
+  }
+
+  _brokerForms(target) {
+    const buttons = ON_BROKER.map(([label, verb, further]) => h("button", {
+      type: "button", "data-verb": verb, onclick: () => this._send(`/verbs/${verb}`, { target, ...further }),
+    }, label));
+    return [h("div.verbs", {}, ...buttons), this._armForm(target)];
+  }
+
+  _armForm(target) {
+    const point = h("input", { name: "point", required: true, list: "points", value: "partition.after_write" });
+    const action = h("select", { name: "action" }, h("option", {}, "pause"), h("option", {}, "crash"));
+    const points = h("datalist", { id: "points" }, ...(this._run.points ?? []).map((name) => h("option", { value: name })));
+    return form("Arm a named point", [labelled("point", point), labelled("then", action), points], "Arm", () =>
+      this._send("/verbs/arm", { target, point: point.value, action: action.value }));
+  }
+
+  _clusterForms() {
+    const name = h("input", { name: "topic", required: true, maxlength: 249, value: "orders" });
+    const partitions = h("input", { name: "partitions", type: "number", min: 1, max: 10_000, value: 6 });
+    const replicas = h("input", { name: "replicas", type: "number", min: 1, max: 100, value: 3 });
+    const chosen = this._chosen();
+    const partition = h("input", { name: "partition", required: true, value: (chosen ?? ["orders", "0"]).join("/") });
+    const value = h("input", { name: "value", required: true, value: "a record" });
+    return [
+      form("Create a topic", [
+        labelled("name", name), labelled("partitions", partitions), labelled("replication factor", replicas),
+      ], "Create", () => this._send("/topics", {
+        name: name.value, partitions: Number(partitions.value), replication_factor: Number(replicas.value),
+      })),
+      form("Produce a record", [labelled("partition", partition), labelled("value", value)], "Produce", () =>
+        this._send("/produce", { partition: partition.value, values: [value.value] })),
+      form("Elect preferred leaders", [], "Elect", () => this._send("/elections", { type: "preferred" })),
+    ];
+  }
+
+  async _send(path, body) {
+    setText(this._status, "…");
+    try {
+      const answer = await this._source.command(path, body);
+      setText(this._status, answer.message ?? `done: ${JSON.stringify(answer)}`);
+    } catch (error) {
+      setText(this._status, `not done: ${error.message}`);
+    }
+  }
+}
+
+function form(title, inputs, label, send) {
+  return h(
+    "form",
+    { onsubmit: (event) => { event.preventDefault(); send(); } },
+    h("h3", {}, title),
+    ...inputs,
+    h("button", { type: "submit" }, label),
+  );
+}
+
+function labelled(text, input) {
+  return h("label", {}, `${text} `, input);
+}
+
+function whyNot(run) {
+  return run.is_live
+    ? "This cluster was not started by this machine's `understudy up`, or the page was opened without its token."
+    : "The run has ended. Start one with `understudy up --watch`, and command it from here.";
+}

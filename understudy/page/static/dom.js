@@ -1,0 +1,114 @@
+/** Small helpers to build and update elements. Texts are set as text, never as markup. */
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/**
+ * Create an HTML element.
+ * @param {string} tag its name, with an optional class: "div.card"
+ * @param {Object} attributes names and values; a function is a listener (`onclick`), null and false leave one out
+ * @param {...(Node|string|null)} children
+ */
+export function h(tag, attributes = {}, ...children) {
+  const [name, ...classes] = tag.split(".");
+  return filled(document.createElement(name), classes, attributes, children);
+}
+
+/** Create an SVG element; the arguments are those of `h`. */
+export function s(tag, attributes = {}, ...children) {
+  const [name, ...classes] = tag.split(".");
+  return filled(document.createElementNS(SVG, name), classes, attributes, children);
+}
+
+function filled(element, classes, attributes, children) {
+  element.classList.add(...classes);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") {
+      element.addEventListener(name.slice(2), value);
+    } else {
+      setAttribute(element, name, value);
+    }
+  }
+  element.append(...children.filter((child) => child !== null));
+  return element;
+}
+
+/** Set an attribute where its value differs; null and false remove it. */
+export function setAttribute(element, name, value) {
+  if (value === null || value === false) {
+    element.removeAttribute(name);
+  } else {
+    const text = value === true ? "" : String(value);
+    if (element.getAttribute(name) !== text) {
+      element.setAttribute(name, text);
+    }
+  }
+}
+
+/** Set the text of an element where it differs, so that a frame without a change costs no layout. */
+export function setText(element, text) {
+  if (element.textContent !== text) {
+    element.textContent = text;
+  }
+}
+
+/**
+ * Make the children of `parent` those of `keys`, in this order; an element with the same key is kept.
+ * @param {Element} parent
+ * @param {string[]} keys
+ * @param {function(string): Element} create
+ * @returns {Map<string, Element>} the element of each key
+ */
+export function keyed(parent, keys, create) {
+  const known = parent.keyedChildren ?? new Map();
+  const next = new Map();
+  for (const key of keys) {
+    next.set(key, known.get(key) ?? create(key));
+  }
+  for (const [key, element] of known) {
+    if (!next.has(key)) {
+      element.remove();
+    }
+  }
+  let position = parent.firstElementChild;
+  for (const element of next.values()) {
+    if (element === position) {
+      position = position.nextElementSibling;
+    } else {
+      parent.insertBefore(element, position);
+    }
+  }
+  parent.keyedChildren = next;
+  return next;
+}
+
+/** The element with an id. Throws where the page has none. */
+export function byId(id) {
+  const found = document.getElementById(id);
+  if (found === null) {
+    throw new Error(`the page has no element #${id}`);
+  }
+  return found;
+}
+
+/**
+ * A canvas that fills its parent at the resolution of the screen.
+ * @param {HTMLCanvasElement} canvas
+ * @returns {{context: CanvasRenderingContext2D, width: number, height: number}} sizes in CSS pixels
+ */
+export function sized(canvas) {
+  const { clientWidth: width, clientHeight: height } = canvas;
+  const ratio = window.devicePixelRatio || 1;
+  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+  }
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return { context, width, height };
+}
+
+/** The value of a CSS custom property, so that canvases have the colours of the theme. */
+export function themeColour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}

@@ -1,0 +1,235 @@
+/** The page of a run: connects its source, its history and its views, and draws a frame when something has changed. */
+
+import { Catalogue } from "#catalogue";
+import { ClusterView } from "#cluster";
+import { Commands } from "#commands";
+import { byId, h, setAttribute, setText } from "#dom";
+import { GridView } from "#grid";
+import { History } from "#history";
+import { InsideView } from "#inside";
+import { KEYS, listenToKeys } from "#keys";
+import { linkTo, readLink } from "#link";
+import { LogsView } from "#logs";
+import { Player } from "#player";
+import { openSource } from "#source";
+import { Story, announce } from "#story";
+import { Timeline } from "#timeline";
+import { clock, count } from "#words";
+
+const LINK_EVERY_MS = 400;
+
+class RunPage {
+  constructor(source) {
+    this._source = source;
+    this._run = source.run;
+    this._catalogue = new Catalogue();
+    this._history = new History({ chunkSize: this._run.chunk_records, observe: (record) => this._catalogue.add(record) });
+    this.player = new Player(this._history);
+    this.player.isLive = this._run.is_live;
+    this.timeline = new Timeline(byId("strips"), this._catalogue, this.player);
+    this._grid = new GridView(this.player, () => { this.player.version += 1; });
+    this._logs = new LogsView();
+    this._story = new Story(byId("sentences"), byId("why"), this._history, this._catalogue, this.player);
+    this.commands = new Commands(source, this._run, () => this._grid.chosen);
+    this._cluster = new ClusterView(this._history, this.player, (broker) => this.commands.open(broker));
+    this._inside = new InsideView(this._history, this.player);
+    this._drawn = -1;
+    this._linked = { text: "", at: 0 };
+    this._listen();
+  }
+
+  /** Read the records that are there, then those that come. */
+  async load() {
+    const wanted = readLink(location.hash);
+    setText(byId("run-title"), this._run.title);
+    document.title = `${this._run.title} · Understudy`;
+    this._drawFindings();
+    for await (const text of this._source.chunks()) {
+      this._history.append(text);
+      setText(byId("status"), `${count(this._history.length, "record")} read`);
+    }
+    this._show(wanted);
+    if (this._run.is_live) {
+      this._source.events(
+        (text) => { this._history.append(text); this.player.grew(); },
+        () => { this.player.isLive = false; this._drawStatus(); },
+        (state) => { setText(byId("live"), state === "open" ? "live" : "reconnecting …"); },
+      );
+    }
+    this._drawStatus();
+    document.body.dataset.ready = "true";
+    requestAnimationFrame(() => this._frame());
+  }
+
+  _show({ at, us, partition }) {
+    this.player.grew();
+    const n = at === null ? -1 : this._catalogue.numberOf(...at);
+    if (n >= 0) {
+      this.player.toRecord(n + 1);
+    } else if (us !== null) {
+      this.player.toTime(this._catalogue.first + us);
+    } else if (this._run.is_live) {
+      this.player.toEdge();
+    } else {
+      this.player.toRecord(this._beginning());
+    }
+    if (partition !== null) {
+      this._grid.choose(...partition);
+    }
+    if (at !== null && n < 0) {
+      setText(byId("status"), `The link names a record that this run does not have: ${at.join(".")}`);
+    }
+  }
+
+  /** A finished run is first shown just before its first fault on a broker, where there is something to see. */
+  _beginning() {
+    const fault = this._catalogue.lanes.faults.find(({ text }) => !/^(start|describe)/.test(text));
+    return fault === undefined ? this._history.length : fault.n + 1;
+  }
+
+  _frame() {
+    requestAnimationFrame(() => this._frame());
+    this.player.tick();
+    const isRunning = this.player.isLive && this.player.isAtEdge;
+    if (isRunning || this._drawn !== this.player.version) {
+      this._drawn = this.player.version;
+      this._draw();
+    }
+    this.timeline.draw();
+  }
+
+  _draw() {
+    const { n, us } = this.player;
+    const state = this._history.stateAt(n);
+    this._cluster.draw(state, us, this._run.session_timeout_ms);
+    this._inside.draw(state, us);
+    this._chooseFirst(state);
+    this._grid.draw(state);
+    this._logs.draw(state, this._grid.chosen);
+    this._story.draw();
+    this._drawTime(n, us, state);
+    this._writeLink(n);
+  }
+
+  _chooseFirst(state) {
+    if (this._grid.chosen === null) {
+      const first = this._grid.firstOf(state);
+      if (first !== null) {
+        this._grid.choose(...first);
+      }
+    }
+  }
+
+  _drawTime(n, us, state) {
+    const { player } = this;
+    const isAtLiveEdge = player.isLive && player.isAtEdge;
+    setText(byId("clock"), clock(Math.round(us - this._catalogue.first)));
+    setText(byId("position"), `record ${n.toLocaleString("en")} of ${this._history.length.toLocaleString("en")}`);
+    setText(byId("speed"), `×${player.speed}`);
+    setText(byId("play"), player.isPlaying || isAtLiveEdge ? "❚❚" : "▶");
+    setAttribute(byId("play"), "aria-label", player.isPlaying || isAtLiveEdge ? "pause" : "play");
+    setAttribute(byId("edge"), "aria-pressed", String(player.isAtEdge));
+    setText(byId("step"), [state.step, state.last_fault && `last fault: ${state.last_fault}`].filter(Boolean).join(" · "));
+    if (!player.isPlaying && !isAtLiveEdge) {
+      announce(byId("now"), n > 0 ? this._history.recordAt(n - 1) : null, this._catalogue.first);
+    }
+  }
+
+  _drawStatus() {
+    setAttribute(document.body, "data-live", String(this.player.isLive));
+    setText(byId("live"), this.player.isLive ? "live" : "ended");
+    setText(byId("status"), "");
+  }
+
+  _drawFindings() {
+    const findings = this._run.findings ?? [];
+    setAttribute(byId("findings"), "hidden", findings.length === 0);
+    byId("findings").lastElementChild.replaceChildren(...findings.map((text) => h("li", {}, text)));
+  }
+
+  _writeLink(n) {
+    const now = performance.now();
+    const isMoving = this.player.isPlaying || this.player.isLive && this.player.isAtEdge;
+    if (isMoving || now - this._linked.at < LINK_EVERY_MS) {
+      return;
+    }
+    const text = this._link(n);
+    if (text !== this._linked.text) {
+      this._linked = { text, at: now };
+      history.replaceState(null, "", text);
+    }
+  }
+
+  _link(n) {
+    return linkTo(n > 0 ? this._history.recordAt(n - 1) : null, this._grid.chosen);
+  }
+
+  copyLink() {
+    const address = new URL(this._link(this.player.n), location.href).href;
+    history.replaceState(null, "", this._link(this.player.n));
+    navigator.clipboard?.writeText(address).then(
+      () => setText(byId("status"), "The link is copied."),
+      () => setText(byId("status"), address),
+    );
+  }
+
+  /** Show the next or previous sentence of the story. */
+  stepStory(direction) {
+    const { story } = this._catalogue;
+    const index = story.countBelow(direction > 0 ? this.player.n : this.player.n - 1) - (direction > 0 ? 0 : 1);
+    if (index >= 0 && index < story.length) {
+      this.player.toRecord(story.at(index) + 1);
+    }
+  }
+
+  stepFault(direction) {
+    const numbers = this._catalogue.lanes.faults.map(({ n }) => n + 1);
+    const found = direction > 0
+      ? numbers.find((n) => n > this.player.n)
+      : numbers.findLast((n) => n < this.player.n);
+    if (found !== undefined) {
+      this.player.toRecord(found);
+    }
+  }
+
+  _listen() {
+    const on = (id, action) => byId(id).addEventListener("click", action);
+    on("play", () => this.player.toggle());
+    on("next", () => this.player.toRecord(this.player.n + 1));
+    on("previous", () => this.player.toRecord(this.player.n - 1));
+    on("next-sentence", () => this.stepStory(1));
+    on("previous-sentence", () => this.stepStory(-1));
+    on("edge", () => this.player.toEdge());
+    on("faster", () => this.player.changeSpeed(1));
+    on("slower", () => this.player.changeSpeed(-1));
+    on("zoom-in", () => this.timeline.zoom(2));
+    on("zoom-out", () => this.timeline.zoom(0.5));
+    on("cluster-commands", () => this.commands.open(null));
+    on("copy-link", () => this.copyLink());
+    on("open-help", () => byId("help").showModal());
+    on("help-close", () => byId("help").close());
+    on("theme", () => changeTheme());
+    byId("keys").append(...KEYS.map(([, key, what]) => h("li", {}, h("kbd", {}, key), ` ${what}`)));
+    for (const id of ["grid-filter", "grid-topic"]) {
+      byId(id).addEventListener("input", () => { this.player.version += 1; });
+    }
+    byId("grid").addEventListener("scroll", () => { this.player.version += 1; });
+    window.addEventListener("resize", () => { this.player.version += 1; });
+    window.addEventListener("hashchange", () => this._show(readLink(location.hash)));
+    listenToKeys(this);
+  }
+}
+
+function changeTheme() {
+  const root = document.documentElement;
+  const isDark = root.dataset.theme === "dark"
+    || root.dataset.theme === undefined && matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = isDark ? "light" : "dark";
+}
+
+try {
+  await new RunPage(await openSource()).load();
+} catch (error) {
+  setText(byId("status"), `The run cannot be shown: ${error.message}`);
+  throw error;
+}

@@ -1,0 +1,133 @@
+/** The story: the records that have words, around the moment, with the chain of causes of the one that is chosen. */
+
+import { h, keyed, setAttribute, setText } from "#dom";
+import { DATA, INCARNATION, NODE, SEQ, TYPE, US, WORDS, epochOf } from "#catalogue";
+import { clock, epochClass, fields, nodeName } from "#words";
+
+const BEFORE = 60;
+const AFTER = 12;
+
+/**
+ * Shows a list of sentences; a click on one shows its moment and why it happened.
+ *
+ * Args:
+ *   list: the element `ol` of the sentences.
+ *   why: the element for the chain of causes.
+ *   history, catalogue, player: as in `Player`.
+ */
+export class Story {
+  constructor(list, why, history, catalogue, player) {
+    this._list = list;
+    this._why = why;
+    this._history = history;
+    this._catalogue = catalogue;
+    this._player = player;
+    this._shown = "";
+    this._explained = -1;
+  }
+
+  /** Draw the sentences around the moment. */
+  draw() {
+    const { story } = this._catalogue;
+    const now = story.countBelow(this._player.n);
+    const shown = `${now} ${Math.min(story.length - now, AFTER)}`;
+    if (shown !== this._shown) {
+      this._shown = shown;
+      this._drawList(now);
+    }
+    const current = this._player.n - 1;
+    if (current !== this._explained) {
+      this._explained = current;
+      this._drawWhy(current);
+    }
+  }
+
+  _drawList(now) {
+    const { story } = this._catalogue;
+    const numbers = [];
+    for (let index = Math.max(0, now - BEFORE); index < Math.min(story.length, now + AFTER); index += 1) {
+      numbers.push(story.at(index));
+    }
+    const items = keyed(this._list, numbers.map(String), (key) => this._item(Number(key)));
+    for (const [key, item] of items) {
+      setAttribute(item, "class", Number(key) >= this._player.n ? "later" : null);
+      setAttribute(item, "aria-current", now > 0 && Number(key) === story.at(now - 1) ? "step" : null);
+    }
+    if (now > 0) {
+      scrollIntoView(this._list, items.get(String(story.at(now - 1))));
+    }
+  }
+
+  _item(n) {
+    const record = this._history.recordAt(n);
+    return h(
+      "li",
+      {},
+      h(
+        "button",
+        { type: "button", onclick: () => this._player.toRecord(n + 1) },
+        h("time", {}, clock(record[US] - this._catalogue.first)),
+        h("b", { class: epochClass(epochOf(record)) }, nodeName(record[NODE])),
+        h("span", {}, ` ${sentence(record)}`),
+      ),
+    );
+  }
+
+  _drawWhy(n) {
+    this._why.replaceChildren();
+    if (n < 0) {
+      return;
+    }
+    const record = this._history.recordAt(n);
+    const chain = this._catalogue.causes(record, (number) => this._history.recordAt(number));
+    const causes = chain.map((number) => this._cause(number, record));
+    this._why.append(
+      h("p", {}, h("b", {}, nodeName(record[NODE])), ` ${sentence(record)}`),
+      h("p.line", {}, `${record[NODE]}, incarnation ${record[INCARNATION]}, line ${record[SEQ]}: ${record[TYPE]}`),
+      causes.length > 0 ? h("ol.causes", { "aria-label": "causes, nearest first" }, ...causes) : h("p", {}, first(record)),
+      h("details", {}, h("summary", {}, "the record"), h("pre", {}, JSON.stringify(record[DATA], null, 1))),
+    );
+  }
+
+  _cause(n, effect) {
+    const record = this._history.recordAt(n);
+    return h(
+      "li",
+      {},
+      h(
+        "button",
+        { type: "button", onclick: () => this._player.toRecord(n + 1) },
+        "because ",
+        h("b", {}, nodeName(record[NODE])),
+        ` ${sentence(record)} `,
+        h("time", {}, `(${before(effect[US] - record[US])})`),
+      ),
+    );
+  }
+}
+
+/** The sentence of a record; its type and fields where it has none. */
+export function sentence(record) {
+  return record[WORDS] ?? `${record[TYPE]}: ${fields(record[DATA])}`;
+}
+
+function first(record) {
+  return record[TYPE] === "FaultInjected" ? "An experiment or a person did this." : "No record led to this one.";
+}
+
+function before(us) {
+  return us < 1000 ? `${us} µs before` : `${(us / 1000).toFixed(1)} ms before`;
+}
+
+function scrollIntoView(list, item) {
+  const box = list.getBoundingClientRect();
+  const own = item.getBoundingClientRect();
+  if (own.top < box.top || own.bottom > box.bottom) {
+    list.scrollTop += own.top - box.top - box.height * 0.6;
+  }
+}
+
+/** Write the current sentence into a live region, so that a screen reader says it at each step. */
+export function announce(element, record, first) {
+  setText(element, record === null ? "" : `${clock(record[US] - first)}: ${nodeName(record[NODE])} ${sentence(record)}`);
+}

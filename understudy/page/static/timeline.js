@@ -1,0 +1,314 @@
+/** The strips under the page: reigns, faults, fences, leaderless partitions and the life of each broker over time. */
+
+import { sized, themeColour } from "#dom";
+import { clock, count, duration, nodeName } from "#words";
+
+const LABELS_WIDTH = 96;
+const NARROW_LABELS_WIDTH = 0;
+const NARROW = 560;
+const STRIP = 18;
+const GAP = 4;
+const AXIS = 18;
+const MARK = 5;
+const LARGEST_ZOOM_US = 200;
+
+/**
+ * Draws the strips, and moves the moment by pointer and wheel.
+ *
+ * Args:
+ *   canvas: fills its parent; this class sets its height.
+ *   catalogue: the lanes (`Catalogue`).
+ *   player: the moment that is shown.
+ */
+export class Timeline {
+  constructor(canvas, catalogue, player) {
+    this._canvas = canvas;
+    this._catalogue = catalogue;
+    this._player = player;
+    /** The part of the run that is shown, in microseconds; null for all of it. */
+    this._window = null;
+    this._hover = null;
+    this._drag = null;
+    canvas.addEventListener("pointerdown", (event) => this._onDown(event));
+    canvas.addEventListener("pointermove", (event) => this._onMove(event));
+    canvas.addEventListener("pointerup", () => { this._drag = null; });
+    canvas.addEventListener("pointercancel", () => { this._drag = null; });
+    canvas.addEventListener("pointerleave", () => { this._hover = null; });
+    canvas.addEventListener("wheel", (event) => this._onWheel(event), { passive: false });
+  }
+
+  /** Show a part of the run, from and to in microseconds; null shows all of it. */
+  show(window) {
+    this._window = window;
+  }
+
+  /** Zoom around the moment: a factor above 1 shows less of the run. */
+  zoom(factor, around = this._player.us) {
+    const [from, to] = this._range();
+    const length = Math.max((to - from) / factor, LARGEST_ZOOM_US);
+    const whole = this._whole();
+    if (length >= whole[1] - whole[0]) {
+      this._window = null;
+      return;
+    }
+    const start = around - (around - from) * (length / (to - from));
+    this._window = [start, start + length];
+  }
+
+  draw() {
+    const lives = [...this._catalogue.lanes.lives].sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true }));
+    const rows = 4 + lives.length;
+    const height = `${AXIS + rows * (STRIP + GAP)}px`;
+    if (this._canvas.style.height !== height) {
+      this._canvas.style.height = height;
+    }
+    const { context, width } = sized(this._canvas);
+    const colours = palette();
+    context.font = "12px system-ui, sans-serif";
+    context.textBaseline = "middle";
+    this._left = width < NARROW ? NARROW_LABELS_WIDTH : LABELS_WIDTH;
+    this._width = Math.max(width - this._left - 8, 1);
+    const lanes = this._catalogue.lanes;
+    this._drawAxis(context, colours);
+    const strips = [
+      ["controller", (y) => this._drawReigns(context, y, lanes.reigns, colours)],
+      ["faults", (y) => this._drawMarks(context, y, lanes.faults, colours.fault, cross)],
+      ["fences", (y) => this._drawMarks(context, y, lanes.fences, colours.fence, triangle)],
+      ["leaderless", (y) => this._drawLeaderless(context, y, lanes.leaderless, colours)],
+      ...lives.map(([node, lane]) => [nodeName(node), (y) => this._drawLives(context, y, lane, colours)]),
+    ];
+    strips.forEach(([label, draw], row) => {
+      const y = AXIS + row * (STRIP + GAP);
+      context.fillStyle = colours.track;
+      context.fillRect(this._left, y, this._width, STRIP);
+      draw(y);
+      if (this._left > 0) {
+        context.fillStyle = colours.text;
+        context.fillText(label, 4, y + STRIP / 2);
+      }
+    });
+    this._drawMoment(context, colours, AXIS + rows * (STRIP + GAP));
+  }
+
+  _drawAxis(context, colours) {
+    const [from, to] = this._range();
+    const step = roundStep((to - from) / Math.max(this._width / 90, 1));
+    const start = this._catalogue.first;
+    context.fillStyle = colours.faint;
+    for (let us = start + Math.ceil((from - start) / step) * step; us <= to; us += step) {
+      const x = this._x(us);
+      context.fillRect(x, AXIS - 4, 1, 4);
+      context.fillText(axisText(us - start, step), x + 3, AXIS / 2);
+    }
+  }
+
+  _drawReigns(context, y, reigns, colours) {
+    for (const reign of reigns) {
+      const [left, right] = [this._x(reign.us), this._x(reign.end ?? this._catalogue.last)];
+      const ready = this._x(reign.ready ?? reign.end ?? this._catalogue.last);
+      context.fillStyle = colours.epochs[reign.epoch % colours.epochs.length];
+      context.globalAlpha = 0.45;
+      this._rect(context, left, y, Math.max(ready, left + 1), STRIP);
+      context.globalAlpha = 1;
+      this._rect(context, ready, y, Math.max(right, left + 2), STRIP);
+      context.fillStyle = colours.onEpoch;
+      this._label(context, left, right, y, `broker ${reign.broker} · epoch ${reign.epoch}`);
+    }
+  }
+
+  _drawMarks(context, y, marks, colour, shape) {
+    const [from, to] = this._range();
+    context.fillStyle = colour;
+    context.strokeStyle = colour;
+    context.lineWidth = 2;
+    let last = -Infinity;
+    for (let index = firstFrom(marks, from); index < marks.length && marks[index].us <= to; index += 1) {
+      const x = this._x(marks[index].us);
+      if (x - last >= 1) {
+        shape(context, x, y + STRIP / 2);
+        last = x;
+      }
+    }
+  }
+
+  _drawLeaderless(context, y, lane, colours) {
+    const most = Math.max(1, ...lane.map((each) => each.count));
+    lane.forEach((each, index) => {
+      if (each.count > 0) {
+        const left = this._x(each.us);
+        const right = this._x(lane[index + 1]?.us ?? this._catalogue.last);
+        const height = Math.max(4, STRIP * each.count / most);
+        context.fillStyle = colours.fault;
+        context.globalAlpha = 0.75;
+        this._rect(context, left, y + STRIP - height, Math.max(right, left + 1), height);
+        context.globalAlpha = 1;
+        context.fillStyle = colours.text;
+        this._label(context, left, right, y, String(each.count));
+      }
+    });
+  }
+
+  _drawLives(context, y, lane, colours) {
+    lane.forEach((each, index) => {
+      const left = this._x(each.us);
+      const right = this._x(lane[index + 1]?.us ?? this._catalogue.last);
+      if (each.life === "running" || each.life === "stopping") {
+        context.fillStyle = each.life === "running" ? colours.running : colours.paused;
+        this._rect(context, left, y + 5, right, STRIP - 10);
+      } else if (each.life === "paused") {
+        context.fillStyle = colours.paused;
+        for (let x = Math.max(left, this._left); x < Math.min(right, this._left + this._width); x += 6) {
+          context.fillRect(x, y + 3, 3, STRIP - 6);
+        }
+      } else {
+        context.fillStyle = colours.fault;
+        this._rect(context, left, y + STRIP / 2 - 1, right, 2);
+        cross(Object.assign(context, { strokeStyle: colours.fault, lineWidth: 2 }), left, y + STRIP / 2);
+      }
+    });
+  }
+
+  _drawMoment(context, colours, height) {
+    const x = this._x(this._player.us);
+    context.fillStyle = colours.accent;
+    context.fillRect(x - 1, 0, 2, height);
+    context.beginPath();
+    context.arc(x, 5, 5, 0, 2 * Math.PI);
+    context.fill();
+    if (this._hover !== null) {
+      const text = this._hoverText();
+      const wide = context.measureText(text).width + 10;
+      const left = Math.max(this._left, Math.min(this._hover.x - wide / 2, this._left + this._width - wide));
+      context.fillStyle = colours.tip;
+      context.fillRect(left, 0, wide, AXIS);
+      context.fillStyle = colours.onTip;
+      context.fillText(text, left + 5, AXIS / 2);
+    }
+  }
+
+  _hoverText() {
+    const us = this._us(this._hover.x);
+    const at = clock(Math.round(us - this._catalogue.first));
+    const row = Math.floor((this._hover.y - AXIS) / (STRIP + GAP));
+    const lane = [null, this._catalogue.lanes.faults, this._catalogue.lanes.fences][row];
+    const near = lane?.find((mark) => Math.abs(this._x(mark.us) - this._hover.x) <= MARK);
+    if (near !== undefined) {
+      return `${at} · ${near.text}`;
+    }
+    if (row === 3) {
+      const level = this._catalogue.lanes.leaderless.findLast((each) => each.us <= us)?.count ?? 0;
+      return `${at} · ${count(level, "partition")} without a leader`;
+    }
+    return at;
+  }
+
+  _rect(context, left, y, right, height) {
+    const from = Math.max(left, this._left);
+    const to = Math.min(right, this._left + this._width);
+    if (to > from) {
+      context.fillRect(from, y, to - from, height);
+    }
+  }
+
+  _label(context, left, right, y, text) {
+    const from = Math.max(left, this._left) + 4;
+    const to = Math.min(right, this._left + this._width);
+    if (context.measureText(text).width + 8 <= to - from + 4) {
+      context.fillText(text, from, y + STRIP / 2);
+    }
+  }
+
+  _whole() {
+    const { first, last } = this._catalogue;
+    const margin = Math.max((last - first) * 0.01, 1000);
+    return [first - margin, Math.max(last, this._player.us) + margin];
+  }
+
+  _range() {
+    return this._window ?? this._whole();
+  }
+
+  _x(us) {
+    const [from, to] = this._range();
+    return this._left + (us - from) / (to - from) * this._width;
+  }
+
+  _us(x) {
+    const [from, to] = this._range();
+    return from + (x - this._left) / this._width * (to - from);
+  }
+
+  _onDown(event) {
+    this._canvas.setPointerCapture(event.pointerId);
+    this._drag = event.shiftKey || event.button === 1 ? { x: event.offsetX, window: this._range() } : {};
+    this._onMove(event);
+  }
+
+  _onMove(event) {
+    this._hover = { x: event.offsetX, y: event.offsetY };
+    if (this._drag === null) {
+      return;
+    }
+    if (this._drag.window === undefined) {
+      this._player.isPlaying = false;
+      this._player.toTime(this._us(event.offsetX));
+      return;
+    }
+    const [from, to] = this._drag.window;
+    const moved = (this._drag.x - event.offsetX) / this._width * (to - from);
+    this._window = [from + moved, to + moved];
+  }
+
+  _onWheel(event) {
+    event.preventDefault();
+    const [from, to] = this._range();
+    if (Math.abs(event.deltaX) > Math.abs(event.deltaY) && this._window !== null) {
+      const moved = event.deltaX / this._width * (to - from);
+      this._window = [from + moved, to + moved];
+    } else {
+      this.zoom(Math.exp(-event.deltaY / 300), this._us(event.offsetX));
+    }
+  }
+}
+
+function palette() {
+  const names = {
+    text: "--text", faint: "--faint", track: "--track", accent: "--accent", fault: "--fault", fence: "--fence",
+    running: "--running", paused: "--paused", tip: "--text", onTip: "--page", onEpoch: "--on-epoch",
+  };
+  const colours = Object.fromEntries(Object.entries(names).map(([key, name]) => [key, themeColour(name)]));
+  return { ...colours, epochs: [0, 1, 2, 3, 4, 5].map((each) => themeColour(`--epoch-${each}`)) };
+}
+
+function cross(context, x, y) {
+  context.beginPath();
+  context.moveTo(x - MARK, y - MARK);
+  context.lineTo(x + MARK, y + MARK);
+  context.moveTo(x + MARK, y - MARK);
+  context.lineTo(x - MARK, y + MARK);
+  context.stroke();
+}
+
+function triangle(context, x, y) {
+  context.beginPath();
+  context.moveTo(x, y - MARK);
+  context.lineTo(x + MARK, y + MARK);
+  context.lineTo(x - MARK, y + MARK);
+  context.closePath();
+  context.fill();
+}
+
+function firstFrom(marks, us) {
+  const found = marks.findIndex((mark) => mark.us >= us);
+  return found < 0 ? marks.length : found;
+}
+
+/** The smallest of 1, 2, 5, 10 … microseconds that is not below `us`. */
+function roundStep(us) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(us, 1)));
+  return power * [1, 2, 5, 10].find((factor) => factor * power >= us);
+}
+
+function axisText(us, step) {
+  return step >= 1e6 ? `${Math.round(us / 1e6)} s` : us === 0 ? "0" : duration(us);
+}
