@@ -10,7 +10,7 @@ const LIFE_SIGNS = { running: "●", paused: "❚❚", stopping: "◐", dead: "�
 const LIFE_WORDS = { running: "running", paused: "paused", stopping: "stopping", dead: "gone", unknown: "not seen yet" };
 
 /**
- * Draws ZooKeeper and the brokers as cards, with an SVG of sessions and requests above them.
+ * Draws ZooKeeper and the brokers as cards, with an SVG of sessions below them and one of requests above.
  *
  * Args:
  *   history, player: as in `Player`.
@@ -23,7 +23,8 @@ export class ClusterView {
     this._onBroker = onBroker;
     this._stage = byId("stage");
     this._brokers = byId("brokers");
-    this._lines = byId("lines");
+    this._sessions = byId("sessions");
+    this._requests = byId("requests");
     this._zookeeper = byId("zookeeper");
   }
 
@@ -147,11 +148,10 @@ export class ClusterView {
 
   _drawLines(state, nodes, cards, us) {
     const box = this._stage.getBoundingClientRect();
-    setAttribute(this._lines, "viewBox", `0 0 ${box.width} ${box.height}`);
     const place = (element) => {
       const own = element.getBoundingClientRect();
       const [x, y] = [own.left - box.left, own.top - box.top];
-      return { x: x + own.width / 2, top: y, bottom: y + own.height, width: own.width };
+      return { x: x + own.width / 2, right: x + own.width, top: y, bottom: y + own.height, width: own.width };
     };
     const zookeeper = place(this._zookeeper);
     const drawn = new Map();
@@ -168,14 +168,12 @@ export class ClusterView {
         }
       }
     }
-    this._addRequests(drawn, state, cards, place, us);
-    const elements = keyed(this._lines, [...drawn.keys()], (key) => lineOrMark(key));
-    for (const [key, line] of drawn) {
-      drawLine(elements.get(key), line);
-    }
+    drawLines(this._sessions, drawn, box);
+    drawLines(this._requests, this._requestsInFlight(state, cards, place, us), box);
   }
 
-  _addRequests(drawn, state, cards, place, us) {
+  _requestsInFlight(state, cards, place, us) {
+    const drawn = new Map();
     let shown = 0;
     for (const [key, request] of state.in_flight) {
       const [from, to] = [cards.get(request.from), cards.get(`broker-${request.to}`)];
@@ -191,6 +189,7 @@ export class ClusterView {
       const point = curve.at(part);
       drawn.set(`r${key}`, { ...point, kind: `mark ${epochClass(request.epoch)}`, label, epoch: request.epoch });
     }
+    return drawn;
   }
 }
 
@@ -235,7 +234,7 @@ function flashOf(record) {
     case "FenceHit":
       return data.switched_off
         ? { kind: "off", text: `⚠ lets pass: ${data.what} (${data.fence} is off)` }
-        : { kind: "refused", text: `⛔ refuses ${data.what}: ${data.offered}, knows ${data.known}` };
+        : { kind: "refused", text: `⊘ refuses ${data.what}: ${data.offered}, knows ${data.known}` };
     case "ControllerElected":
       return { kind: "won", text: `♛ wins the election, epoch ${data.epoch}` };
     case "ControllerResigned":
@@ -243,7 +242,7 @@ function flashOf(record) {
     case "SessionExpired":
       return { kind: "refused", text: "learns that its session has expired" };
     case "WatchFired":
-      return { kind: "watch", text: `👁 ${data.path} ${data.kind}` };
+      return { kind: "watch", text: `◉ ${data.path} ${data.kind}` };
     case "PointReached":
       return { kind: "refused", text: `${data.action} at ${data.point}` };
     case "LeaderAndIsrApplied":
@@ -255,17 +254,28 @@ function flashOf(record) {
   }
 }
 
-/** A curve from the lower edge of one card to the lower edge of another. */
+/** A curve between the lower edges of two cards, or between their right edges where one is below the other. */
 function curved(from, to) {
-  const [start, end] = [{ x: from.x, y: from.bottom }, { x: to.x, y: to.bottom }];
+  const isColumn = Math.abs(to.x - from.x) < 1 && from.top !== to.top;
+  const [start, end] = isColumn
+    ? [{ x: from.right - 24, y: (from.top + from.bottom) / 2 }, { x: to.right - 24, y: (to.top + to.bottom) / 2 }]
+    : [{ x: from.x, y: from.bottom }, { x: to.x, y: to.bottom }];
   const depth = Math.max(start.y, end.y) + 22 + Math.abs(end.x - start.x) * 0.06;
-  const bend = { x: (start.x + end.x) / 2, y: depth };
+  const bend = isColumn ? { x: from.right + 8, y: (start.y + end.y) / 2 } : { x: (start.x + end.x) / 2, y: depth };
   const at = (part) => {
     const rest = 1 - part;
     const along = (axis) => rest * rest * start[axis] + 2 * rest * part * bend[axis] + part * part * end[axis];
     return { x: along("x"), y: along("y") };
   };
   return { path: `M${start.x} ${start.y} Q${bend.x} ${bend.y} ${end.x} ${end.y}`, at };
+}
+
+function drawLines(svg, drawn, box) {
+  setAttribute(svg, "viewBox", `0 0 ${box.width} ${box.height}`);
+  const elements = keyed(svg, [...drawn.keys()], (key) => lineOrMark(key));
+  for (const [key, line] of drawn) {
+    drawLine(elements.get(key), line);
+  }
 }
 
 function lineOrMark(key) {

@@ -4,7 +4,7 @@ import { sized, themeColour } from "#dom";
 import { clock, count, duration, nodeName } from "#words";
 
 const LABELS_WIDTH = 96;
-const NARROW_LABELS_WIDTH = 0;
+const NARROW_LABELS_WIDTH = 66;
 const NARROW = 560;
 const STRIP = 18;
 const GAP = 4;
@@ -64,7 +64,7 @@ export class Timeline {
     }
     const { context, width } = sized(this._canvas);
     const colours = palette();
-    context.font = "12px system-ui, sans-serif";
+    context.font = `${width < NARROW ? 11 : 12}px system-ui, sans-serif`;
     context.textBaseline = "middle";
     this._left = width < NARROW ? NARROW_LABELS_WIDTH : LABELS_WIDTH;
     this._width = Math.max(width - this._left - 8, 1);
@@ -82,10 +82,8 @@ export class Timeline {
       context.fillStyle = colours.track;
       context.fillRect(this._left, y, this._width, STRIP);
       draw(y);
-      if (this._left > 0) {
-        context.fillStyle = colours.text;
-        context.fillText(label, 4, y + STRIP / 2);
-      }
+      context.fillStyle = colours.text;
+      context.fillText(label, 4, y + STRIP / 2);
     });
     this._drawMoment(context, colours, AXIS + rows * (STRIP + GAP));
   }
