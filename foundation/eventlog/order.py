@@ -9,15 +9,20 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from foundation.eventlog.records import Envelope, RequestReceived, RequestSent, ResponseReceived, ResponseSent
+
+MOST_UNRECEIVED: Final = 20_000
+"""`RemoteCauses` keeps so many messages that were sent and not received: answers to clients have no receipt."""
 
 Writer: TypeAlias = tuple[str, str, int]
 """Run, node and incarnation that wrote a record."""
 
 
-class _Identity(NamedTuple):
+class Identity(NamedTuple):
+    """What identifies a record among those of all runs."""
+
     writer: Writer
     seq: int
 
@@ -27,6 +32,10 @@ _Head: TypeAlias = tuple[tuple[float, str, int, int], Writer]
 
 def writer_of(record: Envelope) -> Writer:
     return (record.run, record.node, record.incarnation)
+
+
+def identity_of(record: Envelope) -> Identity:
+    return Identity(writer_of(record), record.seq)
 
 
 def order_key(record: Envelope) -> tuple[float, str, int, int]:
@@ -55,8 +64,8 @@ class _Merge:
             self._queues.setdefault(writer_of(record), []).append(record)
         self._positions = dict.fromkeys(self._queues, 0)
         self._causes = _remote_causes(record for queue in self._queues.values() for record in queue)
-        self._emitted: set[_Identity] = set()
-        self._held: dict[_Identity, list[_Head]] = {}
+        self._emitted: set[Identity] = set()
+        self._held: dict[Identity, list[_Head]] = {}
         self._heads: list[_Head] = [(order_key(queue[0]), writer) for writer, queue in self._queues.items()]
         heapq.heapify(self._heads)
 
@@ -66,14 +75,14 @@ class _Merge:
                 self._release_earliest()
             head = heapq.heappop(self._heads)
             record = self._queues[head[1]][self._positions[head[1]]]
-            cause = self._causes.get(_identity(record))
+            cause = self._causes.get(identity_of(record))
             if cause is None or cause in self._emitted:
-                self._advance(head[1], _identity(record))
+                self._advance(head[1], identity_of(record))
                 return record
             self._held.setdefault(cause, []).append(head)
         return None
 
-    def _advance(self, writer: Writer, emitted: _Identity) -> None:
+    def _advance(self, writer: Writer, emitted: Identity) -> None:
         self._emitted.add(emitted)
         for head in self._held.pop(emitted, ()):
             heapq.heappush(self._heads, head)
@@ -89,34 +98,26 @@ class _Merge:
         self._held[cause].remove(earliest)
         if not self._held[cause]:
             del self._held[cause]
-        self._causes.pop(_identity(self._queues[earliest[1]][self._positions[earliest[1]]]), None)
+        self._causes.pop(identity_of(self._queues[earliest[1]][self._positions[earliest[1]]]), None)
         self._heads.append(earliest)
 
 
-def _identity(record: Envelope) -> _Identity:
-    return _Identity(writer_of(record), record.seq)
-
-
-def _remote_causes(records: Iterable[Envelope]) -> dict[_Identity, _Identity]:
+def _remote_causes(records: Iterable[Envelope]) -> dict[Identity, Identity]:
     """Return, for each record of a received message, the record that it was sent.
 
     Correlation ids begin again with every connection, so among the messages of one name the latest sent before the
     receipt is meant; where clocks disagree and there is none, the earliest after it.
     """
-    sent: dict[tuple[str, ...], list[tuple[float, _Identity]]] = {}
+    sent: dict[tuple[str, ...], list[tuple[float, Identity]]] = {}
     receipts: list[tuple[tuple[str, ...], Envelope]] = []
     for record in records:
-        match record.data:
-            case RequestSent() as data:
-                sent.setdefault(_message("request", f"broker-{data.to}", record.run, data), []).append(_moment(record))
-            case ResponseSent() as data:
-                sent.setdefault(_message("response", record.node, record.run, data), []).append(_moment(record))
-            case RequestReceived() as data:
-                receipts.append((_message("request", record.node, record.run, data), record))
-            case ResponseReceived() as data:
-                receipts.append((_message("response", f"broker-{data.sender}", record.run, data), record))
-            case _:
-                pass
+        message = _message_of(record)
+        if message is None:
+            continue
+        if message.is_receipt:
+            receipts.append((message.name, record))
+        else:
+            sent.setdefault(message.name, []).append(_moment(record))
     for messages in sent.values():
         messages.sort()
     causes = {}
@@ -124,15 +125,65 @@ def _remote_causes(records: Iterable[Envelope]) -> dict[_Identity, _Identity]:
         candidates = sent.get(name, [])
         if candidates:
             after = bisect_right(candidates, record.mono_ms, key=lambda candidate: candidate[0])
-            causes[_identity(record)] = candidates[max(after - 1, 0)][1]
+            causes[identity_of(record)] = candidates[max(after - 1, 0)][1]
     return causes
 
 
-def _moment(record: Envelope) -> tuple[float, _Identity]:
-    return (record.mono_ms, _identity(record))
+def _moment(record: Envelope) -> tuple[float, Identity]:
+    return (record.mono_ms, identity_of(record))
 
 
-def _message(
+class RemoteCauses:
+    """Finds the record on another node that led to a record, for records that come in the order of `in_order`.
+
+    So it can be used while a run goes on. A message that was sent is forgotten when it is received; of the others the
+    newest `most` are kept.
+    """
+
+    def __init__(self, *, most: int = MOST_UNRECEIVED) -> None:
+        self._most = most
+        self._sent: dict[tuple[str, ...], Identity] = {}
+
+    def of(self, record: Envelope) -> Identity | None:
+        """Return the record that `record`'s message was sent; None where it received none, or the log lacks it."""
+        message = _message_of(record)
+        if message is None:
+            return None
+        if message.is_receipt:
+            return self._sent.pop(message.name, None)
+        self._sent.pop(message.name, None)
+        self._sent[message.name] = identity_of(record)
+        if len(self._sent) > self._most:
+            del self._sent[next(iter(self._sent))]
+        return None
+
+
+class _Message(NamedTuple):
+    """One end of a message: what identifies it at both ends, and whether this end received it."""
+
+    name: tuple[str, ...]
+    is_receipt: bool
+
+
+_MESSAGE_TYPES: Final = frozenset({RequestSent, RequestReceived, ResponseSent, ResponseReceived})
+
+
+def _message_of(record: Envelope) -> _Message | None:
+    if type(record.data) not in _MESSAGE_TYPES:
+        return None
+    match record.data:
+        case RequestSent(to=to) as data:
+            return _Message(_name("request", f"broker-{to}", record.run, data), False)
+        case ResponseSent() as data:
+            return _Message(_name("response", record.node, record.run, data), False)
+        case RequestReceived() as data:
+            return _Message(_name("request", record.node, record.run, data), True)
+        case ResponseReceived(sender=sender) as data:
+            return _Message(_name("response", f"broker-{sender}", record.run, data), True)
+    return None
+
+
+def _name(
     kind: str, server: str, run: str, data: RequestSent | RequestReceived | ResponseSent | ResponseReceived
 ) -> tuple[str, ...]:
     """Return what identifies a message at both ends: kind, serving node, run, API, client id and correlation id."""

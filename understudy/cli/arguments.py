@@ -52,6 +52,14 @@ def port(text: str) -> int:
     return int(text)
 
 
+def host_and_any_port(text: str) -> tuple[str, int]:
+    """Parse `HOST:PORT`, where port 0 stands for any free one."""
+    host, colon, number = text.rpartition(":")
+    if colon and number == "0":
+        return host_and_port(f"{host}:1")[0], 0
+    return host_and_port(text)
+
+
 def host_and_port(text: str) -> tuple[str, int]:
     """Parse `HOST:PORT`; an IPv6 address is in brackets."""
     host, colon, number = text.rpartition(":")

@@ -23,6 +23,7 @@ from understudy.cli import (
     import_kafka,
     ingest,
     mutants,
+    page,
     replay,
     simulate,
     soak,
@@ -30,6 +31,7 @@ from understudy.cli import (
     sweep,
     up,
     verbs,
+    watch,
     zookeeper,
 )
 from understudy.cli.arguments import Failed
@@ -37,6 +39,8 @@ from understudy.cli.arguments import Failed
 VERBS = (
     demo,
     up,
+    watch,
+    page,
     status,
     verbs,
     soak,

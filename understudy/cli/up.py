@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shlex
 import sys
@@ -23,6 +24,7 @@ from understudy.cli.arguments import (
 from understudy.cli.interruptions import Interruption, interruptible
 
 if TYPE_CHECKING:
+    from understudy.page.server import PageServer
     from understudy.testbed.local_broker import LocalBroker
     from understudy.testbed.local_cluster import LocalCluster
 
@@ -88,6 +90,7 @@ def register(verbs: Verbs) -> None:
         metavar="127.0.0.1:PORT",
         help="the address of the control port, which is then printed with its token; default any free port",
     )
+    parser.add_argument("--watch", action="store_true", help="serve the page of the run too, and print its address")
     parser.set_defaults(run=run)
 
 
@@ -132,17 +135,29 @@ def _run(options: argparse.Namespace, interruption: Interruption) -> None:
         proxied=options.proxied,
     )
     # If the block is left before `stop` has returned, for example by a second Ctrl-C, remaining processes are killed.
-    with cluster:
+    with cluster, contextlib.ExitStack() as stack:
         controller = cluster.controller()
+        page = stack.enter_context(_page(cluster, run_id)) if options.watch else None
         with ControlServer(cluster, address, report=_print_line) as server:
             lines = introduction(cluster, controller, retention(dict(options.override)))
             if options.control is not None:
                 lines[4:4] = [f"control     http://{server.entry.address}/docs", f"token       {server.entry.token}"]
+            if page is not None:
+                lines.insert(lines.index(""), f"page        {page.url}")
             for line in lines:
                 _print_line(line)
             _print_changes(cluster, ClusterState(controller.id, frozenset(cluster.broker_ids)), interruption)
             print("stopping in order; Ctrl-C again to kill", file=sys.stderr, flush=True)
         cluster.stop()
+        if page is not None:
+            page.finish()
+
+
+def _page(cluster: LocalCluster, run_id: str) -> PageServer:
+    from understudy.page.live import LiveRun
+    from understudy.page.server import PageServer
+
+    return PageServer(LiveRun(cluster.directory, run_id), folder=cluster.directory)
 
 
 def _print_line(line: str) -> None:

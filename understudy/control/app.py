@@ -25,7 +25,7 @@ from understudy.clients.producer import ALL_ACKS, Outcome, Producer
 from understudy.cluster import ClusterError
 from understudy.control.api_description import docs_page, openapi
 from understudy.control.bodies import B, Election, NewTopic, Records, body_of, decode
-from understudy.control.guard import LARGEST_BODY, Guard, refused
+from understudy.control.guard import Guard, http_error, read_body, refused
 from understudy.control.verb_table import VERBS
 from understudy.control.verbs import ClusterVerbs, checked
 from understudy.experiments.language.problems import BadValue
@@ -38,8 +38,6 @@ from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
 
 T = TypeVar("T")
 
-READ_TIMEOUT_S: Final = 10.0
-"""How long the body of a request may take to arrive."""
 VERB_TIMEOUT_S: Final = 180.0
 """How long an answer waits for a verb. `start` waits until ZooKeeper has ended the old session of a killed broker."""
 CLIENT_TIMEOUT_MS: Final = 30_000
@@ -74,7 +72,7 @@ def application(verbs: ClusterVerbs, view: ClusterView, *, hosts: frozenset[str]
     }
     handlers: dict[Any, Any] = {kind: _answer_with(503) for kind in NO_ANSWER}
     handlers |= {kind: _answer_with(status) for kind, status in statuses.items()}
-    handlers |= {HTTPException: _http_error, ApiError: _api_error}
+    handlers |= {HTTPException: http_error, ApiError: _api_error}
     return Guard(Starlette(routes=routes, exception_handlers=handlers), hosts=hosts, token=token)
 
 
@@ -166,16 +164,7 @@ class _ControlPort:
 
 async def _body(request: Request, kind: type[B]) -> B:
     """Read and decode the body of a request. Raises BadValue, and HTTPException where it is too large or too slow."""
-
-    async def read() -> bytes:
-        found = bytearray()
-        async for chunk in request.stream():
-            found += chunk
-            if len(found) > LARGEST_BODY:
-                raise HTTPException(413, f"the body of a request may have {LARGEST_BODY} bytes")
-        return bytes(found)
-
-    return decode(await _in_time(read(), READ_TIMEOUT_S, "reading the body"), kind)
+    return decode(await read_body(request), kind)
 
 
 async def _in_time(work: Awaitable[T], timeout_s: float, what: str) -> T:
@@ -197,10 +186,6 @@ def _answer_with(status: int) -> Callable[[Request, Exception], Response]:
         return refused(status, str(error))
 
     return answer
-
-
-def _http_error(request: Request, error: HTTPException) -> Response:
-    return refused(error.status_code, error.detail)
 
 
 def _api_error(request: Request, error: ApiError) -> Response:

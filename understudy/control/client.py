@@ -18,9 +18,11 @@ _WRONG_REQUEST: Final = (400, 404, 413)
 class ControlRefused(Exception):
     """The control port refused a request, or could not do it. The message is that of the answer."""
 
-    def __init__(self, message: str, status: int) -> None:
+    def __init__(self, message: str, status: int, answer: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.answer: Mapping[str, Any] = {"error": message} if answer is None else answer
+        """The answer's JSON object, which may say more than the message."""
 
     @property
     def is_wrong_request(self) -> bool:
@@ -68,5 +70,5 @@ class ControlClient:
         except ValueError:
             raise ControlRefused(text.decode(errors="replace")[:300], response.status) from None
         if response.status != http.client.OK:
-            raise ControlRefused(str(answer.get("error", answer)), response.status)
+            raise ControlRefused(str(answer.get("error", answer)), response.status, answer)
         return answer

@@ -6,20 +6,22 @@ under a host name of its own that it has let resolve to 127.0.0.1 (DNS rebinding
 
 from __future__ import annotations
 
+import asyncio
 import hmac
-from typing import Final
+from collections.abc import MutableMapping
+from typing import Any, Final
 
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 LARGEST_BODY: Final = 1 << 20
 _READING = ("GET", "HEAD")
-_HEADERS: Final = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"cache-control", b"no-store"),
-    (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"),
-)
+READ_TIMEOUT_S: Final = 10.0
+"""How long the body of a request may take to arrive."""
+_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 
 class Guard:
@@ -27,31 +29,64 @@ class Guard:
 
     Args:
         hosts: the values of the header Host that are accepted.
-        token: what a request that changes something must carry, as `Authorization: Bearer TOKEN`.
+        token: what a request that changes something must carry, as `Authorization: Bearer TOKEN`; None where none may
+            change anything.
+        has_page: whether the application serves a page of its own that sends requests. Then a request that changes
+            something must come from it; otherwise requests of all pages are refused.
+        policy: the Content-Security-Policy of every answer.
+        token_hint: where the token is found, for the message that it is missing.
     """
 
-    def __init__(self, application: ASGIApp, *, hosts: frozenset[str], token: str) -> None:
+    def __init__(
+        self,
+        application: ASGIApp,
+        *,
+        hosts: frozenset[str],
+        token: str | None,
+        has_page: bool = False,
+        policy: str = _POLICY,
+        token_hint: str = "see control.json",
+    ) -> None:
         self._application = application
         self._hosts = hosts
-        self._credentials = f"Bearer {token}".encode("latin-1")
+        self._origins = frozenset(f"http://{host}" for host in hosts) if has_page else None
+        self._credentials = None if token is None else f"Bearer {token}".encode("latin-1")
+        self._unauthorized = f"the header `Authorization: Bearer TOKEN` is missing or wrong; {token_hint}"
+        self._headers = (
+            (b"x-content-type-options", b"nosniff"),
+            (b"referrer-policy", b"no-referrer"),
+            (b"cross-origin-resource-policy", b"same-origin"),
+            (b"content-security-policy", policy.encode("latin-1")),
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         refusal = self._refusal(scope["method"], Headers(scope=scope))
         if refusal is None:
-            await self._application(scope, receive, _with_headers(send))
+            await self._application(scope, receive, self._with_headers(send))
         else:
-            await refusal(scope, receive, _with_headers(send))
+            await refusal(scope, receive, self._with_headers(send))
 
     def _refusal(self, method: str, headers: Headers) -> JSONResponse | None:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return refused(403, f"the header Host must be one of {', '.join(sorted(self._hosts))}")
-        if "origin" in headers:
-            return refused(403, "requests of web pages are refused: the header Origin is set")
+        return self._refusal_of_origin(method, headers) or self._refusal_of_change(method, headers)
+
+    def _refusal_of_origin(self, method: str, headers: Headers) -> JSONResponse | None:
+        origins = headers.getlist("origin")
+        if self._origins is None:
+            return refused(403, "requests of web pages are refused: the header Origin is set") if origins else None
+        if (origins or method not in _READING) and (len(origins) != 1 or origins[0].lower() not in self._origins):
+            return refused(403, f"the header Origin must be one of {', '.join(sorted(self._origins))}")
+        return None
+
+    def _refusal_of_change(self, method: str, headers: Headers) -> JSONResponse | None:
+        if method not in _READING and self._credentials is None:
+            return refused(403, "this address only shows the run; commands are accepted on loopback")
         if method not in _READING and not self._is_authorized(headers):
-            response = refused(401, "the header `Authorization: Bearer TOKEN` is missing or wrong; see control.json")
+            response = refused(401, self._unauthorized)
             response.headers["www-authenticate"] = "Bearer"
             return response
         length = headers.get("content-length", "0")
@@ -61,7 +96,19 @@ class Guard:
 
     def _is_authorized(self, headers: Headers) -> bool:
         given = headers.getlist("authorization")
+        assert self._credentials is not None
         return len(given) == 1 and hmac.compare_digest(given[0].encode("latin-1", "replace"), self._credentials)
+
+    def _with_headers(self, send: Send) -> Send:
+        async def send_with_headers(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                headers = [*message.get("headers", ()), *self._headers]
+                if not any(name == b"cache-control" for name, _ in headers):
+                    headers.append((b"cache-control", b"no-store"))
+                message = {**message, "headers": headers}
+            await send(message)
+
+        return send_with_headers
 
 
 def refused(status: int, message: str, **further: object) -> JSONResponse:
@@ -69,12 +116,20 @@ def refused(status: int, message: str, **further: object) -> JSONResponse:
     return JSONResponse({"error": message, **further}, status_code=status)
 
 
-def _with_headers(send: Send) -> Send:
-    async def send_with_headers(message: dict[str, object]) -> None:
-        if message["type"] == "http.response.start":
-            headers = message.get("headers", [])
-            assert isinstance(headers, list)
-            message = {**message, "headers": [*headers, *_HEADERS]}
-        await send(message)
+async def read_body(request: Request) -> bytes:
+    """Return the body of a request. Raises HTTPException where it is too large or takes too long."""
+    found = bytearray()
+    try:
+        async with asyncio.timeout(READ_TIMEOUT_S):
+            async for chunk in request.stream():
+                found += chunk
+                if len(found) > LARGEST_BODY:
+                    raise HTTPException(413, f"the body of a request may have {LARGEST_BODY} bytes")
+    except TimeoutError:
+        raise HTTPException(504, f"the body of the request has not arrived within {READ_TIMEOUT_S:g} s") from None
+    return bytes(found)
 
-    return send_with_headers  # type: ignore[return-value]  # starlette's messages are mutable mappings
+
+def http_error(request: Request, error: HTTPException) -> JSONResponse:
+    """Answer with the error of a route, as JSON."""
+    return refused(error.status_code, error.detail)

@@ -20,8 +20,8 @@ from foundation.eventlog.reader import read
 from foundation.eventlog.records import Envelope
 from understudy.hunt.plan_files import write_plan
 from understudy.hunt.plan_shrinking import MOST_RUNS, Shrunk, main_problem, shrink
-from understudy.simulator.narrator import describe
 from understudy.simulator.seeds import SeedReport, run_plan, run_seed
+from understudy.simulator.story_sentences import story_sentence
 
 LAST_EVENTS = 50
 MOST_COLUMNS = 240
@@ -165,7 +165,7 @@ def last_events(records: Iterable[Envelope], problem: str, *, most: int = LAST_E
         if found["topic"] not in _NODE_NAMES
     ][:1]
     until = list(_until_witness(records, problem))
-    shown = [(record, describe(record) or _shown(record, about)) for record in until]
+    shown = [(record, story_sentence(record) or _shown(record, about)) for record in until]
     lines = [_line(record, text) for record, text in shown if text]
     if until and not shown[-1][1]:
         lines.append(_line(until[-1], _fields(until[-1])))

@@ -12,10 +12,10 @@
     ...
 
 A story consists of blocks, separated by empty lines. A block has its commands, one per line, a line of dashes, and the
-transcript: a line for each record that the nodes wrote to their event logs meanwhile (see `narrator`), and the state of
-the cluster after the block. The block that starts the cluster has only the state. Times are seconds of virtual time
-since the start. `tests/stories` compares each transcript with the one in the file. The format follows the interaction
-tests of etcd-io/raft.
+transcript: a line for each record that the nodes wrote to their event logs meanwhile (see `story_sentences`), and the
+state of the cluster after the block. The block that starts the cluster has only the state. Times are seconds of virtual
+time since the start. `tests/stories` compares each transcript with the one in the file. The format follows the
+interaction tests of etcd-io/raft.
 
 Commands:
     cluster brokers=N seed=N [racks=a,b,c] [rebalance=on]
@@ -51,7 +51,7 @@ from foundation.eventlog.lines import decode_record
 from understudy.cluster import ClusterError
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import SimulatedCluster
-from understudy.simulator.narrator import describe
+from understudy.simulator.story_sentences import story_sentence
 from understudy.simulator.zookeeper import LostAnswer
 
 _LINE = "----"
@@ -189,7 +189,7 @@ class _Player:
         """The transcript lines for the records since the last block."""
         for line in self._cluster.log_lines[self._described :]:
             record = decode_record(line)
-            sentence = describe(record)
+            sentence = story_sentence(record)
             if sentence is not None:
                 yield f"{record.mono_ms / 1000:8.3f}  {record.node:<9}  {sentence}"
 

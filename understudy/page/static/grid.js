@@ -1,6 +1,6 @@
 /** The partitions: a grid of partitions × brokers that draws only the rows in sight. */
 
-import { byId, setAttribute, setText, sized, themeColour } from "#dom";
+import { byId, setText, sized, themeColour } from "#dom";
 import { get } from "#fold";
 import { count } from "#words";
 
@@ -59,8 +59,7 @@ export class GridView {
 
   draw(state) {
     this._list(state);
-    const height = this._rows.length * ROW;
-    setAttribute(this._spacer, "style", `height:${height}px`);
+    this._spacer.style.height = `${this._rows.length * ROW}px`;
     const brokers = brokerIds(state);
     this._draw(state, brokers);
   }

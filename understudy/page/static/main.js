@@ -51,7 +51,7 @@ class RunPage {
     this._show(wanted);
     if (this._run.is_live) {
       this._source.events(
-        (text) => { this._history.append(text); this.player.grew(); },
+        (records) => { this._history.append(JSON.stringify(records)); this.player.grew(); },
         () => { this.player.isLive = false; this._drawStatus(); },
         (state) => { setText(byId("live"), state === "open" ? "live" : "reconnecting …"); },
       );

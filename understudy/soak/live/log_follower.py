@@ -2,8 +2,7 @@
 
 Everything is read up to one time, `HELD_BACK_MS` before now: all processes are on one machine, so that whatever led to
 a record of that time is on disk, too, in whichever file. Without such a cut a check could see an effect before its
-cause. Records are compared by the monotonic clock; ZooKeeper's transactions have the wall clock alone. Files are read
-in pieces, so that memory does not depend on their size.
+cause. Records are compared by the monotonic clock; ZooKeeper's transactions have the wall clock alone.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from typing import Final
 
 import msgspec
 
-from foundation.eventlog.files import LogFile, log_files
-from foundation.eventlog.lines import MAX_LINE_BYTES, Header, decode_header, with_payload
+from foundation.eventlog.files import log_files
+from foundation.eventlog.lines import decode_header, with_payload
 from foundation.eventlog.records import PAYLOAD_BY_TYPE, ControllerElected, Envelope, LeadershipWritten
+from foundation.eventlog.tail import FolderTail
 from understudy.checkers.history import ZnodeTransaction
 from understudy.soak.loop import Events
 from understudy.soak.running_checks import OTHER_TYPES, WINDOW_MS, RunningChecks
 from understudy.testbed.transaction_log import TransactionLogTail, first_zxid
 
 HELD_BACK_MS: Final = 2_000.0
-_PIECE: Final = 1 << 20
 
 _ELECTIONS: Final = frozenset({"offline", "unclean", "preferred", "reassignment", "controlled-shutdown"})
 """Why a controller writes a partition state with another leader."""
@@ -105,52 +104,27 @@ class _NodeLog:
     """The event log of one node: its files in order, and how far they were read."""
 
     def __init__(self, events: Path, checks: RunningChecks, logs_from_ms: float) -> None:
-        self._events = events
+        self._tail = FolderTail(events)
         self._checks = checks
         self._logs_from_ms = logs_from_ms
-        self._file: LogFile | None = None
-        self._offset = 0
 
     def records(self, mono_ms: float) -> Iterator[Envelope]:
         """Yield the records up to `HELD_BACK_MS` before a time of the monotonic clock, each once.
 
         One with a later time than that is of an earlier boot of the machine.
         """
-        files = [file for file in log_files(self._events) if self._file is None or file >= self._file]
-        for file in files:
-            if file != self._file:
-                self._file, self._offset = file, 0
-            for line in self._lines(file):
-                header = self._header(file, line)
-                if header is None:
-                    continue
-                if mono_ms - HELD_BACK_MS < header.mono_ms <= mono_ms:
-                    return
-                self._offset += len(line) + 1
-                self._checks.sequence(header.node, header.incarnation, header.seq, str(file.path))
-                is_early = header.wall_ms < self._logs_from_ms
-                if header.type in (_EARLY_TYPES if is_early else PAYLOAD_BY_TYPE):
-                    try:
-                        yield with_payload(header)
-                    except msgspec.MsgspecError:
-                        self._checks.malformed(str(file.path), line)
-
-    def _header(self, file: LogFile, line: bytes) -> Header | None:
-        """Decode the envelope of a line; a line that is none is noted and passed over."""
-        try:
-            return decode_header(line)
-        except msgspec.MsgspecError:
-            self._offset += len(line) + 1
-            self._checks.malformed(str(file.path), line)
-            return None
-
-    def _lines(self, file: LogFile) -> Iterator[bytes]:
-        """Yield the whole lines from where the file was read up to; a last line without its end is left for later."""
-        left = b""
-        with file.path.open("rb") as stream:
-            stream.seek(self._offset)
-            while piece := stream.read(_PIECE):
-                *lines, left = (left + piece).split(b"\n")
-                yield from lines
-                if len(left) > MAX_LINE_BYTES:
-                    return
+        for file, line in self._tail.lines():
+            try:
+                header = decode_header(line)
+            except msgspec.MsgspecError:
+                self._checks.malformed(str(file.path), line)
+                continue
+            if mono_ms - HELD_BACK_MS < header.mono_ms <= mono_ms:
+                return
+            self._checks.sequence(header.node, header.incarnation, header.seq, str(file.path))
+            is_early = header.wall_ms < self._logs_from_ms
+            if header.type in (_EARLY_TYPES if is_early else PAYLOAD_BY_TYPE):
+                try:
+                    yield with_payload(header)
+                except msgspec.MsgspecError:
+                    self._checks.malformed(str(file.path), line)

@@ -1,0 +1,71 @@
+"""`understudy page`: write the page of a run as one HTML file, which needs no server and no network."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from understudy.cli.arguments import BadInput, Failed, Verbs, os_error
+
+if TYPE_CHECKING:
+    from understudy.page.window import Window
+
+OUTPUT = Path("run.html")
+
+
+def register(verbs: Verbs) -> None:
+    parser = verbs.add_parser(
+        "page", help="write the page of a run as one HTML file, to keep or to send", description=__doc__
+    )
+    parser.add_argument(
+        "paths", nargs="+", type=Path, metavar="RUN", help="a run folder; or folders or files of event logs"
+    )
+    parser.add_argument("--run-id", metavar="ID", help="the run to show, where the logs have several")
+    parser.add_argument("-o", "--output", type=Path, default=OUTPUT, metavar="FILE", help="default %(default)s")
+    parser.add_argument(
+        "--from", dest="from_s", type=_seconds, metavar="SECONDS", help="show the run from so long after its start"
+    )
+    parser.add_argument(
+        "--to", dest="to_s", type=_seconds, metavar="SECONDS", help="show the run until so long after its start"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from understudy.page.export import TooLarge, page_of
+    from understudy.page.runs import NoSuchRun
+
+    try:
+        html = page_of(options.paths, options.run_id, _window(options))
+    except NoSuchRun as error:
+        raise BadInput(str(error)) from None
+    except TooLarge as error:
+        raise Failed(str(error)) from None
+    try:
+        options.output.write_text(html)
+    except OSError as error:
+        raise Failed(f"--output {os_error(error)}") from None
+    print(f"{options.output}  {options.output.stat().st_size:,} bytes; open it in a browser")
+    return 0
+
+
+def _window(options: argparse.Namespace) -> Window | None:
+    from understudy.page.window import Window
+
+    if options.from_s is None and options.to_s is None:
+        return None
+    from_s = options.from_s or 0.0
+    if options.to_s is not None and options.to_s <= from_s:
+        raise BadInput(f"--to {options.to_s:g} is not after --from {from_s:g}")
+    return Window(round(from_s * 1e6), None if options.to_s is None else round(options.to_s * 1e6))
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0")
+    return seconds

@@ -1,0 +1,168 @@
+"""The HTTP application of the page: its files, the records of one run, and commands, passed to the control port."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from understudy.control.client import ControlClient, ControlRefused
+from understudy.control.control_file import NoControlPort, read_control_file
+from understudy.control.guard import Guard, http_error, read_body, refused
+from understudy.control.verb_table import POINT_ACTIONS, TARGETS, VERBS
+from understudy.page.changes import Changes
+from understudy.page.event_stream import EventStream, Readers
+from understudy.page.runs import PageRun
+from understudy.page.static_files import TYPES, read_static, served_page
+
+MOST_READERS: Final = 24
+"""So many streams of events are served at a time; each is a connection that stays open."""
+MOST_COMMANDS: Final = 8
+"""So many commands may be under way; each is a thread that waits for the control port."""
+COMMANDS: Final = frozenset(("/topics", "/elections", "/produce", *(f"/verbs/{verb}" for verb in VERBS)))
+"""The paths of the control port that the page may use."""
+_COMPRESSED: Final = "gzip"
+
+
+def application(
+    run: PageRun, changes: Changes, *, folder: Path | None, hosts: frozenset[str], token: str | None
+) -> ASGIApp:
+    """Return the application for one run.
+
+    Args:
+        changes: is notified when the run has new records or has ended.
+        folder: the run folder, whose control port takes the commands; None where the page has only log files.
+        hosts: the values of the header Host that are accepted.
+        token: what a command must carry; None where commands are refused.
+    """
+    page = _Page(run, changes, folder, can_command=token is not None)
+    routes = [
+        Route("/", page.index),
+        Route("/static/{name}", page.static),
+        Route("/run.json", page.facts),
+        Route("/chunks/{number:int}", page.chunk),
+        Route("/events", page.events),
+        Route("/control/{path:path}", page.command, methods=["POST"]),
+    ]
+    return Guard(
+        Starlette(routes=routes, exception_handlers={HTTPException: http_error}),  # type: ignore[dict-item]  # starlette's handlers take any Exception
+        hosts=hosts,
+        token=token,
+        has_page=True,
+        policy=served_page()[1],
+        token_hint="open the address that `understudy watch` has printed",
+    )
+
+
+def described_verbs() -> list[dict[str, Any]]:
+    """Return the verbs as `run.json` lists them."""
+    return [
+        {"name": name, "meaning": verb.meaning, "undo": verb.undo, "on_zookeeper": verb.on_zookeeper}
+        for name, verb in VERBS.items()
+    ]
+
+
+class _Page:
+    """The functions of the routes."""
+
+    def __init__(self, run: PageRun, changes: Changes, folder: Path | None, *, can_command: bool) -> None:
+        self._run = run
+        self._changes = changes
+        self._folder = folder
+        self._can_command = can_command
+        self._readers = Readers(MOST_READERS)
+        self._commands = 0
+
+    async def index(self, request: Request) -> Response:
+        return HTMLResponse(served_page()[0])
+
+    async def static(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        content = read_static(name)
+        if content is None:
+            raise HTTPException(404, f"the page has no file {name!r}")
+        return _unless_known(request, content, TYPES[Path(name).suffix])
+
+    async def facts(self, request: Request) -> Response:
+        return JSONResponse(
+            {
+                **self._run.facts(self._folder),
+                "can_command": self._control() is not None,
+                "verbs": described_verbs(),
+                "targets": dict(TARGETS),
+                "point_actions": list(POINT_ACTIONS),
+            }
+        )
+
+    async def chunk(self, request: Request) -> Response:
+        number = request.path_params["number"]
+        chunks = self._run.chunks
+        try:
+            content = chunks.chunk(number)
+        except IndexError as error:
+            raise HTTPException(404, str(error)) from None
+        records = str(chunks.records_in(number))
+        return _unless_known(
+            request, content, "application/json", {"content-encoding": _COMPRESSED, "understudy-records": records}
+        )
+
+    async def events(self, request: Request) -> EventStream | Response:
+        if request.method != "GET":
+            raise HTTPException(405, "events can only be read by GET")
+        after = request.headers.get("last-event-id") or request.query_params.get("after", "0")
+        if not after.isdecimal() or len(after) > 15:
+            raise HTTPException(400, f"{after!r} is no number of records")
+        if int(after) > len(self._run.chunks):
+            # For example a page that was open before the server was started again with another run.
+            raise HTTPException(409, f"this run has {len(self._run.chunks)} records, not {after}; reload the page")
+        return EventStream(self._run, self._changes, self._readers, int(after))
+
+    async def command(self, request: Request) -> Response:
+        path = f"/{request.path_params['path']}"
+        if path not in COMMANDS:
+            raise HTTPException(404, f"there is no command {path}; the commands are {', '.join(sorted(COMMANDS))}")
+        control = self._control()
+        if control is None:
+            return refused(409, "this run takes no commands: its cluster has ended, or has no control port")
+        try:
+            body = msgspec.json.decode(await read_body(request) or b"{}", type=dict[str, Any])
+        except msgspec.DecodeError as error:
+            raise HTTPException(400, f"the body of the request is not a JSON object: {error}") from None
+        if self._commands >= MOST_COMMANDS:
+            return refused(503, f"{MOST_COMMANDS} commands are under way; wait for one")
+        self._commands += 1
+        try:
+            return JSONResponse(await run_in_threadpool(control.post, path, body))
+        except ControlRefused as error:
+            return JSONResponse(dict(error.answer), status_code=error.status)
+        except NoControlPort as error:
+            return refused(503, str(error))
+        finally:
+            self._commands -= 1
+
+    def _control(self) -> ControlClient | None:
+        """The control port of the cluster; None where there is none now, or commands are refused."""
+        if not self._can_command or self._folder is None or not self._run.is_live:
+            return None
+        try:
+            return ControlClient(read_control_file(self._folder))
+        except NoControlPort:
+            return None
+
+
+def _unless_known(request: Request, content: bytes, kind: str, headers: dict[str, str] | None = None) -> Response:
+    """Return the content, or 304 where the browser has it: it asks each time, as another run may have the address."""
+    tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    found = {**(headers or {}), "etag": tag, "cache-control": "no-cache"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=found)
+    return Response(content, media_type=kind, headers=found)

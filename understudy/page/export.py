@@ -1,0 +1,66 @@
+"""Writes the page of a finished run as one HTML file that loads nothing else."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from understudy.page.runs import finished_run
+from understudy.page.static_files import page_in_one_file
+from understudy.page.window import Window
+
+MOST_BYTES: Final = 64 << 20
+"""The largest size of the records in a file, compressed. A browser holds their text, about ten times as much."""
+_BEST: Final = 9
+
+
+class TooLarge(Exception):
+    """The records do not fit into one file. The message says how large they are, and how to choose a part."""
+
+
+def page_of(
+    paths: Sequence[Path], wanted: str | None = None, window: Window | None = None, *, most_bytes: int = MOST_BYTES
+) -> str:
+    """Return the HTML of the page of one run.
+
+    Args:
+        wanted: the id of the run, where the logs hold several.
+        window: the part of the run that is shown; None for all of it.
+
+    Raises:
+        NoSuchRun: as `finished_run`.
+        TooLarge: the compressed records have more than `most_bytes`.
+    """
+    run = finished_run(paths, wanted, window, level=_BEST)
+    size = run.chunks.compressed_bytes
+    if size > most_bytes:
+        lasts_s = run.lasts_us / 1_000_000
+        raise TooLarge(
+            f"the {len(run.chunks)} records of run {run.name} have {size} bytes when compressed, and a file may have "
+            f"{most_bytes}; choose a part of its {lasts_s:.1f} s by --from SECONDS and --to SECONDS, or serve it by "
+            "`understudy watch`"
+        )
+    facts = {**run.facts(_folder(paths)), "can_command": False, "verbs": []}
+    elements = [_element("run", "application/json", _text_of(facts))]
+    elements += [
+        _element(f"chunk-{number}", "text/plain", base64.b64encode(run.chunks.chunk(number)).decode())
+        for number in range(run.chunks.count)
+    ]
+    return page_in_one_file("\n".join(elements) + "\n")
+
+
+def _folder(paths: Sequence[Path]) -> Path | None:
+    return paths[0] if len(paths) == 1 and paths[0].is_dir() else None
+
+
+def _element(name: str, kind: str, text: str) -> str:
+    return f'<script type="{kind}" id="{name}">{text}</script>'
+
+
+def _text_of(facts: dict[str, Any]) -> str:
+    # Without `<` a text can neither end its element nor begin a comment in it, whatever names a log contains.
+    return msgspec.json.encode(facts).decode().replace("<", "\\u003c")

@@ -1,0 +1,56 @@
+"""Encodes records of the event log as the page gets them: one JSON array each (docs/decisions/0011-page.md)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from foundation.eventlog.narrator import describe
+from foundation.eventlog.order import Identity, RemoteCauses
+from foundation.eventlog.records import Envelope
+from foundation.eventlog.run_records import micros
+
+_ENCODER: Final = msgspec.json.Encoder()
+_SESSION_ID: Final = "session_id"
+
+
+def encode(record: Envelope, link: Identity | None) -> bytes:
+    """Return the JSON array of a record. It has no newline.
+
+    Args:
+        link: the record on another node that led to this one.
+    """
+    return _ENCODER.encode(
+        (
+            micros(record.mono_ms),
+            record.node,
+            record.incarnation,
+            record.seq,
+            record.type,
+            record.cause,
+            record.zxid,
+            record.controller_epoch,
+            _page_data(record),
+            describe(record),
+            None if link is None else (link.writer[1], link.writer[2], link.seq),
+        )
+    )
+
+
+class Encoder:
+    """Encodes the records of one run, which come in the order of `foundation.eventlog.order`, with their links."""
+
+    def __init__(self) -> None:
+        self._causes = RemoteCauses()
+
+    def encode(self, record: Envelope) -> bytes:
+        """Return the JSON array of the next record."""
+        return encode(record, self._causes.of(record))
+
+
+def _page_data(record: Envelope) -> object:
+    data = msgspec.to_builtins(record.data)
+    if _SESSION_ID in data:
+        data[_SESSION_ID] = f"{data[_SESSION_ID]:x}"
+    return data

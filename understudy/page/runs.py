@@ -1,0 +1,150 @@
+"""`PageRun`: one run as the page gets it, its records and what is known about it; `finished_run` reads one at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from foundation.eventlog.reader import LogFinding, read
+from foundation.eventlog.records import Envelope, RunDescribed
+from foundation.eventlog.run_records import micros
+from understudy.page.chunks import CHUNK_RECORDS, FAST, Chunks
+from understudy.page.records import Encoder
+from understudy.page.window import Window
+from understudy.software import software_version
+
+MOST_FINDINGS: Final = 200
+"""The page lists so many findings and counts the rest."""
+_BROKER_NODE: Final = re.compile(r"broker-(\d{1,10})")
+
+
+class NoSuchRun(Exception):
+    """There is no run to show. The message names the path or the run, and what to do."""
+
+
+class PageRun:
+    """The records of one run, encoded, and the facts of `run.json`. It is used in one thread.
+
+    Args:
+        name: the id of the run; empty where its first record says it.
+        title: what the page is called.
+        level: the level of gzip of the chunks.
+    """
+
+    def __init__(self, name: str, title: str, *, level: int = FAST) -> None:
+        self.name = name
+        self.title = title
+        self.is_live = False
+        self.chunks = Chunks(level=level)
+        self.findings: list[LogFinding] = []
+        self.brokers: set[int] = set()
+        self.session_timeout_ms: int | None = None
+        self.now_us: int | None = None
+        """The machine's monotonic clock when a live run was read last."""
+        self.window: tuple[int, int] | None = None
+        """The part of the run that is shown, by the monotonic clock in microseconds; None for all of it."""
+        self._encoder = Encoder()
+        self._first_us: int | None = None
+        self._last_us = 0
+        self._started_ms = 0.0
+
+    def add(self, records: Iterable[Envelope]) -> None:
+        """Append records, which come in the order of `foundation.eventlog.order`."""
+        self.chunks.add(self._encoded(records))
+
+    def _encoded(self, records: Iterable[Envelope]) -> Iterator[bytes]:
+        for record in records:
+            self._observe(record)
+            yield self._encoder.encode(record)
+
+    def _observe(self, record: Envelope) -> None:
+        us = micros(record.mono_ms)
+        if self._first_us is None:
+            self._first_us, self._started_ms = us, record.wall_ms
+            self.name = self.name or record.run
+        self._last_us = max(self._last_us, us)
+        if record.seq == 1 and (broker := _BROKER_NODE.fullmatch(record.node)):
+            self.brokers.add(int(broker[1]))
+        if isinstance(record.data, RunDescribed) and self.session_timeout_ms is None:
+            self.session_timeout_ms = record.data.session_timeout_ms
+
+    @property
+    def lasts_us(self) -> int:
+        """The time from the first record to the last, in microseconds."""
+        return 0 if self._first_us is None else self._last_us - self._first_us
+
+    def facts(self, folder: Path | None = None) -> dict[str, Any]:
+        """Return what `run.json` says about the run.
+
+        Args:
+            folder: the files of findings are named relative to it.
+        """
+        return {
+            "run": self.name,
+            "title": self.title,
+            "is_live": self.is_live,
+            "chunk_records": CHUNK_RECORDS,
+            "chunks": self.chunks.count,
+            "records": len(self.chunks),
+            "first_us": self._first_us,
+            "last_us": self._last_us if self._first_us is not None else None,
+            "window": self.window,
+            "now_us": self.now_us,
+            "started_ms": self._started_ms,
+            "session_timeout_ms": self.session_timeout_ms,
+            "brokers": sorted(self.brokers),
+            "findings": [_shown(finding, folder) for finding in self.findings[:MOST_FINDINGS]],
+            "findings_count": len(self.findings),
+            "software_version": software_version(),
+        }
+
+
+def finished_run(
+    paths: Sequence[Path], wanted: str | None = None, window: Window | None = None, *, level: int = FAST
+) -> PageRun:
+    """Read the event logs of a run that has ended: of a run folder, a folder of logs, or files.
+
+    Args:
+        wanted: the id of the run, where the logs hold several.
+        window: the part of the run that is shown; None for all of it.
+        level: the level of gzip of the chunks.
+
+    Raises:
+        NoSuchRun: there is no log, none of the run, or there are several runs and `wanted` is None.
+    """
+    reading = read(paths)
+    where = ", ".join(map(str, paths))
+    runs = sorted({record.run for record in reading.records})
+    if not runs:
+        reason = f": {reading.findings[0]}" if reading.findings else ""
+        raise NoSuchRun(f"{where} has no event log that can be read{reason}; give a run folder or its log files")
+    if wanted is None and len(runs) > 1:
+        raise NoSuchRun(f"{where} has the logs of {len(runs)} runs; choose one by --run-id: {', '.join(runs[:10])}")
+    if wanted is not None and wanted not in runs:
+        raise NoSuchRun(f"{where} has no run {wanted!r}; it has {', '.join(runs[:10])}")
+    run = PageRun(wanted or runs[0], paths[0].resolve().name, level=level)
+    run.findings = list(reading.findings)
+    records = tuple(record for record in reading.records if record.run == run.name)
+    if window is None:
+        run.add(records)
+    else:
+        run.add(window.records(records))
+        start = micros(records[0].mono_ms)
+        end = start + window.to_us if window.to_us is not None else micros(records[-1].mono_ms)
+        run.window = (start + window.from_us, end)
+    return run
+
+
+def _shown(finding: LogFinding, folder: Path | None) -> dict[str, Any]:
+    file = Path(finding.file)
+    if folder is not None and file.is_relative_to(folder):
+        file = file.relative_to(folder)
+    return {
+        "file": str(file),
+        "line": finding.line,
+        "kind": finding.kind,
+        "what": finding.what,
+        "count": finding.count,
+    }

@@ -1,0 +1,150 @@
+"""`PageServer`: serves the page of one run, in a thread, and follows the run while it goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from understudy.cluster import ClusterError
+from understudy.control.http_thread import ANY_PORT, HttpThread, address_of, hosts_of, is_loopback, listen
+from understudy.page.app import application
+from understudy.page.changes import Changes
+from understudy.page.live import LiveRun
+from understudy.page.runs import NoSuchRun, PageRun, finished_run
+from understudy.testbed.run_folder import NotARunFolder, ProcessEntry, read_cluster_file
+
+POLL_S: Final = 0.04
+"""So often a live run is looked at. With the time that records are held back it is most of the way to the screen."""
+_LOOK_FOR_THE_END_S: Final = 0.5
+_FINISH_TIMEOUT_S: Final = 5.0
+
+
+class PageServer:
+    """A context manager: entering it starts the server, leaving it ends the server.
+
+    Args:
+        run: what is shown. A `LiveRun` is followed until `has_ended` says so.
+        address: host and port to listen on; port 0 is any free one. On another address than loopback the page takes no
+            commands.
+        folder: the run folder, whose control port takes the commands.
+        has_ended: whether the cluster of a live run has ended.
+
+    Raises:
+        ClusterError: the host is not an address of this machine, or the port cannot be opened.
+    """
+
+    def __init__(
+        self,
+        run: PageRun,
+        address: tuple[str, int] = ANY_PORT,
+        *,
+        folder: Path | None = None,
+        has_ended: Callable[[], bool] = lambda: False,
+    ) -> None:
+        host, port = address
+        check_host(host)
+        self._run = run
+        self._has_ended = has_ended
+        self._is_over = False
+        self._changes = Changes()
+        listener = listen(host, port, what="the page", option="--port")
+        self.address = address_of(listener)
+        token = secrets.token_urlsafe(32) if is_loopback(host) and isinstance(run, LiveRun) else None
+        # The fragment of an address is in no request, and so in no log.
+        self.url = f"http://{self.address}/" + (f"#token={token}" if token is not None else "")
+        self._http = HttpThread(
+            application(run, self._changes, folder=folder, hosts=hosts_of(listener), token=token),
+            listener,
+            name="understudy-page",
+            beside=self._follow if isinstance(run, LiveRun) else None,
+            before_end=self._changes.close,
+        )
+
+    def __enter__(self) -> PageServer:
+        try:
+            self._http.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the server."""
+        self._http.close()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the page is served."""
+        return self._http.is_running
+
+    def finish(self) -> None:
+        """Show what is left of a live run, after its cluster has been stopped. Return once it was read."""
+        self._is_over = True
+        deadline = time.monotonic() + _FINISH_TIMEOUT_S
+        while self._run.is_live and self.is_running and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+
+    async def _follow(self) -> None:
+        """Read on while the cluster runs."""
+        run = self._run
+        assert isinstance(run, LiveRun)
+        look_s = 0.0
+        while run.is_live:
+            before = len(run.chunks)
+            try:
+                if self._is_over or time.monotonic() >= look_s:
+                    look_s = time.monotonic() + _LOOK_FOR_THE_END_S
+                    if self._is_over or self._has_ended():
+                        run.finish()
+                has_more = run.is_live and run.advance(time.monotonic() * 1000)
+            except OSError as error:
+                run.fail(error)
+                has_more = False
+            if len(run.chunks) > before or not run.is_live:
+                self._changes.notify()
+            await asyncio.sleep(0 if has_more else POLL_S)
+
+
+def check_host(host: str) -> None:
+    """Raise ClusterError where a host stands for every address: then no header Host could be checked."""
+    if host in ("", "0.0.0.0", "::"):
+        raise ClusterError(
+            f"the page cannot be served on {host or 'an empty host'}, which stands for every address: the header Host "
+            "of requests is checked; give one address of this machine"
+        )
+
+
+def open_run(paths: Sequence[Path], wanted: str | None = None) -> tuple[PageRun, Path | None, Callable[[], bool]]:
+    """Return the run at some paths, its run folder if there is one, and a function that says whether it has ended.
+
+    A run folder whose cluster is running becomes a `LiveRun`; anything else is read at once.
+
+    Raises:
+        NoSuchRun: there is no log, or there are several runs.
+    """
+    folder = paths[0] if len(paths) == 1 and paths[0].is_dir() else None
+    if folder is not None:
+        try:
+            entry = read_cluster_file(folder)
+        except NotARunFolder:
+            pass
+        else:
+            if entry.owner.is_running and wanted in (None, entry.run):
+                return live_run(folder, entry.run, entry.owner)
+            wanted = wanted or entry.run
+    missing = [path for path in paths if not path.exists()]
+    if missing:
+        raise NoSuchRun(f"{missing[0]} does not exist; give a run folder or the files of an event log")
+    return finished_run(paths, wanted), folder, lambda: True
+
+
+def live_run(folder: Path, run: str, owner: ProcessEntry) -> tuple[LiveRun, Path, Callable[[], bool]]:
+    """Return the run of a cluster that is running, as `open_run` does."""
+    return LiveRun(folder, run), folder, lambda: not owner.is_running

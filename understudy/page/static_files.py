@@ -1,0 +1,117 @@
+"""The files of the page: the HTML, its style sheets and modules, with the import map and the hashes that it needs.
+
+`index.html` has an empty `<script type="importmap"></script>`, which is filled with a name `#x` for each module
+`static/x.js`, and links its style sheets as `/static/x.css`. Modules import each other by those names, so that the same
+sources run from a server and from one file.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+FOLDER: Final = Path(__file__).with_name("static")
+TYPES: Final = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+"""The media types of the files that are served, by suffix."""
+IMPORT_MAP: Final = '<script type="importmap"></script>'
+_NAME: Final = re.compile(r"[a-z0-9_]{1,64}\.(?:js|css|svg)")
+_INLINE_SCRIPT: Final = re.compile(r"<script(?P<attributes>[^>]*)>(?P<text>.*?)</script>", re.DOTALL)
+_STYLE_SHEET: Final = re.compile(r'<link rel="stylesheet" href="/static/(?P<name>[a-z0-9_]+\.css)"\s*/?>')
+
+
+def read_static(name: str) -> bytes | None:
+    """Return a file of the page; None where there is none of this name."""
+    path = FOLDER / name
+    return path.read_bytes() if _NAME.fullmatch(name) and path.is_file() else None
+
+
+def served_page() -> tuple[str, str]:
+    """Return the HTML of the page as it is served, and its Content-Security-Policy."""
+    html = _with_import_map(lambda name: f"/static/{name}")
+    policy = (
+        "default-src 'none'",
+        f"script-src 'self' {' '.join(_script_hashes(html))}",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+    return html, "; ".join(policy)
+
+
+def page_in_one_file(data: str) -> str:
+    """Return the HTML of the page with everything in it: style sheets, modules and `data`, the elements of the run.
+
+    Its Content-Security-Policy allows no connection.
+    """
+    html = _with_import_map(lambda name: _data_url(_read(name)))
+    styles: list[str] = []
+
+    def inlined(link: re.Match[str]) -> str:
+        styles.append(_read(link["name"]).decode())
+        return f"<style>{styles[-1]}</style>"
+
+    html = _STYLE_SHEET.sub(inlined, html)
+    policy = (
+        "default-src 'none'",
+        f"script-src data: {' '.join(_script_hashes(html))}",
+        " ".join(("style-src", *(map(_hash, styles) if styles else ("'none'",)))),
+        "img-src data:",
+        "connect-src 'none'",
+        "base-uri 'none'",
+        "form-action 'none'",
+    )
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{"; ".join(policy)}">'
+    html = _insert(html, meta, after='<meta charset="utf-8">')
+    return _insert(html, data, before="<script")
+
+
+def modules() -> list[str]:
+    """The names of the modules' files, sorted."""
+    return sorted(path.name for path in FOLDER.glob("*.js"))
+
+
+def _with_import_map(address: Callable[[str], str]) -> str:
+    imports = {f"#{Path(name).stem}": address(name) for name in modules()}
+    text = json.dumps({"imports": imports}, indent=1)
+    return _insert((FOLDER / "index.html").read_text(), text, before="</script>", inside=IMPORT_MAP)
+
+
+def _insert(html: str, text: str, *, before: str = "", after: str = "", inside: str = "") -> str:
+    """Insert text into `html` at the first place of a mark; `inside` is where the mark must be."""
+    mark = inside or before or after
+    start = html.find(mark)
+    if start < 0:
+        raise ValueError(f"index.html has no {mark}")
+    place = start + (mark.index(before) if before else len(mark))
+    return html[:place] + text + html[place:]
+
+
+def _read(name: str) -> bytes:
+    return (FOLDER / name).read_bytes()
+
+
+def _data_url(module: bytes) -> str:
+    return "data:text/javascript;base64," + base64.b64encode(module).decode()
+
+
+def _script_hashes(html: str) -> Iterator[str]:
+    """The hashes of the scripts in the page that a browser runs: those without `src`."""
+    for script in _INLINE_SCRIPT.finditer(html):
+        if "src=" not in script["attributes"]:
+            yield _hash(script["text"])
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
