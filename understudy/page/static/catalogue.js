@@ -12,17 +12,27 @@ const LIVES = new Map([
   ["stop", "stopping"],
 ]);
 
+/** How much the story tells: what decides, with the steps between, with the records of clients. */
+export const DETAILS = ["decisions", "steps", "everything"];
+const STEPS = new Set([
+  "ChannelClosed", "ChannelOpened", "ConnectionRefused", "EventEnded", "EventPreempted", "EventQueued", "EventStarted",
+  "LogOpened", "PartitionsMoved", "ReplicasMoved", "RequestReceived", "ResponseSent", "RunDescribed", "StillRunning",
+  "ZkWrite",
+]);
+const OF_CLIENTS = new Set(["HighWatermarkChanged", "LeaderStarted", "RecordsAcknowledged", "RecordsAppended"]);
+
 /**
  * The catalogue of a run.
  *
  * Attributes:
- *   story: numbers of the records that have words, ascending.
+ *   detail: one of `DETAILS`.
  *   lanes: what the strips show; each is a list ordered by time.
  */
 export class Catalogue {
   constructor() {
     this.length = 0;
-    this.story = new Numbers();
+    this.detail = DETAILS[0];
+    this._stories = new Map(DETAILS.map((detail) => [detail, new Numbers()]));
     this.lanes = { reigns: [], faults: [], fences: [], lives: new Map(), leaderless: [] };
     this.first = 0;
     this.last = 0;
@@ -45,9 +55,16 @@ export class Catalogue {
     }
     writer.set(record[SEQ], n);
     if (record[WORDS] !== null) {
-      this.story.push(n);
+      for (const detail of DETAILS.slice(DETAILS.indexOf(detailOf(record)))) {
+        this._stories.get(detail).push(n);
+      }
     }
     this._addToLanes(record, n);
+  }
+
+  /** Numbers of the records that the story tells, ascending. */
+  get story() {
+    return this._stories.get(this.detail);
   }
 
   /** The number of a record by its writer and sequence number; -1 where the run has none. */
@@ -199,6 +216,15 @@ export class Catalogue {
       lane.push({ us, count: this._leaderless.size });
     }
   }
+}
+
+function detailOf(record) {
+  const type = record[TYPE];
+  const data = record[DATA];
+  const isRoutine = type === "ResponseReceived" && data.error === "NONE" && data.refused_count === 0
+    || type === "ZkWriteDone" && data.outcome === "Ok"
+    || type === "RequestSent" && data.api === "UpdateMetadata";
+  return OF_CLIENTS.has(type) ? DETAILS[2] : STEPS.has(type) || isRoutine ? DETAILS[1] : DETAILS[0];
 }
 
 /** A list of whole numbers that takes four bytes for each. */

@@ -7,10 +7,10 @@ export const KEYS = [
   [" ", "space", "play or pause", ({ player }) => player.toggle()],
   ["ArrowRight", "→", "next record", ({ player }) => player.toRecord(player.n + 1)],
   ["ArrowLeft", "←", "previous record", ({ player }) => player.toRecord(player.n - 1)],
-  ["n", "n", "next sentence of the story", ({ stepStory }) => stepStory(1)],
-  ["p", "p", "previous sentence of the story", ({ stepStory }) => stepStory(-1)],
-  ["f", "f", "next fault", ({ stepFault }) => stepFault(1)],
-  ["F", "Shift+F", "previous fault", ({ stepFault }) => stepFault(-1)],
+  ["n", "n", "next sentence of the story", (page) => page.stepStory(1)],
+  ["p", "p", "previous sentence of the story", (page) => page.stepStory(-1)],
+  ["f", "f", "next fault", (page) => page.stepFault(1)],
+  ["F", "Shift+F", "previous fault", (page) => page.stepFault(-1)],
   ["Home", "Home", "beginning of the run", ({ player }) => player.toRecord(0)],
   ["End", "End", "live edge, or end of the run", ({ player }) => player.toEdge()],
   ["+", "+", "faster", ({ player }) => player.changeSpeed(1)],
@@ -18,7 +18,7 @@ export const KEYS = [
   ["z", "z", "zoom the timeline in", ({ timeline }) => timeline.zoom(2)],
   ["Z", "Shift+Z", "zoom the timeline out", ({ timeline }) => timeline.zoom(0.5)],
   ["c", "c", "commands for the cluster", ({ commands }) => commands.open(null)],
-  ["l", "l", "copy a link to this moment", ({ copyLink }) => copyLink()],
+  ["l", "l", "copy a link to this moment", (page) => page.copyLink()],
   ["?", "?", "this help", () => byId("help").showModal()],
 ];
 

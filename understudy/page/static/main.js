@@ -1,6 +1,6 @@
 /** The page of a run: connects its source, its history and its views, and draws a frame when something has changed. */
 
-import { Catalogue } from "#catalogue";
+import { Catalogue, DETAILS } from "#catalogue";
 import { ClusterView } from "#cluster";
 import { Commands } from "#commands";
 import { byId, h, setAttribute, setText } from "#dom";
@@ -210,6 +210,11 @@ class RunPage {
     on("help-close", () => byId("help").close());
     on("theme", () => changeTheme());
     byId("keys").append(...KEYS.map(([, key, what]) => h("li", {}, h("kbd", {}, key), ` ${what}`)));
+    byId("detail").append(...DETAILS.map((detail) => h("option", {}, detail)));
+    byId("detail").addEventListener("input", (event) => {
+      this._catalogue.detail = event.target.value;
+      this.player.version += 1;
+    });
     for (const id of ["grid-filter", "grid-topic"]) {
       byId(id).addEventListener("input", () => { this.player.version += 1; });
     }

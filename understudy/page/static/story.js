@@ -30,7 +30,7 @@ export class Story {
   draw() {
     const { story } = this._catalogue;
     const now = story.countBelow(this._player.n);
-    const shown = `${now} ${Math.min(story.length - now, AFTER)}`;
+    const shown = `${this._catalogue.detail} ${now} ${Math.min(story.length - now, AFTER)}`;
     if (shown !== this._shown) {
       this._shown = shown;
       this._drawList(now);
