@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,6 +57,13 @@ def page(browser: Browser) -> Iterator[Page]:
     yield found
     context.close()
     assert not errors, f"the console of the page has errors: {errors}"
+
+
+def understudy(*arguments: str) -> None:
+    """Run an `understudy` command as a process: in this one Playwright's loop runs, beside which asyncio cannot."""
+    command = [sys.executable, "-P", "-m", "understudy.cli.main", *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout
 
 
 def _is_error(message: ConsoleMessage) -> bool:

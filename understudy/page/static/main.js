@@ -48,6 +48,7 @@ class RunPage {
       this._history.append(text);
       setText(byId("status"), `${count(this._history.length, "record")} read`);
     }
+    this._drawStatus();
     this._show(wanted);
     if (this._run.is_live) {
       this._source.events(
@@ -56,7 +57,6 @@ class RunPage {
         (state) => { setText(byId("live"), state === "open" ? "live" : "reconnecting …"); },
       );
     }
-    this._drawStatus();
     document.body.dataset.ready = "true";
     requestAnimationFrame(() => this._frame());
   }

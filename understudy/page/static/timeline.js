@@ -102,8 +102,8 @@ export class Timeline {
 
   _drawReigns(context, y, reigns, colours) {
     for (const reign of reigns) {
-      const [left, right] = [this._x(reign.us), this._x(reign.end ?? this._catalogue.last)];
-      const ready = this._x(reign.ready ?? reign.end ?? this._catalogue.last);
+      const [left, right] = [this._x(reign.us), this._x(reign.end ?? this._end())];
+      const ready = this._x(reign.ready ?? reign.end ?? this._end());
       context.fillStyle = colours.epochs[reign.epoch % colours.epochs.length];
       context.globalAlpha = 0.45;
       this._rect(context, left, y, Math.max(ready, left + 1), STRIP);
@@ -134,7 +134,7 @@ export class Timeline {
     lane.forEach((each, index) => {
       if (each.count > 0) {
         const left = this._x(each.us);
-        const right = this._x(lane[index + 1]?.us ?? this._catalogue.last);
+        const right = this._x(lane[index + 1]?.us ?? this._end());
         const height = Math.max(4, STRIP * each.count / most);
         context.fillStyle = colours.fault;
         context.globalAlpha = 0.75;
@@ -149,7 +149,7 @@ export class Timeline {
   _drawLives(context, y, lane, colours) {
     lane.forEach((each, index) => {
       const left = this._x(each.us);
-      const right = this._x(lane[index + 1]?.us ?? this._catalogue.last);
+      const right = this._x(lane[index + 1]?.us ?? this._end());
       if (each.life === "running" || each.life === "stopping") {
         context.fillStyle = each.life === "running" ? colours.running : colours.paused;
         this._rect(context, left, y + 5, right, STRIP - 10);
@@ -220,6 +220,11 @@ export class Timeline {
     const { first, last } = this._catalogue;
     const margin = Math.max((last - first) * 0.01, 1000);
     return [first - margin, Math.max(last, this._player.us) + margin];
+  }
+
+  /** What has not ended lasts until the last record; of a live run, until now. */
+  _end() {
+    return this._player.isLive ? Math.max(this._catalogue.last, this._player.us) : this._catalogue.last;
   }
 
   _range() {
