@@ -13,6 +13,7 @@ from foundation.eventlog.run_records import micros
 from understudy.page.chunks import CHUNK_RECORDS, FAST, Chunks
 from understudy.page.records import Encoder
 from understudy.page.window import Window
+from understudy.replay.kernel import without_garbage_collection
 from understudy.software import software_version
 
 MOST_FINDINGS: Final = 200
@@ -114,6 +115,11 @@ def finished_run(
     Raises:
         NoSuchRun: there is no log, none of the run, or there are several runs and `wanted` is None.
     """
+    with without_garbage_collection():
+        return _read(paths, wanted, window, level)
+
+
+def _read(paths: Sequence[Path], wanted: str | None, window: Window | None, level: int) -> PageRun:
     reading = read(paths)
     where = ", ".join(map(str, paths))
     runs = sorted({record.run for record in reading.records})
