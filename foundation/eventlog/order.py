@@ -53,7 +53,7 @@ def in_order(records: Iterable[Envelope]) -> Iterator[Envelope]:
     earliest does.
     """
     given = list(records)
-    causes = _remote_causes(given)
+    causes = remote_causes(given)
     by_clock = sorted(given, key=order_key)
     if _is_in_order(by_clock, causes):
         yield from by_clock
@@ -131,7 +131,7 @@ class _Merge:
         self._heads.append(earliest)
 
 
-def _remote_causes(records: Iterable[Envelope]) -> dict[Identity, Identity]:
+def remote_causes(records: Iterable[Envelope]) -> dict[Identity, Identity]:
     """Return, for each record of a received message, the record that it was sent.
 
     Correlation ids begin again with every connection, so among the messages of one name the latest sent before the

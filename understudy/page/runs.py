@@ -10,7 +10,7 @@ from typing import Any, Final
 from foundation.eventlog.reader import LogFinding, read
 from foundation.eventlog.records import Envelope, RunDescribed
 from foundation.eventlog.run_records import micros
-from understudy.page.chunks import CHUNK_RECORDS, FAST, Chunks
+from understudy.page.chunks import FAST, Chunks
 from understudy.page.records import Encoder
 from understudy.page.window import Window
 from understudy.replay.kernel import without_garbage_collection
@@ -86,7 +86,7 @@ class PageRun:
             "run": self.name,
             "title": self.title,
             "is_live": self.is_live,
-            "chunk_records": CHUNK_RECORDS,
+            "chunk_records": self.chunks.size,
             "chunks": self.chunks.count,
             "records": len(self.chunks),
             "first_us": self._first_us,
