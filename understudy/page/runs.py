@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -130,7 +131,7 @@ def _read(paths: Sequence[Path], wanted: str | None, window: Window | None, leve
         raise NoSuchRun(f"{where} has the logs of {len(runs)} runs; choose one by --run-id: {', '.join(runs[:10])}")
     if wanted is not None and wanted not in runs:
         raise NoSuchRun(f"{where} has no run {wanted!r}; it has {', '.join(runs[:10])}")
-    run = PageRun(wanted or runs[0], paths[0].resolve().name, level=level)
+    run = PageRun(wanted or runs[0], text_of(Path(paths[0].resolve().name)), level=level)
     run.findings = list(reading.findings)
     records = tuple(record for record in reading.records if record.run == run.name)
     if window is None:
@@ -143,12 +144,17 @@ def _read(paths: Sequence[Path], wanted: str | None, window: Window | None, leve
     return run
 
 
+def text_of(path: Path) -> str:
+    """Return a path as text that can be encoded, whatever bytes it has."""
+    return os.fsencode(path).decode(errors="replace")
+
+
 def _shown(finding: LogFinding, folder: Path | None) -> dict[str, Any]:
     file = Path(finding.file)
     if folder is not None and file.is_relative_to(folder):
         file = file.relative_to(folder)
     return {
-        "file": str(file),
+        "file": text_of(file),
         "line": finding.line,
         "kind": finding.kind,
         "what": finding.what,

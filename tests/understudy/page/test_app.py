@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +63,10 @@ class Called:
 
 
 @pytest.fixture
-def called(monkeypatch: pytest.MonkeyPatch) -> Iterator[Called]:
+def called(monkeypatch: pytest.MonkeyPatch) -> Called:
     found = Called()
     monkeypatch.setattr(ControlClient, "post", lambda *arguments: found.post(*arguments))
-    yield found
+    return found
 
 
 # ------------------------------------------------------------------ reading

@@ -209,5 +209,9 @@ def test_so_many_readers_may_follow_a_run(run: LiveRun, changes: Changes, monkey
 def test_a_reader_that_leaves_makes_room(run: LiveRun, changes: Changes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app_module, "MOST_READERS", 1)
     app = application(run, changes, folder=None, hosts=frozenset({HOST}), token=TOKEN)
-    for _ in range(3):
-        assert asyncio.run(read(app, lambda events: 7 in events.ids)).steps == steps(*range(7))
+
+    async def play() -> None:
+        for _ in range(3):
+            assert (await read(app, lambda events: 7 in events.ids)).steps == steps(*range(7))
+
+    asyncio.run(play())

@@ -22,6 +22,7 @@ def encoded(logs: Logs) -> list[list[object]]:
 
 def test_a_record_is_an_array_of_eleven_values() -> None:
     logs = Logs()
+    logs.node("broker-1").saw_controller_epoch(7)
     logs.at(1000.5, "broker-1", ControllerElected(broker_id=1, epoch=7, epoch_zk_version=6, session_id=2**56 + 1))
     assert encoded(logs) == [
         [
