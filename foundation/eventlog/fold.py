@@ -1,159 +1,90 @@
 """Adds records, one at a time, to a picture of the cluster: `fold(picture, record) -> picture`.
 
-The picture has what the records contain and nothing else: the state of each broker, the partition states written to
-ZooKeeper, the controller, and the requests without an answer. Its parts may contradict each other, as the brokers do.
-`fold` is a pure function and accepts any record in any order, so that a page can show a run at any moment. Pass records
-in the order of `foundation.eventlog.order`.
+The picture has what the records contain and nothing else: the state of each node, the znodes that matter, the
+controller, and the requests without an answer. Its parts may contradict each other, as the brokers do. `fold` is a pure
+function and accepts any record in any order, so that a page can show a run at any moment. Pass records in the order of
+`foundation.eventlog.order`.
+
+The page's scripts have the same fold (`fold.js`): a change here is a change there, and a test compares the two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from enum import Enum
-from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
 
-from foundation.cluster.identifiers import TopicPartition
+from foundation.eventlog import fold_nodes
+from foundation.eventlog.fold_faults import fault_injected, requests_dropped, term_forgotten
+from foundation.eventlog.fold_nodes import node_after
+from foundation.eventlog.fold_state import (
+    EMPTY,
+    Channel,
+    ControllerPicture,
+    ControllerZNode,
+    EventLogPicture,
+    InFlight,
+    Life,
+    NodePicture,
+    Registration,
+    SettingsPicture,
+    Term,
+    Topics,
+    changed,
+    exact,
+    exact_micros,
+    session_text,
+    value_of,
+    with_entry,
+    without,
+)
+from foundation.eventlog.fold_znodes import (
+    broker_text,
+    session_ended,
+    with_live_brokers,
+    with_new_registrations,
+    without_registrations,
+    znode_deleted,
+    zookeeper_runs,
+)
 from foundation.eventlog.records import (
     BrokerRegistered,
+    BrokersChanged,
+    ChannelClosed,
+    ChannelOpened,
     ContextLoaded,
     ControllerElected,
     ControllerReady,
     ControllerResigned,
     Envelope,
-    EventEnded,
-    EventStarted,
     FaultInjected,
     FenceHit,
-    LeaderAndIsrApplied,
     Leadership,
     LeadershipWritten,
-    MetadataUpdated,
     PointReached,
     ProcessExiting,
-    ProcessStarted,
     RequestFailed,
+    RequestReceived,
     RequestSent,
     ResponseReceived,
+    ResponseSent,
+    RunDescribed,
     SessionExpiredRecord,
     SessionOpened,
     StepReached,
-    StopReplicaApplied,
     TopicsChanged,
     WatchFiredRecord,
 )
-from foundation.eventlog.reigns import CONTROLLER
-from foundation.eventlog.run_records import broker_node
 
-K = TypeVar("K")
-V = TypeVar("V")
+__all__ = ["EMPTY", "EventLogPicture", "Life", "NodePicture", "fold", "fold_all"]
 
-_DELETED_LEADER = -2
-"""The leader, in `MetadataUpdated`, of a partition of a deleted topic."""
-
-
-def _nothing() -> Mapping[Any, Any]:
-    return MappingProxyType({})
-
-
-class Life(Enum):
-    """The state of a node's process."""
-
-    UNKNOWN = "unknown"
-    RUNNING = "running"
-    PAUSED = "paused"
-    DEAD = "dead"
-    """Killed, or ended by itself."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodePicture:
-    """One node, by its own records and the faults injected into it."""
-
-    life: Life = Life.UNKNOWN
-    incarnation: int = 0
-    broker_id: int = -1
-    """−1 where it is no broker or has not recorded it yet."""
-    pid: int = 0
-    session_id: int | None = None
-    """Of its ZooKeeper session; None while it has none."""
-    broker_epoch: int | None = None
-    """Of its registration; None while it has none."""
-    controller_epoch: int = 0
-    """The newest that it has received or won."""
-    zxid: int = 0
-    believes: Mapping[TopicPartition, Leadership] = field(default_factory=_nothing)
-    """The partitions that it leads or follows, by the LeaderAndIsr requests it has accepted."""
-    metadata: Mapping[TopicPartition, Leadership] = field(default_factory=_nothing)
-    """Its metadata cache, by the UpdateMetadata requests it has accepted."""
-    metadata_controller: int = -1
-    metadata_brokers: tuple[int, ...] = ()
-    event: str = ""
-    """The controller event that it is processing."""
-    last_seq: int = 0
-    last_ms: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerPicture:
-    """The controller elected last, even if it has lost the role: see `has_resigned` and `controller_gone`."""
-
-    broker_id: int
-    epoch: int
-    node: str
-    incarnation: int
-    is_ready: bool = False
-    has_resigned: bool = False
-
-
-class RequestName(NamedTuple):
-    """The sender's node and incarnation, and the sequence number of its `RequestSent`."""
-
-    node: str
-    incarnation: int
-    seq: int
-
-
-class InFlight(NamedTuple):
-    """A request without an answer so far."""
-
-    sent_ms: float
-    request: RequestSent
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventLogPicture:
-    """Everything the records have said so far."""
-
-    run: str = ""
-    at_ms: float = 0.0
-    """The monotonic clock of the latest record."""
-    records: int = 0
-    nodes: Mapping[str, NodePicture] = field(default_factory=_nothing)
-    controller: ControllerPicture | None = None
-    controller_gone: bool = False
-    """A node has received since the last election that `/controller` is deleted."""
-    partitions: Mapping[TopicPartition, Leadership] = field(default_factory=_nothing)
-    """The states in ZooKeeper: of each partition that of the newest controller epoch."""
-    in_flight: Mapping[RequestName, InFlight] = field(default_factory=_nothing)
-    fence_hits: Mapping[str, int] = field(default_factory=_nothing)
-    step: str = ""
-    """The step that the scenario has reached."""
-    last_fault: str = ""
-    """The last fault, for example `kill broker-1`."""
-
-    def node(self, name: str) -> NodePicture:
-        return self.nodes.get(name, NodePicture())
-
-    def broker(self, broker_id: int) -> NodePicture:
-        return self.node(broker_node(broker_id))
-
-
-EMPTY = EventLogPicture()
+_GRACE_US: Final = 1_000_000
+"""How long after the record of a fault the node's own records do not show that it runs: a fault is recorded before it
+is injected."""
 
 
 def fold_all(records: Iterable[Envelope], picture: EventLogPicture = EMPTY) -> EventLogPicture:
+    """Return the picture after all of `records`."""
     for record in records:
         picture = fold(picture, record)
     return picture
@@ -161,167 +92,251 @@ def fold_all(records: Iterable[Envelope], picture: EventLogPicture = EMPTY) -> E
 
 def fold(picture: EventLogPicture, record: Envelope) -> EventLogPicture:
     """Return the picture after `record`."""
-    node = picture.node(record.node)
-    if record.incarnation < node.incarnation:
-        return replace(picture, records=picture.records + 1)  # a late record of an earlier process
-    node = _seen(node if record.incarnation == node.incarnation else NodePicture(), record)
-    picture = replace(
-        picture,
-        run=record.run,
-        at_ms=max(picture.at_ms, record.mono_ms),
-        records=picture.records + 1,
-        nodes=_with(picture.nodes, record.node, _node_after(node, record)),
-    )
-    return _cluster_after(picture, record)
+    us = exact_micros(record.mono_ms)
+    known = picture.nodes.get(record.node)
+    picture = replace(picture, run=record.run, us=max(picture.us, us), records=picture.records + 1)
+    if known is not None and record.incarnation < known.incarnation:
+        return picture  # a late record of an earlier process
+    if known is None or record.incarnation != known.incarnation:
+        # Whatever an earlier process had in its memory is gone, and with it the requests that it waits for.
+        picture = requests_dropped(picture, record.node)
+        known = NodePicture(life=Life.RUNNING, life_since_us=us, incarnation=record.incarnation)
+    node = node_after(_seen(known, record, us), record, us)
+    picture = replace(picture, nodes=with_entry(picture.nodes, record.node, node))
+    return _cluster_after(picture, record, us)
 
 
-def _seen(node: NodePicture, record: Envelope) -> NodePicture:
+def _seen(node: NodePicture, record: Envelope, us: int) -> NodePicture:
+    if node.life in (Life.DEAD, Life.PAUSED) and us - node.life_since_us > _GRACE_US:
+        node = fold_nodes.runs(node, us)
     return replace(
         node,
-        # A node that writes is running; that it is paused or killed is recorded by others.
-        life=Life.RUNNING,
-        incarnation=record.incarnation,
         zxid=max(node.zxid, record.zxid),
         controller_epoch=max(node.controller_epoch, record.controller_epoch),
         last_seq=record.seq,
-        last_ms=record.mono_ms,
+        last_us=us,
     )
 
 
-def _node_after(node: NodePicture, record: Envelope) -> NodePicture:
+def _cluster_after(picture: EventLogPicture, record: Envelope, us: int) -> EventLogPicture:
     match record.data:
-        case ProcessStarted() as started:
-            return replace(node, broker_id=started.broker_id, pid=started.pid)
-        case ProcessExiting():
-            return replace(node, life=Life.DEAD)
-        case SessionOpened() as opened:
-            return replace(node, session_id=opened.session_id)
-        case SessionExpiredRecord():
-            return replace(node, session_id=None, broker_epoch=None)
-        case BrokerRegistered() as registered:
-            return replace(node, broker_id=registered.broker_id, broker_epoch=registered.broker_epoch)
-        case EventStarted() as event:
-            return replace(node, event=event.event)
-        case EventEnded():
-            return replace(node, event="")
-        case LeaderAndIsrApplied() as applied:
-            return replace(node, believes=_states(node.believes, (*applied.leaders, *applied.followers)))
-        case StopReplicaApplied() as stopped:
-            gone = {TopicPartition(topic, partition) for topic, partition, _, _ in stopped.partitions}
-            return replace(node, believes=_without(node.believes, gone))
-        case MetadataUpdated() as update:
-            return replace(
-                node,
-                metadata=_states(node.metadata, update.partitions),
-                metadata_controller=update.controller_id,
-                metadata_brokers=update.live_brokers,
-            )
-        case _:
-            return node
-
-
-def _cluster_after(picture: EventLogPicture, record: Envelope) -> EventLogPicture:
-    match record.data:
-        case ControllerElected() | ControllerReady() | ControllerResigned() | WatchFiredRecord():
+        case ControllerElected() | ControllerReady() | ControllerResigned():
             return _controller_after(picture, record)
-        case LeadershipWritten() as written:
-            return replace(picture, partitions=_newer(picture.partitions, written.partitions))
-        case ContextLoaded() as loaded:
-            return replace(picture, partitions=_newer(picture.partitions, loaded.partitions))
-        case TopicsChanged() as changed:
-            gone = {partition for partition in picture.partitions if partition.topic in changed.deleted}
-            return replace(picture, partitions=_without(picture.partitions, gone))
-        case RequestSent() as request:
-            name = RequestName(record.node, record.incarnation, record.seq)
-            return replace(picture, in_flight=_with(picture.in_flight, name, InFlight(record.mono_ms, request)))
-        case ResponseReceived() | RequestFailed():
-            name = RequestName(record.node, record.incarnation, record.cause or 0)
-            return replace(picture, in_flight=_without(picture.in_flight, {name}))
-        case FenceHit() as hit:
-            return replace(
-                picture, fence_hits=_with(picture.fence_hits, hit.fence, picture.fence_hits.get(hit.fence, 0) + 1)
-            )
-        case StepReached() as step:
-            return replace(picture, step=step.step)
-        case FaultInjected() as injected:
-            return _with_fault(picture, injected.target, injected.fault)
-        case PointReached() as point:
-            return _with_fault(picture, record.node, point.action)
+        case BrokerRegistered() | SessionOpened() | SessionExpiredRecord() | ProcessExiting() | WatchFiredRecord():
+            return _znodes_after(picture, record, us)
+        case ContextLoaded() | BrokersChanged():
+            return _brokers_after(picture, record)
+        case LeadershipWritten(partitions=states):
+            return replace(picture, partitions=_newer(picture.partitions, states))
+        case TopicsChanged(deleted=topics):
+            return replace(picture, partitions=without(picture.partitions, topics))
+        case RequestSent() | ResponseReceived() | RequestFailed() | ChannelOpened() | ChannelClosed():
+            return _requests_after(picture, record, us)
+        case RequestReceived() as received:
+            return _at_receiver(picture, record.node, received, None)
+        case ResponseSent() as response:
+            return _at_receiver(picture, record.node, response, response.error)
+        case FenceHit(fence=fence):
+            return replace(picture, fences=with_entry(picture.fences, fence, picture.fences.get(fence, 0) + 1))
+        case StepReached(step=step):
+            return replace(picture, step=step)
+        case FaultInjected(fault=fault, target=target):
+            return fault_injected(picture, target, fault, us)
+        case PointReached(action=action):
+            return fault_injected(picture, record.node, action, us)
+        case RunDescribed() as described:
+            return replace(picture, settings=_settings(picture.settings, described))
         case _:
             return picture
+
+
+def _settings(known: SettingsPicture, described: RunDescribed) -> SettingsPicture:
+    """Take each setting from the first record that has it."""
+    names = [name for name in SettingsPicture.__dataclass_fields__ if getattr(known, name) in (None, "")]
+    return replace(known, **{name: getattr(described, name) for name in names})
+
+
+# ------------------------------------------------------------------ the controller
 
 
 def _controller_after(picture: EventLogPicture, record: Envelope) -> EventLogPicture:
     controller = picture.controller
     match record.data:
-        case ControllerElected() as elected if controller is None or elected.epoch > controller.epoch:
-            new = ControllerPicture(
-                broker_id=elected.broker_id, epoch=elected.epoch, node=record.node, incarnation=record.incarnation
-            )
-            return replace(picture, controller=new, controller_gone=False)
-        case ControllerReady() as ready if controller is not None and ready.epoch == controller.epoch:
+        case ControllerElected() as elected:
+            return _elected(picture, record, elected)
+        case ControllerReady(epoch=epoch) if controller is not None and epoch == controller.epoch:
             return replace(picture, controller=replace(controller, is_ready=True))
-        case ControllerResigned() as resigned if controller is not None and resigned.epoch == controller.epoch:
-            return replace(picture, controller=replace(controller, has_resigned=True))
-        case WatchFiredRecord(path=path, kind="deleted") if path == CONTROLLER:
-            return replace(picture, controller_gone=True)
-        case _:
-            return picture
+        case ControllerResigned(epoch=epoch):
+            picture = term_forgotten(picture, record.node)
+            if controller is not None and epoch == controller.epoch:
+                return replace(picture, controller=replace(controller, has_resigned=True))
+    return picture
 
 
-_LIFE_AFTER = {
-    "kill": Life.DEAD,
-    "power_loss": Life.DEAD,
-    "crash": Life.DEAD,
-    "pause": Life.PAUSED,
-    "continue": Life.RUNNING,
-}
-
-
-def _with_fault(picture: EventLogPicture, target: str, fault: str) -> EventLogPicture:
-    picture = replace(picture, last_fault=f"{fault} {target}")
-    if fault not in _LIFE_AFTER or target not in picture.nodes:
+def _elected(picture: EventLogPicture, record: Envelope, elected: ControllerElected) -> EventLogPicture:
+    picture = term_forgotten(picture, record.node)
+    node = replace(picture.nodes[record.node], term=Term(epoch=elected.epoch))
+    zookeeper = picture.zookeeper
+    zookeeper = replace(zookeeper, controller_epoch=max(zookeeper.controller_epoch, elected.epoch))
+    picture = replace(picture, nodes=with_entry(picture.nodes, record.node, node), zookeeper=zookeeper)
+    if picture.controller is not None and elected.epoch <= picture.controller.epoch:
         return picture
-    life = _LIFE_AFTER[fault]
-    node = replace(picture.nodes[target], life=life)
-    # The requests of a dead process get no answer.
-    orphans = {name for name in picture.in_flight if name.node == target} if life is Life.DEAD else set()
-    return replace(picture, nodes=_with(picture.nodes, target, node), in_flight=_without(picture.in_flight, orphans))
+    znode = ControllerZNode(
+        broker_id=elected.broker_id,
+        epoch=elected.epoch,
+        node=record.node,
+        session=session_text(elected.session_id),
+        zxid=record.zxid,
+    )
+    return replace(
+        picture,
+        controller=ControllerPicture(
+            broker_id=elected.broker_id, epoch=elected.epoch, node=record.node, incarnation=record.incarnation
+        ),
+        zookeeper=replace(zookeeper, controller=znode),
+    )
 
 
-# ------------------------------------------------------------------ mappings that are never changed
+def _brokers_after(picture: EventLogPicture, record: Envelope) -> EventLogPicture:
+    zookeeper = picture.zookeeper
+    match record.data:
+        case ContextLoaded(epoch=epoch, live_brokers=live_brokers, partitions=partitions):
+            picture = replace(picture, partitions=_newer(picture.partitions, partitions))
+            if epoch < zookeeper.controller_epoch:
+                return picture
+            zookeeper = replace(zookeeper, controller_epoch=epoch)
+            return replace(picture, zookeeper=with_live_brokers(zookeeper, live_brokers, record.zxid))
+        case BrokersChanged() as brokers:
+            term = picture.nodes[record.node].term
+            if term is not None and term.epoch < zookeeper.controller_epoch:
+                return picture
+            dead, live = set(map(broker_text, brokers.dead)), set(map(broker_text, brokers.live))
+            zookeeper = without_registrations(
+                zookeeper, lambda broker: broker in dead or broker not in live, record.zxid
+            )
+            return replace(picture, zookeeper=with_new_registrations(zookeeper, brokers.new))
+    return picture
 
 
-def _with(mapping: Mapping[K, V], key: K, value: V) -> Mapping[K, V]:
-    return MappingProxyType({**mapping, key: value})
-
-
-def _without(mapping: Mapping[K, V], keys: set[K]) -> Mapping[K, V]:
-    if keys.isdisjoint(mapping):
-        return mapping
-    return MappingProxyType({key: value for key, value in mapping.items() if key not in keys})
-
-
-def _states(
-    known: Mapping[TopicPartition, Leadership], told: Iterable[Leadership]
-) -> Mapping[TopicPartition, Leadership]:
-    new = {TopicPartition(state.topic, state.partition): state for state in told}
-    gone = {partition for partition, state in new.items() if state.leader == _DELETED_LEADER}
-    return _without(MappingProxyType({**known, **new}), gone) if new else known
-
-
-def _newer(
-    known: Mapping[TopicPartition, Leadership], told: Iterable[Leadership]
-) -> Mapping[TopicPartition, Leadership]:
+def _newer(known: Topics[Leadership], written: Iterable[Leadership]) -> Topics[Leadership]:
     """Replace states by newer ones: the records of a paused controller may come late."""
-    new = {
-        partition: state
-        for state in told
-        if (partition := TopicPartition(state.topic, state.partition)) not in known
-        or _age(state) >= _age(known[partition])
-    }
-    return MappingProxyType({**known, **new}) if new else known
+    newest: dict[tuple[str, int], Leadership] = {}
+    for state in written:
+        key = (state.topic, state.partition)
+        before = newest.get(key) or value_of(known, *key)
+        if before is None or _age(state) >= _age(before):
+            newest[key] = state
+    return changed(known, ((*key, state) for key, state in newest.items()))
 
 
 def _age(state: Leadership) -> tuple[int, int, int]:
     return (state.controller_epoch, state.leader_epoch, state.partition_epoch)
+
+
+# ------------------------------------------------------------------ ZooKeeper
+
+
+def _znodes_after(picture: EventLogPicture, record: Envelope, us: int) -> EventLogPicture:
+    zookeeper = picture.zookeeper
+    match record.data:
+        case SessionOpened():
+            return replace(picture, zookeeper=zookeeper_runs(zookeeper))
+        case BrokerRegistered(broker_id=broker, broker_epoch=epoch, session_id=session):
+            registration = Registration(epoch=epoch, session=session_text(session), node=record.node)
+            ids = with_entry(zookeeper.ids, broker_text(broker), registration)
+            return replace(picture, zookeeper=replace(zookeeper_runs(zookeeper), ids=ids))
+        case SessionExpiredRecord(session_id=session):
+            return session_ended(picture, record.node, session_text(session))
+        case WatchFiredRecord(path=path, kind="deleted"):
+            return znode_deleted(picture, path, record.zxid)
+        case ProcessExiting():
+            picture = term_forgotten(picture, record.node)
+            node = fold_nodes.without_session(picture.nodes[record.node])
+            node = fold_nodes.with_life(node, Life.DEAD, us)
+            picture = replace(picture, nodes=with_entry(picture.nodes, record.node, node))
+            return session_ended(picture, record.node, None)
+    return picture
+
+
+# ------------------------------------------------------------------ requests
+
+
+def _requests_after(picture: EventLogPicture, record: Envelope, us: int) -> EventLogPicture:
+    match record.data:
+        case RequestSent() as request:
+            return _request_sent(picture, record, request, us)
+        case ResponseReceived() | RequestFailed():
+            return _request_ended(picture, record)
+        case ChannelOpened(to=to, broker_epoch=broker_epoch):
+            return _with_channel(picture, record.node, to, Channel(broker_epoch=broker_epoch, in_flight=None))
+        case ChannelClosed(to=to) if to in picture.nodes[record.node].channels:
+            return _with_channel(picture, record.node, to, None)
+    return picture
+
+
+def _request_sent(picture: EventLogPicture, record: Envelope, request: RequestSent, us: int) -> EventLogPicture:
+    node = picture.nodes[record.node]
+    if node.life is Life.DEAD:
+        return picture  # recorded between the record of the fault and the end of the process
+    key = _request_key(record, record.seq)
+    open_channel = node.channels.get(request.to)
+    broker_epoch = request.broker_epoch if open_channel is None else open_channel.broker_epoch
+    picture = _with_channel(picture, record.node, request.to, Channel(broker_epoch=broker_epoch, in_flight=key))
+    sent = InFlight(
+        us=us,
+        from_=record.node,
+        to=request.to,
+        api=request.api,
+        epoch=request.controller_epoch,
+        partitions=request.partitions,
+        event=request.event,
+        attempt=request.attempt,
+        client_id=request.client_id,
+        correlation_id=request.correlation_id,
+    )
+    return replace(picture, in_flight=with_entry(picture.in_flight, key, sent))
+
+
+def _request_ended(picture: EventLogPicture, record: Envelope) -> EventLogPicture:
+    key = _request_key(record, record.cause or 0)
+    request = picture.in_flight.get(key)
+    if request is None:
+        return picture
+    picture = replace(picture, in_flight=without(picture.in_flight, [key]))
+    channel = picture.nodes[record.node].channels.get(request.to)
+    if channel is None or channel.in_flight != key:
+        return picture
+    return _with_channel(picture, record.node, request.to, replace(channel, in_flight=None))
+
+
+def _request_key(record: Envelope, seq: int) -> str:
+    return f"{record.node}/{exact(record.incarnation)}/{exact(seq)}"
+
+
+def _with_channel(picture: EventLogPicture, name: str, to: int, channel: Channel | None) -> EventLogPicture:
+    """Set or close a node's channel to a broker. A channel has one request at a time: it drops the one before."""
+    node = picture.nodes[name]
+    before = node.channels.get(to)
+    in_flight = without(picture.in_flight, [before.in_flight] if before is not None and before.in_flight else [])
+    channels = without(node.channels, [to]) if channel is None else with_entry(node.channels, to, channel)
+    nodes = with_entry(picture.nodes, name, replace(node, channels=channels))
+    return replace(picture, in_flight=in_flight, nodes=nodes)
+
+
+def _at_receiver(
+    picture: EventLogPicture, name: str, message: RequestReceived | ResponseSent, answer: str | None
+) -> EventLogPicture:
+    """Note that the receiver of requests on their way has decoded or answered them."""
+    broker_id = picture.nodes[name].broker_id
+    if broker_id == -1:
+        return picture
+    for sender in picture.nodes.values():
+        channel = sender.channels.get(broker_id)
+        request = picture.in_flight.get(channel.in_flight or "") if channel is not None else None
+        if channel is None or channel.in_flight is None or request is None:
+            continue
+        sent = (request.api, request.client_id, request.correlation_id)
+        if sent == (message.api, message.client_id, message.correlation_id):
+            noted = replace(request, is_received=True, answer=request.answer if answer is None else answer)
+            picture = replace(picture, in_flight=with_entry(picture.in_flight, channel.in_flight, noted))
+    return picture

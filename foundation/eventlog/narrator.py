@@ -6,7 +6,7 @@ show fewer records than the page; `understudy.simulator.story_sentences` chooses
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
@@ -74,20 +74,8 @@ MOST_NAMED: Final = 12
 
 def describe(record: Envelope) -> str | None:
     """Describe a record in a sentence without a full stop; None for a record that is left out."""
-    return (
-        _describe_fault(record)
-        or _describe_session(record)
-        or _describe_process(record)
-        or _describe_zookeeper(record)
-        or _describe_role(record)
-        or _describe_decision(record)
-        or _describe_event(record)
-        or _describe_broker(record)
-        or _describe_isr(record)
-        or _describe_request(record)
-        or _describe_response(record)
-        or _describe_log(record)
-    )
+    sentence = _SENTENCES.get(type(record.data))
+    return None if sentence is None else sentence(record)
 
 
 def _describe_fault(record: Envelope) -> str | None:
@@ -318,3 +306,84 @@ def _count(number: int, thing: str = "partition") -> str:
 
 def _numbers(numbers: Iterable[int]) -> str:
     return " ".join(map(str, numbers)) or "none"
+
+
+_TYPES: Final[Mapping[Callable[[Envelope], str | None], tuple[type, ...]]] = {
+    _describe_fault: (
+        FaultInjected,
+        PointReached,
+        FenceHit,
+        StepReached,
+        RunDescribed,
+    ),
+    _describe_session: (
+        SessionOpened,
+        SessionSuspendedRecord,
+        SessionResumedRecord,
+        SessionExpiredRecord,
+        BrokerRegistered,
+    ),
+    _describe_process: (
+        ProcessStarted,
+        ProcessExiting,
+        StillRunning,
+        TaskFailed,
+        ConnectionRefused,
+    ),
+    _describe_zookeeper: (
+        WatchFiredRecord,
+        ZkWrite,
+        ZkWriteDone,
+    ),
+    _describe_role: (
+        ControllerElected,
+        ElectionLost,
+        ContextLoaded,
+        ControllerReady,
+        ControllerResigned,
+    ),
+    _describe_decision: (
+        BrokersChanged,
+        TopicsChanged,
+        LeadershipWritten,
+        LeadershipNotWritten,
+        PartitionsMoved,
+        ReplicasMoved,
+        InvalidTransition,
+    ),
+    _describe_event: (
+        EventQueued,
+        EventStarted,
+        EventEnded,
+        EventPreempted,
+    ),
+    _describe_broker: (
+        LeaderAndIsrApplied,
+        StopReplicaApplied,
+        MetadataUpdated,
+    ),
+    _describe_isr: (
+        IsrProposed,
+        IsrResult,
+    ),
+    _describe_request: (
+        RequestSent,
+        RequestReceived,
+        RequestFailed,
+        ChannelOpened,
+        ChannelClosed,
+    ),
+    _describe_response: (
+        ResponseSent,
+        ResponseReceived,
+    ),
+    _describe_log: (
+        LogOpened,
+        LeaderStarted,
+        RecordsAppended,
+        HighWatermarkChanged,
+        LogTruncated,
+        RecordsAcknowledged,
+    ),
+}
+_SENTENCES: Final = {kind: sentence for sentence, kinds in _TYPES.items() for kind in kinds}

@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     except TooLarge as error:
         raise Failed(str(error)) from None
     try:
-        options.output.write_text(html)
+        options.output.write_text(html, encoding="utf-8")
     except OSError as error:
         raise Failed(f"--output {os_error(error)}") from None
     print(f"{options.output}  {options.output.stat().st_size:,} bytes; open it in a browser")

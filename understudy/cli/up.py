@@ -110,7 +110,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace, interruption: Interruption) -> None:
     from understudy.cluster import ClusterError
-    from understudy.control.server import ANY_PORT, ControlServer, check_loopback
+    from understudy.control.http_thread import ANY_PORT
+    from understudy.control.server import ControlServer, check_loopback
     from understudy.java import choose_java
     from understudy.testbed.local_cluster import LocalCluster
     from understudy.testbed.run_folder import new_run_id

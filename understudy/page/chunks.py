@@ -23,12 +23,14 @@ class Chunks:
 
     def __init__(self, *, level: int = FAST) -> None:
         self._level = level
+        self.size = CHUNK_RECORDS
+        """The number of records in a full chunk."""
         self._full: list[bytes] = []
         self._last: list[bytes] = []
 
     def __len__(self) -> int:
         """The number of records."""
-        return len(self._full) * CHUNK_RECORDS + len(self._last)
+        return len(self._full) * self.size + len(self._last)
 
     @property
     def count(self) -> int:
@@ -49,7 +51,7 @@ class Chunks:
         """Append records, each a JSON array without a newline."""
         for record in records:
             self._last.append(record)
-            if len(self._last) == CHUNK_RECORDS:
+            if len(self._last) == self.size:
                 self._full.append(self._compressed(self._last))
                 self._last = []
 
@@ -67,11 +69,11 @@ class Chunks:
 
     def records_in(self, number: int) -> int:
         """The number of records in a chunk."""
-        return CHUNK_RECORDS if number < len(self._full) else len(self._last)
+        return self.size if number < len(self._full) else len(self._last)
 
     def since(self, position: int, most: int) -> list[bytes]:
         """Return up to `most` records from a position on: the first record has position 0."""
-        number, start = divmod(position, CHUNK_RECORDS)
+        number, start = divmod(position, self.size)
         if number < len(self._full):
             text = gzip.decompress(self._full[number])[1:-1]
             return text.split(_BETWEEN)[start : start + most]

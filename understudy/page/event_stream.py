@@ -50,15 +50,15 @@ class EventStream:
             await refused(503, f"{self._readers.most} pages follow this run already; close one")(scope, receive, send)
             return
         self._readers.count += 1
-        tasks = [asyncio.ensure_future(self._send(send)), asyncio.ensure_future(_disconnected(receive))]
+        sending, leaving = asyncio.ensure_future(self._send(send)), asyncio.ensure_future(_disconnected(receive))
         try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([sending, leaving], return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._readers.count -= 1
-            for task in tasks:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+            leaving.cancel()
+            sending.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await sending
 
     async def _send(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})

@@ -23,7 +23,7 @@ from foundation.eventlog.reader import NOT_A_RECORD, UNKNOWN_TYPE, UNKNOWN_VERSI
 from foundation.eventlog.records import PAYLOAD_BY_TYPE, RECORD_VERSION, Envelope
 from foundation.eventlog.run_records import micros
 from foundation.eventlog.tail import FolderTail
-from understudy.page.runs import PageRun
+from understudy.page.runs import PageRun, text_of
 
 HELD_BACK_MS: Final = 60.0
 MOST_LINES: Final = 1_000
@@ -49,7 +49,7 @@ class LiveRun(PageRun):
     """
 
     def __init__(self, folder: Path, name: str) -> None:
-        super().__init__(name, folder.resolve().name)
+        super().__init__(name, text_of(Path(folder.resolve().name)))
         self.is_live = True
         self.folder = folder
         self._nodes: dict[Path, _Node] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import Any, Final
 from foundation.eventlog.reader import LogFinding, read
 from foundation.eventlog.records import Envelope, RunDescribed
 from foundation.eventlog.run_records import micros
-from understudy.page.chunks import CHUNK_RECORDS, FAST, Chunks
+from understudy.page.chunks import FAST, Chunks
 from understudy.page.records import Encoder
 from understudy.page.window import Window
+from understudy.replay.kernel import without_garbage_collection
 from understudy.software import software_version
 
 MOST_FINDINGS: Final = 200
@@ -85,7 +87,7 @@ class PageRun:
             "run": self.name,
             "title": self.title,
             "is_live": self.is_live,
-            "chunk_records": CHUNK_RECORDS,
+            "chunk_records": self.chunks.size,
             "chunks": self.chunks.count,
             "records": len(self.chunks),
             "first_us": self._first_us,
@@ -114,6 +116,11 @@ def finished_run(
     Raises:
         NoSuchRun: there is no log, none of the run, or there are several runs and `wanted` is None.
     """
+    with without_garbage_collection():
+        return _read(paths, wanted, window, level)
+
+
+def _read(paths: Sequence[Path], wanted: str | None, window: Window | None, level: int) -> PageRun:
     reading = read(paths)
     where = ", ".join(map(str, paths))
     runs = sorted({record.run for record in reading.records})
@@ -124,7 +131,7 @@ def finished_run(
         raise NoSuchRun(f"{where} has the logs of {len(runs)} runs; choose one by --run-id: {', '.join(runs[:10])}")
     if wanted is not None and wanted not in runs:
         raise NoSuchRun(f"{where} has no run {wanted!r}; it has {', '.join(runs[:10])}")
-    run = PageRun(wanted or runs[0], paths[0].resolve().name, level=level)
+    run = PageRun(wanted or runs[0], text_of(Path(paths[0].resolve().name)), level=level)
     run.findings = list(reading.findings)
     records = tuple(record for record in reading.records if record.run == run.name)
     if window is None:
@@ -137,12 +144,17 @@ def finished_run(
     return run
 
 
+def text_of(path: Path) -> str:
+    """Return a path as text that can be encoded, whatever bytes it has."""
+    return os.fsencode(path).decode(errors="replace")
+
+
 def _shown(finding: LogFinding, folder: Path | None) -> dict[str, Any]:
     file = Path(finding.file)
     if folder is not None and file.is_relative_to(folder):
         file = file.relative_to(folder)
     return {
-        "file": str(file),
+        "file": text_of(file),
         "line": finding.line,
         "kind": finding.kind,
         "what": finding.what,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.fold import EMPTY, EventLogPicture, Life, fold, fold_all
 from foundation.eventlog.reader import read_lines
 from foundation.eventlog.records import (
@@ -21,9 +20,6 @@ from foundation.eventlog.records import (
 from tests.foundation.eventlog.lines import Logs
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 
-ORDERS_0 = TopicPartition("orders", 0)
-
-
 def picture_at(ms: float) -> EventLogPicture:
     records = read_lines(killed_controller().lines).records
     return fold_all(record for record in records if record.mono_ms <= ms)
@@ -33,8 +29,11 @@ def test_state_before_the_controller_is_killed() -> None:
     picture = picture_at(2999)
     assert picture.controller is not None
     assert (picture.controller.broker_id, picture.controller.epoch, picture.controller.is_ready) == (1, 1, True)
-    assert not picture.controller_gone
-    assert picture.partitions[ORDERS_0].leader == 1
+    assert not picture.controller.is_gone
+    assert picture.zookeeper.controller is not None
+    assert picture.zookeeper.controller.epoch == 1
+    assert sorted(picture.zookeeper.ids) == ["1", "2", "3"]
+    assert picture.partitions["orders"][0].leader == 1
     assert [picture.broker(broker).life for broker in (1, 2, 3)] == [Life.RUNNING] * 3
     assert picture.broker(1).broker_epoch == 11
     assert picture.step == "the last sign"
@@ -44,13 +43,18 @@ def test_state_between_kill_and_election() -> None:
     picture = picture_at(6002)
     assert picture.broker(1).life is Life.DEAD
     assert picture.last_fault == "kill broker-1"
-    assert picture.controller_gone
-    assert picture.broker(2).event == "Reelect"
-    assert picture.partitions[ORDERS_0].leader == 1, "the state in ZooKeeper has not changed"
+    assert picture.controller is not None
+    assert picture.controller.is_gone
+    assert picture.zookeeper.controller is None
+    assert picture.broker(1).silent_since_us == 3_000_000
+    event = picture.broker(2).event
+    assert event is not None
+    assert (event.event, event.since_us) == ("Reelect", 6_002_000)
+    assert picture.partitions["orders"][0].leader == 1, "the state in ZooKeeper has not changed"
 
 
 def test_requests_are_in_flight_until_they_are_answered() -> None:
-    assert [flight.request.to for flight in picture_at(6061).in_flight.values()] == [3]
+    assert [request.to for request in picture_at(6061).in_flight.values()] == [3]
     assert picture_at(6090).in_flight == {}
 
 
@@ -58,8 +62,8 @@ def test_state_at_the_end_of_the_run() -> None:
     picture = picture_at(99_999)
     assert picture.controller is not None
     assert picture.controller.broker_id == 2
-    assert picture.partitions[ORDERS_0].isr == (2, 3, 1)
-    assert picture.fence_hits == {"broker.controller-epoch": 1}
+    assert picture.partitions["orders"][0].isr == (2, 3, 1)
+    assert picture.fences == {"broker.controller-epoch": 1}
     assert picture.broker(1).incarnation == 2
     assert {node.life for node in picture.nodes.values()} == {Life.DEAD}
     assert picture.records == 50
@@ -73,7 +77,7 @@ def test_an_older_partition_state_replaces_no_newer_one() -> None:
     logs = Logs()
     logs.at(1000, "broker-2", LeadershipWritten(why="offline", partitions=(Leadership("orders", 0, 2, 5, (2,), 7, 2),)))
     logs.at(2000, "broker-1", LeadershipWritten(why="offline", partitions=(Leadership("orders", 0, 1, 4, (1,), 6, 1),)))
-    assert folded(logs).partitions[ORDERS_0].leader == 2
+    assert folded(logs).partitions["orders"][0].leader == 2
 
 
 def test_each_brokers_view_of_partitions_is_kept_apart() -> None:
@@ -103,8 +107,8 @@ def test_each_brokers_view_of_partitions_is_kept_apart() -> None:
         ),
     )
     picture = folded(logs)
-    assert sorted(picture.broker(1).metadata) == [ORDERS_0, TopicPartition("orders", 1)]
-    assert sorted(picture.broker(2).metadata) == [TopicPartition("orders", 1)], "StopReplica is not about metadata"
+    assert sorted(picture.broker(1).metadata["orders"]) == [0, 1]
+    assert sorted(picture.broker(2).metadata["orders"]) == [1], "StopReplica is not about metadata"
     assert (picture.broker(1).metadata_controller, picture.broker(2).metadata_controller) == (2, 3)
 
 

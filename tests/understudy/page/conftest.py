@@ -1,4 +1,6 @@
-"""The browser of `tests.browser` for the tests of the page."""
+"""The fixtures of the tests in a browser."""
+
+from __future__ import annotations
 
 from tests.browser import browser, page
 

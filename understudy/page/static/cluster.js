@@ -7,7 +7,9 @@ import { count, duration, epochClass, nodeName } from "#words";
 const RECENT = 40;
 const MOST_COMPARED = 2000;
 const LIFE_SIGNS = { running: "●", paused: "❚❚", stopping: "◐", dead: "✕", unknown: "○" };
-const LIFE_WORDS = { running: "running", paused: "paused", stopping: "stopping", dead: "gone", unknown: "not seen yet" };
+const LIFE_WORDS = {
+  running: "running", paused: "paused", stopping: "stopping", dead: "gone", unknown: "not seen yet",
+};
 
 /**
  * Draws ZooKeeper and the brokers as cards, with an SVG of sessions below them and one of requests above.
@@ -66,7 +68,7 @@ export class ClusterView {
       { "data-node": name },
       h("h3", {}, h("span.name", {}, nodeName(name)), h("span.crown", {})),
       h("p.life", {}, h("span.sign", { "aria-hidden": "true" }), h("span.word", {})),
-      h("p.session", {}, h("span", {}), h("meter", { min: 0, max: 1, hidden: true, "aria-label": "session time left" })),
+      h("p.session", {}, h("span"), h("meter", { min: 0, max: 1, hidden: true, "aria-label": "session time left" })),
       h("p.role", {}),
       h("p.knows", {}),
       h("p.flash", { role: "note" }),
@@ -282,7 +284,7 @@ function lineOrMark(key) {
   if (!key.startsWith("r")) {
     return s("path");
   }
-  return s("g", {}, s("circle", { r: 6 }), s("text", { class: "epoch", dy: "0.35em" }), s("text", { class: "api", dy: 20 }));
+  return s("g", {}, s("circle", { r: 6 }), s("text.epoch", { dy: "0.35em" }), s("text.api", { dy: 20 }));
 }
 
 function drawLine(element, line) {

@@ -59,7 +59,8 @@ export class Commands {
   _armForm(target) {
     const point = h("input", { name: "point", required: true, list: "points", value: "partition.after_write" });
     const action = h("select", { name: "action" }, h("option", {}, "pause"), h("option", {}, "crash"));
-    const points = h("datalist", { id: "points" }, ...(this._run.points ?? []).map((name) => h("option", { value: name })));
+    const names = this._run.points ?? [];
+    const points = h("datalist", { id: "points" }, ...names.map((name) => h("option", { value: name })));
     return form("Arm a named point", [labelled("point", point), labelled("then", action), points], "Arm", () =>
       this._send("/verbs/arm", { target, point: point.value, action: action.value }));
   }

@@ -5,11 +5,11 @@
  * contradict each other, as the brokers do. Any record is accepted in any order.
  *
  * Views read a state and never write to it. They read its maps with `entries(map)` and `get(map, key)`, whose keys are
- * texts, those of partitions and brokers too: `get(get(state.partitions, "orders"), "0")` is an array, see `LEADERSHIP`.
- * Maps are `nodes`, `links`, `fences`, `in_flight`, `zookeeper.ids`, `partitions` (by topic, then by partition) and, of a
- * node, `channels`, `believes`, `metadata`, `partition_states`, `logs` (by topic, then by partition) and
- * `replica_states` (by topic, partition and broker). A node's `queue` has a `length` and is iterated. Everything else
- * are plain objects and arrays. An integer that a double cannot hold is a text in hexadecimal.
+ * texts, also those of partitions and brokers: `get(get(state.partitions, "orders"), "0")` is an array, in the order of
+ * `LEADERSHIP`. Maps are `nodes`, `links`, `fences`, `in_flight`, `zookeeper.ids`, `partitions` (by topic, then by
+ * partition) and, of a node, `channels`, `believes`, `metadata`, `partition_states`, `logs` (by topic, then by
+ * partition) and `replica_states` (by topic, partition and broker). A node's `queue` has a `length` and is iterated.
+ * Everything else are plain objects and arrays. An integer that a double cannot hold is a text in hexadecimal.
  */
 
 import { highWatermarkChanged, leaderStarted, logOpened, logTruncated, recordsAppended } from "#offsets";
@@ -84,6 +84,10 @@ function setLife(node, life, us) {
 function runs(node, us) {
   setLife(node, "running", us);
   node.point = null;
+  heartbeatsArrive(node);
+}
+
+function heartbeatsArrive(node) {
   if (node.session === null || node.session.is_connected) node.silent_since_us = null;
 }
 
@@ -200,7 +204,7 @@ function lifeFault(state, name, life, us) {
 function linkFault(state, target, fault, us) {
   const [from, to, more] = target.split(" -> ");
   if (more !== undefined || (to ?? "").includes(": ")) return;
-  if (fault === "heal") heal(state, from, to, us);
+  if (fault === "heal") heal(state, from, to);
   else if (LINK_FAULTS.has(fault)) {
     for (const one of from.split(", ")) {
       for (const other of (to ?? "all").split(", ")) {
@@ -212,7 +216,7 @@ function linkFault(state, target, fault, us) {
   }
 }
 
-function heal(state, from, to, us) {
+function heal(state, from, to) {
   let isHealed = () => true;
   if (to !== undefined) {
     const pairs = new Set();
@@ -226,7 +230,7 @@ function heal(state, from, to, us) {
   for (const link of [...state.links.keys()].filter(isHealed)) {
     writable(state, state, "links").delete(link);
     const name = link.split(" -> ")[0];
-    if (state.nodes.get(name)?.life === "running") runs(writableNode(state, name), us);
+    if (state.nodes.get(name)?.life === "running") heartbeatsArrive(writableNode(state, name));
   }
 }
 

@@ -119,7 +119,8 @@ function drawQueue(node, us) {
     setText(items.get(id), `${event.event} · waits ${duration(us - event.since_us)}`);
   }
   const more = waiting.length - MOST_EVENTS;
-  setText(byId("queue-more"), more > 0 ? `and ${count(more, "more event")}` : waiting.length === 0 ? "nothing waits" : "");
+  const rest = waiting.length === 0 ? "nothing waits" : "";
+  setText(byId("queue-more"), more > 0 ? `and ${count(more, "more event")}` : rest);
 }
 
 function partitionCounts(node) {
@@ -196,9 +197,8 @@ function drawChannels(node, state, us) {
     const [name, text] = items.get(to).children;
     const request = channel.in_flight === null ? undefined : state.in_flight.get(channel.in_flight);
     setText(name, `→ broker ${to}`);
-    setText(text, request === undefined
-      ? " idle"
-      : ` ${request.api} since ${duration(us - request.us)}${request.attempt > 1 ? `, attempt ${request.attempt}` : ""}`);
+    const attempt = request?.attempt > 1 ? `, attempt ${request.attempt}` : "";
+    setText(text, request === undefined ? " idle" : ` ${request.api} since ${duration(us - request.us)}${attempt}`);
     setAttribute(items.get(to), "data-busy", request !== undefined);
   }
   setAttribute(byId("channels-none"), "hidden", channels.length > 0);

@@ -22,9 +22,7 @@ export class LogsView {
   draw(state, chosen) {
     const logs = chosen === null ? [] : logsOf(state, chosen);
     setText(byId("logs-of"), chosen === null ? "" : `${chosen[0]}-${chosen[1]}`);
-    setText(byId("logs-none"), chosen === null
-      ? "Choose a partition in the grid."
-      : logs.length === 0 ? "The event log has no records of this partition's logs (understudy.events.logs=false)." : "");
+    setText(byId("logs-none"), logs.length > 0 ? "" : noLogs(chosen));
     const end = Math.max(1, ...logs.map(({ log }) => log.end));
     const start = Math.max(Math.min(...logs.map(({ log }) => log.start)), end - MOST_OFFSETS);
     const rows = keyed(this._list, logs.map(({ name }) => name), () => row());
@@ -33,6 +31,12 @@ export class LogsView {
       drawRow(rows.get(name), { name, node, log, written }, Number.isFinite(start) ? start : 0, end);
     }
   }
+}
+
+function noLogs(chosen) {
+  return chosen === null
+    ? "Choose a partition in the grid."
+    : "The event log has no records of this partition's logs (understudy.events.logs=false).";
 }
 
 function logsOf(state, [topic, partition]) {
@@ -68,6 +72,11 @@ function drawRow(item, { name, node, log, written }, start, end) {
   drawing.replaceChildren(...bars(log, start, end));
 }
 
+/** The class that colours a leader epoch. They begin at 0, and are no controller epochs. */
+function epochColour(epoch) {
+  return `epoch-${Math.max(epoch, 0) % EPOCH_COLOURS}`;
+}
+
 function bars(log, start, end) {
   const x = (offset) => (Math.max(offset, start) - start) / (end - start) * (WIDTH - 40) + 10;
   const parts = [s("rect", { class: "track", x: x(start), y: 8, width: x(end) - x(start), height: 18, rx: 3 })];
@@ -78,7 +87,7 @@ function bars(log, start, end) {
     if (to > Math.max(from, start)) {
       const left = x(from);
       parts.push(
-        s("rect", { class: `epoch-${Math.max(epoch, 0) % EPOCH_COLOURS}`, x: left, y: 8, width: x(to) - left, height: 18 }),
+        s("rect", { class: epochColour(epoch), x: left, y: 8, width: x(to) - left, height: 18 }),
         s("text", { x: left + 4, y: 21 }, `e${epoch}`),
       );
     }

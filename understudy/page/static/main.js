@@ -23,7 +23,9 @@ class RunPage {
     this._source = source;
     this._run = source.run;
     this._catalogue = new Catalogue();
-    this._history = new History({ chunkSize: this._run.chunk_records, observe: (record) => this._catalogue.add(record) });
+    this._history = new History({
+      chunkSize: this._run.chunk_records, observe: (record) => this._catalogue.add(record),
+    });
     this.player = new Player(this._history);
     this.player.isLive = this._run.is_live;
     this.timeline = new Timeline(byId("strips"), this._catalogue, this.player);
@@ -52,7 +54,7 @@ class RunPage {
     this._show(wanted);
     if (this._run.is_live) {
       this._source.events(
-        (records) => { this._history.append(JSON.stringify(records)); this.player.grew(); },
+        (text) => { this._history.append(text); this.player.grew(); },
         () => { this.player.isLive = false; this._drawStatus(); },
         (state) => { setText(byId("live"), state === "open" ? "live" : "reconnecting …"); },
       );
@@ -129,7 +131,8 @@ class RunPage {
     setText(byId("play"), player.isPlaying || isAtLiveEdge ? "❚❚" : "▶");
     setAttribute(byId("play"), "aria-label", player.isPlaying || isAtLiveEdge ? "pause" : "play");
     setAttribute(byId("edge"), "aria-pressed", String(player.isAtEdge));
-    setText(byId("step"), [state.step, state.last_fault && `last fault: ${state.last_fault}`].filter(Boolean).join(" · "));
+    const fault = state.last_fault && `last fault: ${state.last_fault}`;
+    setText(byId("step"), [state.step, fault].filter(Boolean).join(" · "));
     if (!player.isPlaying && !isAtLiveEdge) {
       announce(byId("now"), n > 0 ? this._history.recordAt(n - 1) : null, this._catalogue.first);
     }

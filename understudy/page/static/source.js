@@ -12,9 +12,9 @@ const TOKEN = "understudy-token";
  *
  * @returns {Promise<Source>} `run` is the object of run.json; `chunks()` yields the texts of JSON arrays of records,
  *   in order; `events(onRecords, onEnd, onState)` follows a live run from the last record of `chunks()` on and returns
- *   a function that stops it: `onState` gets `open` or `lost`; `command(path, body)` posts to the control port, for
- *   example `command("/verbs/kill", {target: "1"})`, and resolves to its answer or rejects with an `Error` whose
- *   `status` is that of the answer.
+ *   a function that stops it: `onRecords` gets such texts, `onState` gets `open` or `lost`; `command(path, body)` posts
+ *   to the control port, for example `command("/verbs/kill", {target: "1"})`, and resolves to its answer or rejects with
+ *   an `Error` whose `status` is that of the answer.
  */
 export async function openSource() {
   const embedded = document.getElementById("run");
@@ -118,7 +118,7 @@ function follow(read, onRecords, onEnd, onState = () => {}) {
     events.onopen = () => onState("open");
     events.onmessage = (event) => {
       read.records = Number(event.lastEventId);
-      onRecords(JSON.parse(event.data));
+      onRecords(event.data);
     };
     events.addEventListener("ended", () => {
       stop();

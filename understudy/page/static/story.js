@@ -84,7 +84,9 @@ export class Story {
     this._why.append(
       h("p", {}, h("b", {}, nodeName(record[NODE])), ` ${sentence(record)}`),
       h("p.line", {}, `${record[NODE]}, incarnation ${record[INCARNATION]}, line ${record[SEQ]}: ${record[TYPE]}`),
-      causes.length > 0 ? h("ol.causes", { "aria-label": "causes, nearest first" }, ...causes) : h("p", {}, first(record)),
+      causes.length === 0
+        ? h("p", {}, first(record))
+        : h("ol.causes", { "aria-label": "causes, nearest first" }, ...causes),
       h("details", {}, h("summary", {}, "the record"), h("pre", {}, JSON.stringify(record[DATA], null, 1))),
     );
   }
@@ -129,5 +131,6 @@ function scrollIntoView(list, item) {
 
 /** Write the current sentence into a live region, so that a screen reader says it at each step. */
 export function announce(element, record, first) {
-  setText(element, record === null ? "" : `${clock(record[US] - first)}: ${nodeName(record[NODE])} ${sentence(record)}`);
+  const said = record === null ? "" : `${clock(record[US] - first)}: ${nodeName(record[NODE])} ${sentence(record)}`;
+  setText(element, said);
 }

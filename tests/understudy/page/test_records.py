@@ -1,0 +1,81 @@
+"""Records as the page gets them, and which record on another node led to each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from foundation.eventlog.order import RemoteCauses, identity_of, remote_causes
+from foundation.eventlog.reader import read, read_lines
+from foundation.eventlog.records import ControllerElected, RequestReceived, RequestSent
+from tests.foundation.eventlog.lines import Logs
+from understudy.page.records import Encoder
+from understudy.simulator.seeds import run_seed
+
+
+def encoded(logs: Logs) -> list[list[object]]:
+    encoder = Encoder()
+    return [json.loads(encoder.encode(record)) for record in read_lines(logs.lines).records]
+
+
+def test_a_record_is_an_array_of_eleven_values() -> None:
+    logs = Logs()
+    logs.node("broker-1").saw_controller_epoch(7)
+    logs.at(1000.5, "broker-1", ControllerElected(broker_id=1, epoch=7, epoch_zk_version=6, session_id=2**56 + 1))
+    assert encoded(logs) == [
+        [
+            1_000_500,
+            "broker-1",
+            1,
+            1,
+            "ControllerElected",
+            None,
+            0,
+            7,
+            # As a number it would lose its last digit in JavaScript.
+            {"broker_id": 1, "epoch": 7, "epoch_zk_version": 6, "session_id": "100000000000001"},
+            "wins the election: controller epoch 7",
+            None,
+        ]
+    ]
+
+
+def test_a_received_request_is_linked_to_the_one_that_was_sent() -> None:
+    logs = Logs()
+    about = {"api": "LeaderAndIsr", "api_version": 7, "client_id": "controller-1", "correlation_id": 4}
+    logs.at(1000, "broker-1", RequestSent(to=2, **about))  # type: ignore[arg-type]  # fields of several types
+    logs.at(1001, "broker-2", RequestReceived(**about))  # type: ignore[arg-type]  # fields of several types
+    logs.at(1002, "broker-3", RequestReceived(**about))  # type: ignore[arg-type]  # fields of several types
+    assert [record[-1] for record in encoded(logs)] == [None, ["broker-1", 1, 1], None]
+
+
+@pytest.mark.parametrize("seed", [1, 7])
+def test_links_found_one_after_the_other_are_those_of_the_whole_log(seed: int, tmp_path: Path) -> None:
+    run_seed(seed, 6, events=tmp_path)
+    records = read([tmp_path]).records
+    whole = remote_causes(records)
+    causes = RemoteCauses()
+    found = {identity_of(record): causes.of(record) for record in records}
+    assert len(whole) > 50
+    assert {identity: cause for identity, cause in found.items() if cause is not None} == whole
+
+
+def test_messages_that_are_never_received_are_forgotten() -> None:
+    causes = RemoteCauses(most=2)
+    logs = Logs()
+    for number in (1, 2, 3):
+        logs.at(
+            1000 + number,
+            "broker-1",
+            RequestSent(to=2, api="StopReplica", api_version=4, client_id="c", correlation_id=number),
+        )
+    for number in (1, 2, 3):
+        logs.at(
+            1010 + number,
+            "broker-2",
+            RequestReceived(api="StopReplica", api_version=4, client_id="c", correlation_id=number),
+        )
+    found = [causes.of(record) for record in read_lines(logs.lines).records]
+    assert [cause.seq if cause else None for cause in found] == [None, None, None, None, 2, 3]

@@ -1,0 +1,41 @@
+"""`page_data`: the payload of a record as the page gets it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from foundation.eventlog.fold_state import exact, session_text
+from foundation.eventlog.records import Envelope
+
+_ENCODER: Final = msgspec.json.Encoder()
+_LONG_NUMBER: Final = re.compile(rb"\d{16}")
+_SESSION_ID: Final = "session_id"
+
+
+def page_data(record: Envelope) -> Any:
+    """Return the payload of a record as what JSON consists of, with every field, defaults too.
+
+    Integers that a double cannot hold are texts in hexadecimal, and session ids always are.
+    """
+    data = msgspec.to_builtins(record.data)
+    if _SESSION_ID in data:
+        data[_SESSION_ID] = session_text(data[_SESSION_ID])
+    # Most records have no long number at all, which the encoder finds out faster than a look at each value.
+    return _exact(data) if _LONG_NUMBER.search(_ENCODER.encode(data)) else data
+
+
+def _exact(value: Any) -> Any:
+    match value:
+        case bool():
+            return value
+        case int():
+            return exact(value)
+        case list() | tuple():
+            return [_exact(each) for each in value]
+        case dict():
+            return {key: _exact(each) for key, each in value.items()}
+        case _:
+            return value
