@@ -6,13 +6,13 @@ from typing import Final
 
 import msgspec
 
+from foundation.eventlog.fold_state import exact, exact_micros
 from foundation.eventlog.narrator import describe
 from foundation.eventlog.order import Identity, RemoteCauses
 from foundation.eventlog.records import Envelope
-from foundation.eventlog.run_records import micros
+from understudy.page.payloads import page_data
 
 _ENCODER: Final = msgspec.json.Encoder()
-_SESSION_ID: Final = "session_id"
 
 
 def encode(record: Envelope, link: Identity | None) -> bytes:
@@ -23,15 +23,15 @@ def encode(record: Envelope, link: Identity | None) -> bytes:
     """
     return _ENCODER.encode(
         (
-            micros(record.mono_ms),
+            exact_micros(record.mono_ms),
             record.node,
             record.incarnation,
             record.seq,
             record.type,
-            record.cause,
-            record.zxid,
-            record.controller_epoch,
-            _page_data(record),
+            None if record.cause is None else exact(record.cause),
+            exact(record.zxid),
+            exact(record.controller_epoch),
+            page_data(record),
             describe(record),
             None if link is None else (link.writer[1], link.writer[2], link.seq),
         )
@@ -47,10 +47,3 @@ class Encoder:
     def encode(self, record: Envelope) -> bytes:
         """Return the JSON array of the next record."""
         return encode(record, self._causes.of(record))
-
-
-def _page_data(record: Envelope) -> object:
-    data = msgspec.to_builtins(record.data)
-    if _SESSION_ID in data:
-        data[_SESSION_ID] = f"{data[_SESSION_ID]:x}"
-    return data

@@ -20,6 +20,7 @@ from foundation.eventlog.records import (
 from tests.foundation.eventlog.lines import Logs
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 
+
 def picture_at(ms: float) -> EventLogPicture:
     records = read_lines(killed_controller().lines).records
     return fold_all(record for record in records if record.mono_ms <= ms)

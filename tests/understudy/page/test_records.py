@@ -35,7 +35,7 @@ def test_a_record_is_an_array_of_eleven_values() -> None:
             0,
             7,
             # As a number it would lose its last digit in JavaScript.
-            {"broker_id": 1, "epoch": 7, "epoch_zk_version": 6, "session_id": "100000000000001"},
+            {"broker_id": 1, "epoch": 7, "epoch_zk_version": 6, "session_id": "0x100000000000001"},
             "wins the election: controller epoch 7",
             None,
         ]

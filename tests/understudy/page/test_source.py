@@ -14,7 +14,6 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from foundation.eventlog.files import JsonLinesFiles
-from tests.browser import browser, page
 from tests.understudy.page.test_live import line
 from understudy.control.client import ControlClient
 from understudy.control.control_file import ControlEntry, write_control_file
@@ -28,8 +27,6 @@ from understudy.simulator.seeds import run_seed
 from understudy.testbed.run_folder import this_process
 
 pytestmark = pytest.mark.slow
-
-__all__ = ["browser", "page"]
 
 READ = """async () => {
   const { openSource } = await import("#source");
