@@ -43,8 +43,20 @@ def opened(page: Page, file: Path) -> Iterator[Page]:
     assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
 
 
+def press(page: Page, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+    drawn(page)
+
+
+def drawn(page: Page) -> None:
+    """Wait until the page has drawn what was done before."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
 def moment(page: Page) -> int:
     """The number of records before the moment that is shown."""
+    drawn(page)
     found = re.fullmatch(r"record ([\d,]+) of ([\d,]+)", page.locator("#position").inner_text())
     assert found is not None
     return int(found[1].replace(",", ""))
@@ -52,9 +64,9 @@ def moment(page: Page) -> int:
 
 def go_to_resignation(page: Page) -> None:
     """Step along the story, by key, to the record with which the deposed controller resigns."""
-    page.keyboard.press("Home")
+    press(page, "Home")
     for _ in range(2000):
-        page.keyboard.press("n")
+        press(page, "n")
         if "resigns from controller epoch 1" in page.locator("#why > p").first.inner_text():
             return
     raise AssertionError("no sentence says that the controller resigns")
@@ -68,28 +80,28 @@ def test_a_run_is_first_shown_at_its_first_fault(opened: Page) -> None:
 
 def test_every_step_is_one_record(opened: Page) -> None:
     before = moment(opened)
-    opened.keyboard.press("ArrowRight")
-    opened.keyboard.press("ArrowRight")
-    opened.keyboard.press("ArrowLeft")
+    press(opened, "ArrowRight")
+    press(opened, "ArrowRight")
+    press(opened, "ArrowLeft")
     assert moment(opened) == before + 1
-    opened.keyboard.press("Home")
+    press(opened, "Home")
     assert moment(opened) == 0
     expect(opened.locator("#znode-controller output")).to_have_text("none")
-    opened.keyboard.press("End")
+    press(opened, "End")
     total = opened.locator("#position").inner_text().split(" of ")[1]
     assert moment(opened) == int(total.replace(",", ""))
 
 
 def test_a_zombie_is_shown_beside_the_controller(opened: Page) -> None:
     go_to_resignation(opened)
-    opened.keyboard.press("p")
+    press(opened, "p")
     zombie, controller = opened.locator(".crown.zombie"), opened.locator(".crown:not(.zombie):not(:empty)")
     expect(opened.locator("#znode-epoch output")).to_have_text("2")
     expect(zombie).to_have_count(1)
     expect(zombie).to_contain_text("epoch 1")
     expect(controller).to_contain_text("epoch 2")
     opened.screenshot(path=SCREENSHOTS / "zombie.png")
-    opened.keyboard.press("n")
+    press(opened, "n")
     expect(zombie).to_have_count(0)
 
 
@@ -120,9 +132,9 @@ def test_a_drag_along_the_timeline_shows_each_moment(opened: Page) -> None:
 def test_play_moves_the_moment_and_ends_at_the_end(opened: Page) -> None:
     before = moment(opened)
     for _ in range(6):
-        opened.keyboard.press("+")
+        press(opened, "+")
     expect(opened.locator("#speed")).to_have_text("×100")
-    opened.keyboard.press("Space")
+    press(opened, "Space")
     expect(opened.locator("#play")).to_have_attribute("aria-label", "play", timeout=30_000)
     assert moment(opened) > before
 
@@ -132,7 +144,7 @@ def test_the_grid_shows_what_is_wrong_and_the_logs_of_a_partition(opened: Page) 
     expect(opened.locator("#grid-summary")).to_contain_text("1 without a live leader")
     expect(opened.locator("#grid-summary")).to_contain_text("1 shown")
     opened.locator("#grid").focus()
-    opened.keyboard.press("ArrowDown")
+    press(opened, "ArrowDown")
     expect(opened.locator("#logs li")).not_to_have_count(0)
     expect(opened.locator("#logs li").first).to_contain_text("high watermark")
 
@@ -143,9 +155,9 @@ def test_a_link_to_a_record_that_is_not_there_says_so(page: Page, file: Path) ->
 
 
 def test_everything_can_be_reached_by_the_tab_key(opened: Page) -> None:
-    opened.keyboard.press("?")
+    press(opened, "?")
     expect(opened.locator("#help")).to_be_visible()
-    opened.keyboard.press("Escape")
+    press(opened, "Escape")
     names = set()
     for _ in range(120):
         opened.keyboard.press("Tab")
