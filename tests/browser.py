@@ -59,6 +59,18 @@ def page(browser: Browser) -> Iterator[Page]:
     assert not errors, f"the console of the page has errors: {errors}"
 
 
+def press(page: Page, *keys: str) -> None:
+    """Press keys, and wait until the page has drawn what they do."""
+    for key in keys:
+        page.keyboard.press(key)
+    drawn(page)
+
+
+def drawn(page: Page) -> None:
+    """Wait until the page has drawn what was done before."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
 def understudy(*arguments: str) -> None:
     """Run an `understudy` command as a process: in this one Playwright's loop runs, beside which asyncio cannot."""
     command = [sys.executable, "-P", "-m", "understudy.cli.main", *arguments]

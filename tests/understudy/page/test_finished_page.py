@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser import SCREENSHOTS, understudy
+from tests.browser import SCREENSHOTS, drawn, press, understudy
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
@@ -41,17 +41,6 @@ def opened(page: Page, file: Path) -> Iterator[Page]:
     expect(page.locator("body")).to_have_attribute("data-ready", "true")
     yield page
     assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
-
-
-def press(page: Page, *keys: str) -> None:
-    for key in keys:
-        page.keyboard.press(key)
-    drawn(page)
-
-
-def drawn(page: Page) -> None:
-    """Wait until the page has drawn what was done before."""
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def moment(page: Page) -> int:
@@ -162,7 +151,18 @@ def test_everything_can_be_reached_by_the_tab_key(opened: Page) -> None:
     for _ in range(120):
         opened.keyboard.press("Tab")
         names.add(opened.evaluate("document.activeElement.id || document.activeElement.className"))
-    wanted = {"cluster-commands", "copy-link", "theme", "open-help", "menu", "detail", "sentences", "grid", "play", "edge"}
+    wanted = {
+        "cluster-commands",
+        "copy-link",
+        "theme",
+        "open-help",
+        "menu",
+        "detail",
+        "sentences",
+        "grid",
+        "play",
+        "edge",
+    }
     assert wanted <= names
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser import SCREENSHOTS
+from tests.browser import SCREENSHOTS, press
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
@@ -78,19 +78,19 @@ def test_a_controller_is_killed_from_the_page(page: Page, browser: Browser, addr
     expect(page.locator("#grid-summary")).to_contain_text("6 partitions, 0 without a live leader", timeout=_TAKEOVER_MS)
     page.screenshot(path=SCREENSHOTS / "live.png", full_page=True)
 
-    page.keyboard.press("Home")
-    page.keyboard.press("f")
+    press(page, "Home")
+    press(page, "f")
     for _ in range(20):
         if "kill" in page.locator("#step").inner_text():
             break
-        page.keyboard.press("f")
+        press(page, "f")
     expect(page.locator("#step")).to_contain_text(f"last fault: kill {old}")
-    page.keyboard.press("ArrowLeft")
+    press(page, "ArrowLeft")
     assert broker_with_crown(page) == old
     expect(page.locator(f".broker[data-node={old}]")).to_have_attribute("data-life", "running")
     expect(page.locator("#znode-epoch output")).to_have_text("1")
 
-    page.keyboard.press("l")
+    press(page, "l")
     position = page.locator("#position").inner_text()
     other = browser.new_context().new_page()
     other.goto(page.url)
@@ -99,7 +99,7 @@ def test_a_controller_is_killed_from_the_page(page: Page, browser: Browser, addr
     assert other.locator("#clock").inner_text() == page.locator("#clock").inner_text()
     other.context.close()
 
-    page.keyboard.press("End")
+    press(page, "End")
     assert broker_with_crown(page) == new
     command(page, old, "Start")
     expect(page.locator(f".broker[data-node={old}]")).to_have_attribute("data-life", "running", timeout=_TAKEOVER_MS)
@@ -107,7 +107,7 @@ def test_a_controller_is_killed_from_the_page(page: Page, browser: Browser, addr
 
 def test_a_page_without_the_token_cannot_command(page: Page, address: str) -> None:
     opened(page, address.partition("#")[0])
-    page.keyboard.press("c")
+    press(page, "c")
     expect(page.locator("#commands-body")).to_contain_text("opened without its token")
     page.locator("#commands-close").click()
 
@@ -121,11 +121,10 @@ def test_a_refused_command_says_why(page: Page, address: str) -> None:
 
 def test_the_moment_stays_while_records_come(page: Page, address: str) -> None:
     opened(page, address)
-    page.keyboard.press("ArrowLeft")
+    press(page, "ArrowLeft")
     before = page.locator("#clock").inner_text()
     create_topic(page, "payments")
     expect(page.locator("#position")).to_contain_text("record")
     assert page.locator("#clock").inner_text() == before
-    page.keyboard.press("End")
+    press(page, "End")
     expect(page.locator("#grid-summary")).to_contain_text("12 partitions")
-
