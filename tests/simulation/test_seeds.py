@@ -6,10 +6,15 @@ from collections import Counter
 
 import pytest
 
+from foundation.cluster.assignment import ReplicaAssignment
+from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from foundation.eventlog.fences import Fence
 from understudy.checkers.invariant_checker import ALL_CHECKS
-from understudy.findings import FindingKind
-from understudy.simulator.seeds import run_seed
+from understudy.findings import Finding, FindingKind
+from understudy.picture import ClusterPicture, PartitionPicture
+from understudy.simulator import seeds
+from understudy.simulator.seeds import is_kept_by_loss, run_seed
 
 SEEDS = 200
 SECONDS = 60
@@ -58,6 +63,9 @@ def test_seeds_violate_no_check_and_settle(first: int) -> None:
         pytest.param(1_000_092, id="a checkpoint brings back a high watermark of before a loss"),
         pytest.param(1_000_143, id="a follower ends within a batch of a leader that has lost records"),
         pytest.param(1_000_163, id="a leader leads on without what a loss of power took"),
+        pytest.param(4_001_953, id="a follower keeps another record in later leader epochs"),
+        pytest.param(4_002_646, id="the follower with the other records leads"),
+        pytest.param(4_003_723, id="a follower that ends within a batch is the target of a move"),
     ],
 )
 def test_a_loss_of_power_is_no_violation(seed: int) -> None:
@@ -65,6 +73,48 @@ def test_a_loss_of_power_is_no_violation(seed: int) -> None:
     report = run_seed(seed, 60)
     assert not report.problems, str(report)
     assert any(fault.kind == "lose-power" for fault in report.plan.schedule.faults)
+
+
+@pytest.mark.slow
+def test_a_run_that_ends_early_excuses_what_a_loss_of_power_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but its early end is reported, though clients have seen the loss."""
+    monkeypatch.setattr(seeds, "is_kept_by_loss", lambda *_: False)
+    (problem,) = run_seed(4_003_723, 60).problems
+    assert problem.startswith("Unsettled: ")
+
+
+@pytest.mark.parametrize(
+    ("kind", "isr", "lost", "is_kept"),
+    [
+        pytest.param(FindingKind.UNDER_REPLICATED, (2,), True, True, id="a follower stays outside the ISR"),
+        pytest.param(FindingKind.REASSIGNMENT, (2,), True, True, id="a move waits for it"),
+        pytest.param(FindingKind.REASSIGNMENT, (2, 3), True, False, id="all targets of a move are in sync"),
+        pytest.param(FindingKind.UNDER_REPLICATED, (2,), False, False, id="nothing was lost"),
+        pytest.param(FindingKind.REASSIGNMENT, (2,), False, False, id="a move waits, and nothing was lost"),
+        pytest.param(FindingKind.METADATA, (2,), True, False, id="something else is wrong with the partition"),
+    ],
+)
+def test_what_a_loss_of_power_keeps_from_settling(
+    kind: FindingKind, isr: tuple[int, ...], lost: bool, is_kept: bool
+) -> None:
+    partition = TopicPartition("orders", 0)
+    one, two, three = BrokerId(1), BrokerId(2), BrokerId(3)
+    assignment = ReplicaAssignment((two, three, one), adding_replicas=(three,), removing_replicas=(one,))
+    state = LeaderIsrAndControllerEpoch(LeaderAndIsr(two, 0, tuple(map(BrokerId, isr))), 1)
+    picture = ClusterPicture(
+        controller=one,
+        controller_epoch=1,
+        brokers={},
+        partitions={partition: PartitionPicture(assignment=assignment, state=state)},
+    )
+    left = Finding(kind=kind, message="left", partition=partition)
+    assert is_kept_by_loss(left, picture, {("orders", 0)} if lost else {("orders", 1)}) == is_kept
+
+
+def test_what_is_about_no_partition_is_not_kept_by_a_loss() -> None:
+    picture = ClusterPicture(controller=None, controller_epoch=1, brokers={}, partitions={})
+    left = Finding(kind=FindingKind.CONTROLLER, message="no broker owns /controller")
+    assert not is_kept_by_loss(left, picture, {("orders", 0)})
 
 
 @pytest.mark.slow

@@ -3,12 +3,13 @@
 The records of different nodes come in no particular order, so the logs are compared at the end of the run: by the
 leader epochs of their offsets, against the leader epoch cache with which the leader began. Two batches with the same
 base offset and leader epoch are equal by R1, so that equal epochs mean equal records. A leader that leads again in the
-same leader epoch without records that a loss of power took is excused, as in R1.
+same leader epoch without records that a loss of power took is excused, as in R1; so is, for good, what leader epochs do
+not show of it (`hidden_parts`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -51,18 +52,45 @@ class LeaderComparison(LogCheck):
         """
         return None if leadership in self.losses.led_again else self._caches.get(leadership)
 
+    def epochs_led_again(self, log_id: LogId) -> set[int]:
+        """Return the leader epochs of a log in which a broker led again without records that it had lost."""
+        return {epoch for of_log, epoch in self.losses.led_again if of_log == log_id}
 
-def first_difference(ranges: Iterable[EpochRange], cache: LeaderEpochCache) -> int | None:
+
+def hidden_parts(
+    starts: Iterable[tuple[int, int]], cache: LeaderEpochCache, led_again: Collection[int]
+) -> list[tuple[int, int]]:
+    """Return the parts in which two logs may differ for good, as (first offset, offset after the last).
+
+    A broker that leads again in its leader epoch, and has lost records of earlier ones, begins that epoch at a lower
+    offset than the first time. A replica that has records of the epoch from the first time keeps its others between the
+    two beginnings, in later leader epochs as well: Kafka compares only where the last epoch that both have ends
+    (`AbstractFetcherThread.getOffsetTruncationState`, and `Partition.readRecords` where a Fetch brings that epoch).
+
+    Args:
+        starts: (leader epoch, its first offset) of a follower's log.
+        cache: that of the leader.
+        led_again: the leader epochs in which a broker has led again so.
+    """
+    of_leader = dict(cache)
+    both = ((start, of_leader[epoch]) for epoch, start in starts if epoch in led_again and epoch in of_leader)
+    return [(min(pair), max(pair)) for pair in both if pair[0] != pair[1]]
+
+
+def first_difference(
+    ranges: Iterable[EpochRange], cache: LeaderEpochCache, hidden: Sequence[tuple[int, int]] = ()
+) -> int | None:
     """Return the first offset of `ranges` whose leader epoch is another one in a leader's cache; None without one.
 
     Offsets before the first entry of the cache are left out: retention has removed its entries for them. So is
-    everything where the cache is empty, which it is only in a leader that has not noted its own epoch.
+    everything where the cache is empty, which it is only in a leader that has not noted its own epoch, and what is in
+    one of the `hidden` parts.
     """
     if not cache:
         return None
     ends = {epoch: end for (epoch, _), (_, end) in zip(cache, (*cache[1:], (0, None)), strict=True)}
     starts = dict(cache)
-    for known in ranges:
+    for known in _outside(ranges, hidden):
         first = max(known.start_offset, cache[0][1])
         if first >= known.end_offset or known.epoch == NO_LEADER_EPOCH:
             continue
@@ -72,6 +100,21 @@ def first_difference(ranges: Iterable[EpochRange], cache: LeaderEpochCache) -> i
         if end is not None and known.end_offset > end:
             return max(first, end)
     return None
+
+
+def _outside(ranges: Iterable[EpochRange], hidden: Sequence[tuple[int, int]]) -> Iterable[EpochRange]:
+    """Return what of `ranges` is in none of the `hidden` parts."""
+    for first, end in hidden:
+        ranges = [
+            piece
+            for known in ranges
+            for piece in (
+                known._replace(end_offset=min(known.end_offset, first)),
+                known._replace(start_offset=max(known.start_offset, end)),
+            )
+            if piece.start_offset < piece.end_offset
+        ]
+    return ranges
 
 
 class _LogState(NamedTuple):
@@ -88,8 +131,8 @@ class _LogState(NamedTuple):
     from_epoch: int
     up_to_epoch: int | None
 
-    def has_records_below(self, offset: int, cache: LeaderEpochCache) -> bool:
-        """Whether it has all records of the leader with `cache` below `offset`."""
+    def has_records_below(self, offset: int, cache: LeaderEpochCache, led_again: Collection[int]) -> bool:
+        """Whether it has all records of the leader with `cache` below `offset`, as far as leader epochs show it."""
         if not self.is_known:
             return True
         below = (
@@ -97,7 +140,8 @@ class _LogState(NamedTuple):
             for known in self.ranges
             if known.start_offset < offset
         )
-        return self.end_offset >= offset and first_difference(below, cache) is None
+        hidden = hidden_parts(((known.epoch, known.start_offset) for known in self.ranges), cache, led_again)
+        return self.end_offset >= offset and first_difference(below, cache, hidden) is None
 
 
 @dataclass(slots=True)
@@ -125,10 +169,12 @@ class _Replica:
                 state._replace(up_to_epoch=epoch) if state.up_to_epoch is None else state for state in self.states
             ]
 
-    def had_records_below(self, offset: int, leader_epoch: int, cache: LeaderEpochCache) -> bool:
+    def had_records_below(
+        self, offset: int, leader_epoch: int, cache: LeaderEpochCache, led_again: Collection[int]
+    ) -> bool:
         """Whether the log had all records of a leader below `offset` at some moment of `leader_epoch`."""
         return any(
-            state.has_records_below(offset, cache)
+            state.has_records_below(offset, cache, led_again)
             for state in self.states
             if state.from_epoch <= leader_epoch and (state.up_to_epoch is None or leader_epoch <= state.up_to_epoch)
         )
@@ -175,7 +221,8 @@ class _InSyncReplicasCheck(LeaderComparison):
         if cache is None or replica is None:
             return
         self.times_tested += 1
-        if not replica.had_records_below(raised.high_watermark, leader_epoch, cache):
+        led_again = self.epochs_led_again(log_id)
+        if not replica.had_records_below(raised.high_watermark, leader_epoch, cache, led_again):
             what = (
                 f"{log_id[0]}-{log_id[2]}: broker {broker}, {why} in leader epoch {leader_epoch}, never had all of the "
                 f"leader's records below its high watermark {raised.high_watermark}"
@@ -262,6 +309,8 @@ class _CommittedRange(NamedTuple):
     known: EpochRange
     record: Envelope
     """The first record that shows it."""
+    starts: LeaderEpochCache
+    """Where the leader epochs of the follower's whole log began then."""
 
 
 class FollowersTruncateFirst(LeaderComparison):
@@ -287,13 +336,18 @@ class FollowersTruncateFirst(LeaderComparison):
         if epoch != data.leader_epoch:
             seen = 0
         ranges = self._committed.setdefault(((log.log_id, data.leader_epoch), log.broker), [])
+        starts = tuple((known.epoch, known.start_offset) for known in log.epoch_ranges())
         for batch in log.batches_between(seen, data.high_watermark):
-            last = ranges[-1].known if ranges else None
-            if last and (last.epoch, last.end_offset) == (batch.leader_epoch, batch.base_offset):
-                ranges[-1] = ranges[-1]._replace(known=last._replace(end_offset=batch.next_offset))
+            last = ranges[-1] if ranges else None
+            if (
+                last
+                and (last.known.epoch, last.known.end_offset) == (batch.leader_epoch, batch.base_offset)
+                and last.starts == starts
+            ):
+                ranges[-1] = last._replace(known=last.known._replace(end_offset=batch.next_offset))
             else:
                 new = EpochRange(batch.leader_epoch, batch.base_offset, batch.next_offset)
-                ranges.append(_CommittedRange(new, record))
+                ranges.append(_CommittedRange(new, record, starts))
         self._seen[replica] = data.leader_epoch, max(seen, data.high_watermark)
 
     def on_truncated(self, record: Envelope, log: ReplicaLog, data: LogTruncated, removed: object) -> None:
@@ -309,8 +363,12 @@ class FollowersTruncateFirst(LeaderComparison):
     def at_end(self) -> None:
         for (leadership, broker), ranges in self._committed.items():
             cache = self.cache_of(leadership)
-            for committed in ranges if cache is not None else ():
-                offset = first_difference([committed.known], cache or ())
+            if cache is None:
+                continue
+            led_again = self.epochs_led_again(leadership[0])
+            for committed in ranges:
+                hidden = hidden_parts(committed.starts, cache, led_again)
+                offset = first_difference([committed.known], cache, hidden)
                 if offset is not None:
                     topic, _, partition = leadership[0]
                     what = (

@@ -194,6 +194,7 @@ class _Contradiction(NamedTuple):
     log_id: LogId
     after: int
     up_to: int
+    written_in: int
 
 
 class LossAwareCheck(LogCheck):
@@ -201,16 +202,19 @@ class LossAwareCheck(LogCheck):
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._contradictions: dict[tuple[LogId, int, int], _Contradiction] = {}
+        self._contradictions: dict[tuple[LogId, int, int, int], _Contradiction] = {}
         """The first one of each log between the same epochs."""
 
-    def contradicted(self, record: Envelope, witness: str, log: ReplicaLog, after: int, up_to: int) -> None:
+    def contradicted(
+        self, record: Envelope, witness: str, log: ReplicaLog, after: int, up_to: int, written_in: int = NO_LEADER_EPOCH
+    ) -> None:
         """Keep what is a violation unless records were lost above leader epoch `after` and up to `up_to`.
 
-        Where both are one leader epoch, only a leader that led again in it excuses the contradiction.
+        Where both are one leader epoch, only a leader that led again in it excuses the contradiction; and so does one
+        that led again in `written_in`.
         """
-        found = _Contradiction(record, f"{log.name}: {witness}", log.log_id, after, up_to)
-        self._contradictions.setdefault((log.log_id, after, up_to), found)
+        found = _Contradiction(record, f"{log.name}: {witness}", log.log_id, after, up_to, written_in)
+        self._contradictions.setdefault((log.log_id, after, up_to, written_in), found)
 
     def may_have_lost(self, log_id: LogId, after: int, up_to: int) -> bool:
         """See `RecordLosses.may_have_lost`; a check may know better what a loss excuses."""
@@ -218,7 +222,8 @@ class LossAwareCheck(LogCheck):
 
     def at_end(self) -> None:
         for found in self._contradictions.values():
-            if not self.may_have_lost(found.log_id, found.after, found.up_to):
+            is_excused = (found.log_id, found.written_in) in self.losses.led_again
+            if not is_excused and not self.may_have_lost(found.log_id, found.after, found.up_to):
                 self.violated(found.record, found.witness)
 
 

@@ -102,7 +102,9 @@ class CommittedRecordsAgree(LossAwareCheck):
                     self.contradicted(record, what, log, batch.leader_epoch, batch.leader_epoch)
                 else:
                     epochs = sorted((known.leader_epoch, data.leader_epoch))
-                    self.contradicted(record, what, log, epochs[0], epochs[1])
+                    # A leader that led again may have written the newer one where another log keeps the older for good.
+                    newer = max(known.batch.leader_epoch, batch.leader_epoch)
+                    self.contradicted(record, what, log, epochs[0], epochs[1], written_in=newer)
             if data.leader_epoch > known.leader_epoch:
                 committed[batch.base_offset] = new
         self._seen_up_to[log.log_id, log.broker] = data.high_watermark

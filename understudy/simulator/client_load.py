@@ -83,7 +83,11 @@ class SeedClients:
         self._load.is_stopping = True
         self._cluster.wait_until(lambda: self._running == 0, "the producers and consumers have ended")
         self._cluster.ask(self._load.read_all())
-        self._note_losses()
+
+    def note_losses(self) -> None:
+        """Excuse the partitions whose leader may have lacked acknowledged records when it was elected."""
+        records = (decode_record(line) for line in self._cluster.log_lines if _NAME in line)
+        self.history.may_have_lost |= {key for key in partitions_that_may_have_lost(records) if key[0] == TOPIC}
 
     async def _delete_records(self, after_s: float) -> None:
         """Produce to a topic of its own, and delete it with its records after `after_s`."""
@@ -116,11 +120,6 @@ class SeedClients:
             await work
         finally:
             self._running -= 1
-
-    def _note_losses(self) -> None:
-        """Excuse the partitions whose leader may have lacked acknowledged records when it was elected."""
-        records = (decode_record(line) for line in self._cluster.log_lines if _NAME in line)
-        self.history.may_have_lost |= {key for key in partitions_that_may_have_lost(records) if key[0] == TOPIC}
 
 
 def _gap_s(source: random.Random) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, deque
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.pool import AsyncResult
@@ -18,9 +18,11 @@ from foundation.cluster.identifiers import BrokerId
 from foundation.eventlog.fences import SWITCHES, Switch
 from foundation.eventlog.lines import decode_record
 from understudy.checkers.client_history import Outcome, PartitionsAreReadToTheEnd, check_clients
+from understudy.checkers.facts import Partition
 from understudy.checkers.replica_logs import partitions_that_may_have_lost
 from understudy.cluster import ClusterError, Unsettled
-from understudy.findings import FindingKind
+from understudy.findings import Finding, FindingKind
+from understudy.picture import ClusterPicture
 from understudy.simulator.client_load import SeedClients
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.faults import schedule_faults
@@ -157,6 +159,7 @@ def run_plan(plan: SeedPlan, *, events: Path | None = None) -> SeedReport:
     if events is not None:
         cluster.dump(events)
     judgement = judge(cluster)
+    clients.note_losses()
     seen = check_clients(clients.history)
     # Where the run has ended early, there was no final phase in which everything is read.
     untested = {PartitionsAreReadToTheEnd.id} if problems else set()
@@ -176,11 +179,7 @@ def run_plan(plan: SeedPlan, *, events: Path | None = None) -> SeedReport:
 
 
 def _settle(cluster: SimulatedCluster, timeout_s: float) -> None:
-    """Let the cluster settle, except for followers that stay outside an ISR because of a loss of power.
-
-    A leader that comes back without what the loss took, and leads on at the same leader epoch, may hold other batches
-    than its followers where theirs end. Such a follower stops to fetch the partition, as Kafka's does
-    (`UnexpectedAppendOffsetException`): its leader epochs show no difference.
+    """Let the cluster settle, except for what a loss of power keeps from it: see `is_kept_by_loss`.
 
     Raises:
         Unsettled: something else is left.
@@ -189,10 +188,29 @@ def _settle(cluster: SimulatedCluster, timeout_s: float) -> None:
         cluster.settle(timeout_s=timeout_s)
     except Unsettled:
         lost = partitions_that_may_have_lost(decode_record(line) for line in cluster.log_lines)
-        for left in cluster.findings().unresolved:
-            partition = (left.partition.topic, left.partition.partition) if left.partition else None
-            if left.kind is not FindingKind.UNDER_REPLICATED or partition not in lost:
-                raise
+        picture = cluster.picture()
+        if not all(is_kept_by_loss(left, picture, lost) for left in cluster.findings().unresolved):
+            raise
+
+
+def is_kept_by_loss(left: Finding, picture: ClusterPicture, lost: Collection[Partition]) -> bool:
+    """Return whether a finding may stay because of a loss of power: a follower outside an ISR, or a move that needs it.
+
+    A leader that comes back without what the loss took, and leads on at the same leader epoch, may hold other batches
+    than its followers where theirs end. Such a follower stops to fetch the partition, as Kafka's does
+    (`UnexpectedAppendOffsetException`): its leader epochs show no difference. A reassignment to it cannot end, because
+    all its target replicas must be in sync (`KafkaController.isReassignmentComplete`).
+
+    Args:
+        lost: the partitions that may have lost records.
+    """
+    if left.partition is None or (left.partition.topic, left.partition.partition) not in lost:
+        return False
+    if left.kind is not FindingKind.REASSIGNMENT:
+        return left.kind is FindingKind.UNDER_REPLICATED
+    seen = picture.partitions[left.partition]
+    in_sync = () if seen.state is None else seen.state.leader_and_isr.isr
+    return not set(seen.assignment.target_replicas).issubset(in_sync)
 
 
 def _settle_without(cluster: SimulatedCluster, broker_id: BrokerId) -> None:

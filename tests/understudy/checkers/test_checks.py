@@ -8,6 +8,7 @@ import pytest
 
 from tests.understudy.checkers import (
     controller_histories,
+    led_again_histories,
     partition_histories,
     replication_histories,
     topic_histories,
@@ -16,13 +17,22 @@ from tests.understudy.checkers import (
 from tests.understudy.checkers.histories import ACCEPTED, REJECTED, History, WriteHistory, cluster
 from understudy.checkers.invariant_checker import ALL_CHECKS, InvariantChecker
 
-MODULES = (controller_histories, partition_histories, replication_histories, topic_histories, zookeeper_histories)
+MODULES = (
+    controller_histories,
+    led_again_histories,
+    partition_histories,
+    replication_histories,
+    topic_histories,
+    zookeeper_histories,
+)
 
 BEGINNINGS = {
     cluster,
     replication_histories.three_replicas,
     replication_histories.clean_failover,
     replication_histories.unclean_failover,
+    led_again_histories.led_again,
+    led_again_histories.next_epoch,
 }
 """The histories with which others begin."""
 

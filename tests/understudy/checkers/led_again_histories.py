@@ -1,0 +1,139 @@
+"""Histories of a leader that loses power and leads again in the same leader epoch, seen in the leader epochs after it.
+
+The first beginning of the epoch is at 3. Records before it are lost as well, so that the second one is at 2. Replicas
+that have a record of the epoch from the first time keep their other record at 2 for good, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from tests.understudy.checkers.histories import History, accepts, rejects
+from tests.understudy.checkers.replication_histories import (
+    appended,
+    batch,
+    opened,
+    started,
+    three_replicas,
+    truncated,
+    watermark,
+)
+
+
+def led_again(*of_broker_2: int) -> History:
+    """Broker 1 leads twice at epoch 1; broker 2 has these offsets of the first time, broker 3 nothing of either."""
+    history = three_replicas()
+    history.state(1, 1, [1, 2, 3])
+    first = [batch(offset, 1) for offset in of_broker_2]
+    history.log(1, started(1, 3, (0, 0), (1, 3)), appended(*first, leader_epoch=1, role="leader"))
+    history.log(2, appended(*first, leader_epoch=1))
+    history.log(1, opened(2, (0, 0), high_watermark=2), incarnation=2)
+    history.log(1, started(1, 2, (0, 0), (1, 2)), incarnation=2)
+    history.log(1, appended(batch(2, 1, size=2), leader_epoch=1, role="leader"), incarnation=2)
+    return history
+
+
+def next_epoch(history: History) -> History:
+    """Broker 1 leads at epoch 2 as well, and waits for broker 2."""
+    history.state(1, 2, [1, 2])
+    history.log(1, started(2, 4, (0, 0), (1, 2), (2, 4)), incarnation=2)
+    history.log(1, appended(batch(4, 2), leader_epoch=2, role="leader"), incarnation=2)
+    history.log(1, watermark(5, 5, (2, 5), leader_epoch=2, role="leader"), incarnation=2)
+    return history
+
+
+@accepts("R1")
+@accepts("R2")
+@accepts("R3a")
+@accepts("R3b")
+@accepts("R6")
+@accepts("R7")
+@accepts("R9")
+def a_follower_keeps_another_record_that_leader_epochs_do_not_show() -> History:
+    """The logs end at the same offset when the next leader epoch begins, so the follower truncates nothing."""
+    history = next_epoch(led_again(3))
+    history.log(2, appended(batch(4, 2), leader_epoch=2), watermark(5, 5, leader_epoch=2))
+    return history
+
+
+@accepts("R2")
+@accepts("R3a")
+@accepts("R3b")
+@accepts("R6")
+@accepts("R9")
+def a_follower_truncates_to_where_the_epoch_ends_in_its_leader() -> History:
+    history = next_epoch(led_again(3, 4, 5))
+    history.log(2, truncated(4, (0, 0), (1, 3), leader_epoch=2, before=6))
+    history.log(2, appended(batch(4, 2), leader_epoch=2), watermark(5, 5, leader_epoch=2))
+    return history
+
+
+@accepts("R1")
+@accepts("R2")
+@accepts("R3a")
+@accepts("R3b")
+@accepts("R4")
+@accepts("R9")
+def the_replica_with_the_other_record_leads() -> History:
+    """Broker 1 follows it and keeps its own record at 2. Broker 3 has lost everything and gets the other one."""
+    history = a_follower_keeps_another_record_that_leader_epochs_do_not_show()
+    history.state(2, 3, [1, 2, 3])
+    history.log(2, started(3, 5, (0, 0), (1, 3), (2, 4), (3, 5)))
+    history.log(2, appended(batch(5, 3), leader_epoch=3, role="leader"))
+    history.log(1, appended(batch(5, 3), leader_epoch=3), incarnation=2)
+    history.log(2, watermark(6, 6, (1, 6), leader_epoch=3, role="leader"))
+    history.log(1, watermark(6, 6, leader_epoch=3), incarnation=2)
+    copied = batch(0), batch(1), batch(2), batch(3, 1), batch(4, 2), batch(5, 3)
+    history.log(3, opened(), appended(*copied, leader_epoch=3), watermark(6, 6, leader_epoch=3), incarnation=2)
+    return history
+
+
+NEVER_HAD = "t-0: broker 2, awaited by the leader in leader epoch 2, never had all of the leader's records below"
+
+
+@rejects("R3a", NEVER_HAD)
+@rejects("R3b", "t-0: broker 2, in the last ISR in ZooKeeper in leader epoch 2, never had")
+@rejects("R9", "broker 2 took over a high watermark in leader epoch 2 with a record of epoch 1 at 4")
+def a_follower_keeps_more_of_the_epoch_than_its_leader_has() -> History:
+    """Leader epochs show this one: the epoch ends at 4 in the leader."""
+    history = next_epoch(led_again(3, 4))
+    history.log(2, watermark(5, 5, leader_epoch=2))
+    return history
+
+
+@rejects("R3a", NEVER_HAD)
+def a_follower_truncates_and_does_not_get_the_records() -> History:
+    """Before, its log was long enough."""
+    history = next_epoch(led_again(3, 4, 5))
+    history.log(2, truncated(4, (0, 0), (1, 3), leader_epoch=2, before=6))
+    return history
+
+
+@rejects("R3a", NEVER_HAD)
+@rejects("R3b", "t-0: broker 2, in the last ISR in ZooKeeper in leader epoch 2, never had")
+@rejects("R9", "broker 2 took over a high watermark in leader epoch 2 with a record of epoch 0 at 2")
+def a_follower_has_no_record_of_the_epoch_and_does_not_truncate() -> History:
+    """Leader epochs show this one: epoch 0 ends at 2 in the leader."""
+    history = next_epoch(led_again())
+    history.log(2, appended(batch(3), leader_epoch=1), appended(batch(4, 2), leader_epoch=2))
+    history.log(2, watermark(5, 5, leader_epoch=2))
+    return history
+
+
+@rejects("R3a", NEVER_HAD)
+@rejects("R9", "broker 2 took over a high watermark in leader epoch 2 with a record of epoch 0 at 2")
+def a_leader_that_lost_nothing_begins_its_epoch_earlier() -> History:
+    """Epoch 1 begins at different offsets in two logs, and no loss of power explains it."""
+    history = three_replicas()
+    history.log(2, appended(batch(3, 1), leader_epoch=1))
+    history.state(1, 2, [1, 2])
+    history.log(1, started(2, 4, (0, 0), (1, 2), (2, 4)), appended(batch(4, 2), leader_epoch=2, role="leader"))
+    history.log(1, watermark(5, 5, (2, 5), leader_epoch=2, role="leader"))
+    history.log(2, appended(batch(4, 2), leader_epoch=2), watermark(5, 5, leader_epoch=2))
+    return history
+
+
+@rejects("R2", "t-0: brokers 1 and 3 committed different batches at 4")
+def replicas_commit_different_batches_of_epochs_after_it() -> History:
+    history = a_follower_keeps_another_record_that_leader_epochs_do_not_show()
+    history.log(3, opened(4, (0, 0), (1, 3)), appended(batch(4, 3), leader_epoch=3), incarnation=2)
+    history.log(3, watermark(5, 5, leader_epoch=3), incarnation=2)
+    return history
