@@ -49,7 +49,7 @@ export function fold(state, record) {
   if (known !== undefined && less(incarnation, known.incarnation)) return; // a late record of an earlier process
   const isNew = known === undefined || incarnation !== known.incarnation;
   if (isNew) dropRequestsFrom(state, name);
-  const node = isNew ? putNode(state, name, newNode(state.owner, incarnation, us)) : writableNode(state, name);
+  const node = isNew ? putNode(state, name, newNode(state.owner, known, incarnation, us)) : writableNode(state, name);
   seen(node, record);
   HANDLERS.get(record[4])?.(state, node, record[8], record);
 }
