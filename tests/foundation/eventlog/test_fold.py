@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -241,7 +243,7 @@ def test_faults_of_links_last_until_they_are_healed() -> None:
 
 def test_a_log_has_offsets_and_leader_epochs() -> None:
     logs = Logs()
-    name = {"topic": "orders", "topic_id": "id-1", "partition": 0}
+    name: dict[str, Any] = {"topic": "orders", "topic_id": "id-1", "partition": 0}
     opened = LogOpened(**name, log_start_offset=2, log_end_offset=9, high_watermark=8, epochs=((0, 2),))
     logs.at(1000, "broker-1", opened)
     batches = (LoggedBatch(9, 11, 0, 1), LoggedBatch(11, 12, 3, 1))

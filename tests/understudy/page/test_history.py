@@ -49,7 +49,8 @@ def documents(records: tuple[Envelope, ...]) -> list[str]:
 
 def pieces(records: tuple[Envelope, ...], sizes: list[int]) -> list[str]:
     """The records as texts of these numbers of records, over and over."""
-    texts, first = [], 0
+    texts: list[str] = []
+    first = 0
     while first < len(records):
         size = sizes[len(texts) % len(sizes)]
         texts.append(page_text(records[first : first + size]))
@@ -135,7 +136,8 @@ def test_where_the_clock_goes_back_a_moment_is_before_the_first_later_record(scr
         """
         () => {
           const made = new History({ chunkSize: 2 });
-          const record = (us, n) => [us, "broker-1", 1, n, "StepReached", null, 0, 0, { step: "s", note: "" }, null, null];
+          const data = { step: "s", note: "" };
+          const record = (us, n) => [us, "broker-1", 1, n, "StepReached", null, 0, 0, data, null, null];
           made.append(JSON.stringify([10, 30, 20, 40, 35].map(record)));
           return [9, 10, 20, 30, 35, 40].map((us) => made.indexAt(us));
         }
