@@ -100,10 +100,20 @@ def fold(picture: EventLogPicture, record: Envelope) -> EventLogPicture:
     if known is None or record.incarnation != known.incarnation:
         # Whatever an earlier process had in its memory is gone, and with it the requests that it waits for.
         picture = requests_dropped(picture, record.node)
-        known = NodePicture(life=Life.RUNNING, life_since_us=us, incarnation=record.incarnation)
+        known = _new_process(picture.node(record.node), record, us)
     node = node_after(_seen(known, record, us), record, us)
     picture = replace(picture, nodes=with_entry(picture.nodes, record.node, node))
     return _cluster_after(picture, record, us)
+
+
+def _new_process(before: NodePicture, record: Envelope, us: int) -> NodePicture:
+    return NodePicture(
+        life=Life.RUNNING,
+        life_since_us=us,
+        incarnation=record.incarnation,
+        role=before.role,
+        broker_id=before.broker_id,
+    )
 
 
 def _seen(node: NodePicture, record: Envelope, us: int) -> NodePicture:

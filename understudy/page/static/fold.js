@@ -1,7 +1,7 @@
 /**
  * Adds records, one at a time, to the state of a cluster: the same as `foundation/eventlog/fold.py` does.
  *
- * A state has what the records contain and nothing else; `docs/event-log.md` describes its fields. Its parts may
+ * A state has what the records contain and nothing else; `foundation/eventlog/fold_state.py` describes its fields. Its parts may
  * contradict each other, as the brokers do. Any record is accepted in any order.
  *
  * Views read a state and never write to it. They read its maps with `entries(map)` and `get(map, key)`, whose keys are
@@ -49,7 +49,7 @@ export function fold(state, record) {
   if (known !== undefined && less(incarnation, known.incarnation)) return; // a late record of an earlier process
   const isNew = known === undefined || incarnation !== known.incarnation;
   if (isNew) dropRequestsFrom(state, name);
-  const node = isNew ? putNode(state, name, newNode(state.owner, incarnation, us)) : writableNode(state, name);
+  const node = isNew ? putNode(state, name, newNode(state.owner, known, incarnation, us)) : writableNode(state, name);
   seen(node, record);
   HANDLERS.get(record[4])?.(state, node, record[8], record);
 }

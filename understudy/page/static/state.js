@@ -34,15 +34,15 @@ export function snapshot(state) {
   return { ...state, owner: {} };
 }
 
-/** Returns a node whose process has written its first record at `us`. */
-export function newNode(owner, incarnation, us) {
+/** Returns a node whose process has written its first record at `us`; `before` is the node with an earlier process. */
+export function newNode(owner, before, incarnation, us) {
   return {
     [OWNER]: owner,
     life: "running",
     life_since_us: us,
     incarnation,
-    role: "",
-    broker_id: -1,
+    role: before?.role ?? "",
+    broker_id: before?.broker_id ?? -1,
     pid: 0,
     session: null,
     silent_since_us: null,

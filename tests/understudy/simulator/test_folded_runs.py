@@ -1,0 +1,104 @@
+"""The picture that is folded from the event logs of a simulated cluster is what the simulator knows to be true."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from foundation.eventlog.fold import EventLogPicture, Life, fold_all
+from foundation.eventlog.reader import read_lines
+from understudy.simulator.broker import SimulatedBroker
+from understudy.simulator.cluster import SimulatedCluster
+
+VERBS = ("kill", "pause", "expire_session", "begin_stop", "isolate", "lose_power")
+
+
+def folded(cluster: SimulatedCluster) -> EventLogPicture:
+    return fold_all(read_lines({"run.jsonl": cluster.log_lines}).records)
+
+
+def disturb(broker: SimulatedBroker, verb: str, draw: random.Random) -> None:
+    """Do something to a broker, or end what was done to it."""
+    if broker.is_paused:
+        broker.resume()
+    elif not broker.is_running:
+        broker.begin_start()
+    elif verb == "isolate" and draw.random() < 0.5:
+        broker.heal()
+    else:
+        getattr(broker, verb)()
+
+
+def require_truth(cluster: SimulatedCluster) -> None:
+    picture = folded(cluster)
+    znode = picture.zookeeper.controller
+    assert (None if znode is None else znode.broker_id) == cluster.znodes.controller_id()
+    assert picture.zookeeper.controller_epoch == cluster.znodes.controller_epoch()
+    registered = {str(broker): found.epoch for broker, found in cluster.znodes.brokers().items()}
+    assert {broker: found.epoch for broker, found in picture.zookeeper.ids.items()} == registered
+    for broker in cluster.brokers:
+        node = picture.broker(broker.id)
+        if not broker.is_running:
+            assert node.life is Life.DEAD
+        elif broker.is_paused:
+            assert node.life is Life.PAUSED
+        elif str(broker.id) in registered:
+            assert node.life in (Life.RUNNING, Life.STOPPING)
+    states = {
+        (partition.topic, partition.partition): (state.leader, state.isr, state.partition_epoch)
+        for partition, state in cluster.znodes.states().items()
+        if state is not None
+    }
+    assert {
+        (topic, number): (state.leader, state.isr, state.partition_epoch)
+        for topic, partitions in picture.partitions.items()
+        for number, state in partitions.items()
+    } == states
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_znodes_processes_and_partitions_are_those_of_the_cluster(seed: int) -> None:
+    draw = random.Random(seed)
+    with SimulatedCluster(seed, brokers=3) as cluster:
+        cluster.start()
+        cluster.create_topic("orders", partitions=4, replication_factor=3)
+        require_truth(cluster)
+        for _ in range(8):
+            # One broker is left alone: what ZooKeeper does while no node watches is in no record.
+            disturb(draw.choice(cluster.brokers[:2]), draw.choice(VERBS), draw)
+            # Longer than a session, so that the controller has noticed what has expired.
+            cluster.run_for(30_000)
+            require_truth(cluster)
+
+
+def test_a_deposed_controller_owns_no_znode_any_more() -> None:
+    with SimulatedCluster(2, brokers=3) as cluster:
+        cluster.start()
+        cluster.depose()
+        picture = folded(cluster)
+        assert picture.zookeeper.controller is None
+        assert picture.controller is not None
+        assert picture.controller.is_gone
+        cluster.settle()
+        require_truth(cluster)
+
+
+def test_a_paused_controller_keeps_its_term_and_has_lost_its_znodes() -> None:
+    with SimulatedCluster(1, brokers=3) as cluster:
+        cluster.start()
+        zombie = cluster.controller()
+        zombie.pause()
+        cluster.run_for(30_000)
+        picture = folded(cluster)
+        assert picture.controller is not None
+        assert picture.controller.node != zombie.name
+        assert str(zombie.id) not in picture.zookeeper.ids
+        node = picture.broker(zombie.id)
+        assert node.term is not None
+        assert node.term.epoch < picture.controller.epoch
+        assert node.silent_since_us is not None
+        zombie.resume()
+        cluster.settle()
+        node = folded(cluster).broker(zombie.id)
+        assert (node.term, node.channels, node.silent_since_us) == (None, {}, None)
