@@ -33,7 +33,7 @@ class Guard:
             change anything.
         has_page: whether the application serves a page of its own that sends requests. Then a request that changes
             something must come from it; otherwise requests of all pages are refused.
-        policy: the Content-Security-Policy of every answer.
+        policy: the Content-Security-Policy of every answer that has none of its own.
         token_hint: where the token is found, for the message that it is missing.
     """
 
@@ -56,6 +56,7 @@ class Guard:
             (b"x-content-type-options", b"nosniff"),
             (b"referrer-policy", b"no-referrer"),
             (b"cross-origin-resource-policy", b"same-origin"),
+            (b"cache-control", b"no-store"),
             (b"content-security-policy", policy.encode("latin-1")),
         )
 
@@ -102,10 +103,9 @@ class Guard:
     def _with_headers(self, send: Send) -> Send:
         async def send_with_headers(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                headers = [*message.get("headers", ()), *self._headers]
-                if not any(name == b"cache-control" for name, _ in headers):
-                    headers.append((b"cache-control", b"no-store"))
-                message = {**message, "headers": headers}
+                own = list(message.get("headers", ()))
+                names = {name for name, _ in own}
+                message = {**message, "headers": own + [each for each in self._headers if each[0] not in names]}
             await send(message)
 
         return send_with_headers

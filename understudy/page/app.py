@@ -31,6 +31,8 @@ MOST_COMMANDS: Final = 8
 COMMANDS: Final = frozenset(("/topics", "/elections", "/produce", *(f"/verbs/{verb}" for verb in VERBS)))
 """The paths of the control port that the page may use."""
 _COMPRESSED: Final = "gzip"
+_POLICY: Final = "default-src 'none'; frame-ancestors 'none'"
+"""The Content-Security-Policy of answers that are no page."""
 
 
 def application(
@@ -47,6 +49,7 @@ def application(
     page = _Page(run, changes, folder, can_command=token is not None)
     routes = [
         Route("/", page.index),
+        Route("/favicon.ico", page.no_icon),
         Route("/static/{name}", page.static),
         Route("/run.json", page.facts),
         Route("/chunks/{number:int}", page.chunk),
@@ -58,7 +61,7 @@ def application(
         hosts=hosts,
         token=token,
         has_page=True,
-        policy=served_page()[1],
+        policy=_POLICY,
         token_hint="open the address that `understudy watch` has printed",
     )
 
@@ -83,7 +86,12 @@ class _Page:
         self._commands = 0
 
     async def index(self, request: Request) -> Response:
-        return HTMLResponse(served_page()[0])
+        html, policy = served_page()
+        return HTMLResponse(html, headers={"content-security-policy": policy})
+
+    async def no_icon(self, request: Request) -> Response:
+        """Browsers ask for an icon by themselves; without an answer their console shows an error."""
+        return Response(status_code=204)
 
     async def static(self, request: Request) -> Response:
         name = request.path_params["name"]

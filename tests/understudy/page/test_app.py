@@ -25,7 +25,7 @@ from understudy.page.changes import Changes
 from understudy.page.live import LiveRun
 from understudy.testbed.run_folder import this_process
 
-READS = ("/", "/static/source.js", "/run.json", "/chunks/0", "/events")
+READS = ("/", "/favicon.ico", "/static/source.js", "/run.json", "/chunks/0", "/events")
 HOSTS = frozenset({HOST, "localhost:4711"})
 
 

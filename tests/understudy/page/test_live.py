@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from foundation.eventlog.files import JsonLinesFiles
+from tests.understudy.cli.terminal import eventually
 from understudy.page import live
 from understudy.page.live import HELD_BACK_MS, LiveRun
+from understudy.page.server import PageServer
 
 
 def line(seq: int, ms: float, *, node: str = "broker-1", incarnation: int = 1, run: str = "r") -> bytes:
@@ -155,3 +157,14 @@ def test_other_runs_are_left_out_and_damage_is_listed(run: LiveRun, tmp_path: Pa
         ("unknown version", "version 2", 1),
     ]
     assert run.facts(tmp_path)["findings"][0]["file"] == "broker-1/events/broker-1-0001-0001.jsonl"
+
+
+def test_a_log_that_cannot_be_read_ends_the_following_and_is_named(run: LiveRun, tmp_path: Path) -> None:
+    log(tmp_path).write(line(1, 1000.0))
+    path = tmp_path / "broker-2" / "events" / "broker-2-0001-0001.jsonl"
+    path.mkdir(parents=True)
+    with PageServer(run, folder=tmp_path):
+        eventually(lambda: not run.is_live, "the following has ended")
+    assert [(finding["file"], finding["kind"], finding["what"]) for finding in run.facts(tmp_path)["findings"]] == [
+        ("broker-2/events/broker-2-0001-0001.jsonl", "unreadable file", "Is a directory")
+    ]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from foundation.eventlog.lines import decode_record
 from foundation.eventlog.order import RemoteCauses, identity_of, remote_causes
 from foundation.eventlog.reader import read, read_lines
-from foundation.eventlog.records import ControllerElected, RequestReceived, RequestSent
+from foundation.eventlog.records import ControllerElected, Envelope, RequestReceived, RequestSent
 from tests.foundation.eventlog.lines import Logs
+from understudy.page.payloads import page_data
 from understudy.page.records import Encoder
 from understudy.simulator.seeds import run_seed
 
@@ -79,3 +82,15 @@ def test_messages_that_are_never_received_are_forgotten() -> None:
         )
     found = [causes.of(record) for record in read_lines(logs.lines).records]
     assert [cause.seq if cause else None for cause in found] == [None, None, None, None, 2, 3]
+
+
+SAMPLES = [
+    decode_record(line)
+    for path in sorted((Path(__file__).parents[2] / "foundation" / "eventlog" / "samples").glob("version-*.jsonl"))
+    for line in path.read_bytes().splitlines()
+]
+
+
+@pytest.mark.parametrize("record", SAMPLES, ids=lambda record: record.type)
+def test_every_payload_is_the_one_that_the_folds_read(record: Envelope) -> None:
+    assert json.loads(Encoder().encode(record))[8] == json.loads(msgspec.json.encode(page_data(record)))
