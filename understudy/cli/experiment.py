@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -116,7 +117,14 @@ def _run_one(options: argparse.Namespace, experiment: Experiment, engine: str, s
     command += f" --without {shlex.quote(options.without)}" if options.without else ""
     try:
         plan = freeze(experiment, seed, fences_off=fences_off(options.without))
-        verdict = run_experiment(plan, ENGINES[engine], folder, command=command, with_trace=options.trace)
+        verdict = run_experiment(
+            plan,
+            ENGINES[engine],
+            folder,
+            command=command,
+            with_trace=options.trace,
+            write_page=_write_page if options.seeds is None else _write_no_page,
+        )
         return verdict, folder
     except CannotRun as refused:
         raise BadInput(str(refused)) from None
@@ -124,6 +132,24 @@ def _run_one(options: argparse.Namespace, experiment: Experiment, engine: str, s
         raise NotStarted(str(error)) from None
     except OSError as error:
         raise NotStarted(os_error(error)) from None
+
+
+def _write_page(folder: Path, file: Path) -> bool:
+    """Write the page of a run; leave out one that is too large. Raises OSError."""
+    from understudy.page.export import TooLarge, page_of
+
+    try:
+        html = page_of([folder])
+    except TooLarge as large:
+        print(f"{file.name} is not written: {large}", file=sys.stderr)
+        return False
+    file.write_text(html, encoding="utf-8")
+    return True
+
+
+def _write_no_page(folder: Path, file: Path) -> bool:
+    """Of many runs none has a page: `understudy page` writes that of one."""
+    return False
 
 
 def describe(verdict: Verdict, folder: Path) -> list[str]:

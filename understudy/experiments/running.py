@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,7 @@ from understudy.experiments.report.verdict import Verdict
 from understudy.experiments.runner import Runner
 
 REPORT: Final = "report.html"
+PAGE: Final = "page.html"
 VERDICT: Final = "verdict.json"
 JUNIT: Final = "junit.xml"
 FROZEN: Final = "experiment.yaml"
@@ -31,7 +33,13 @@ class CannotRun(Exception):
 
 
 def run_experiment(
-    plan: FrozenPlan, engine: type[Engine], folder: Path, *, command: str, with_trace: bool = False
+    plan: FrozenPlan,
+    engine: type[Engine],
+    folder: Path,
+    *,
+    command: str,
+    with_trace: bool = False,
+    write_page: Callable[[Path, Path], bool] = lambda folder, file: False,
 ) -> Verdict:
     """Run an experiment once, and write the verdict, the page and the event logs to a folder.
 
@@ -39,6 +47,8 @@ def run_experiment(
         folder: a new or empty folder.
         command: the command line that runs it again, for the page.
         with_trace: write a trace for the Perfetto viewer, too.
+        write_page: writes the page of the run whose logs are in a folder to a file, and returns whether it did. The
+            report links to the moments in it.
 
     Raises:
         CannotRun: the engine cannot do what a step asks.
@@ -50,7 +60,7 @@ def run_experiment(
         raise CannotRun(f"the engine {engine.name} cannot do {', '.join(missing)}; try another one with --engine")
     folder.mkdir(parents=True, exist_ok=True)
     verdict = run_once(plan, engine, folder, command=command)
-    write(verdict, folder)
+    write(verdict, folder, page=PAGE if write_page(folder, folder / PAGE) else "")
     if with_trace:
         write_trace(verdict, folder)
     return verdict
@@ -65,9 +75,9 @@ def run_once(plan: FrozenPlan, engine: type[Engine], folder: Path, *, command: s
         running.close()
 
 
-def write(verdict: Verdict, folder: Path) -> None:
-    """Write the page, the JSON, the JUnit XML and the frozen plan. Raises OSError."""
-    (folder / REPORT).write_text(html_page(verdict), encoding="utf-8")
+def write(verdict: Verdict, folder: Path, *, page: str = "") -> None:
+    """Write the report, the JSON, the JUnit XML and the frozen plan. Raises OSError."""
+    (folder / REPORT).write_text(html_page(verdict, page=page), encoding="utf-8")
     (folder / VERDICT).write_bytes(msgspec.json.format(msgspec.json.encode(verdict), indent=2) + b"\n")
     (folder / JUNIT).write_text(junit_xml([verdict]), encoding="utf-8")
     (folder / FROZEN).write_text(verdict.frozen, encoding="utf-8")

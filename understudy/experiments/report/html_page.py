@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from html import escape
+from urllib.parse import quote
 
 from understudy.experiments.language.values import duration
 from understudy.experiments.report.timeline import Timeline
@@ -46,8 +48,12 @@ _STATES = {
 _SHOWN_MOMENTS = 400
 
 
-def html_page(verdict: Verdict) -> str:
-    """Return the page of a verdict."""
+def html_page(verdict: Verdict, *, page: str = "") -> str:
+    """Return the report of a verdict.
+
+    Args:
+        page: the address of the page that shows the run; empty where there is none.
+    """
     title = verdict.title or verdict.name
     kind = "held" if verdict.status is Status.HELD else "violated"
     sections = [
@@ -57,10 +63,11 @@ def html_page(verdict: Verdict) -> str:
         f'<p class="verdict {kind}">{escape(verdict.status.value)}: {escape(verdict.why)}</p>',
         *([f"<p><b>Question.</b> {escape(verdict.question)}</p>"] if verdict.question else []),
         "<h2>What happened</h2>",
+        *([f'<p><a href="{escape(page)}">Scrub through the run</a></p>'] if page else []),
         *_picture(verdict.timeline),
         _table(("step", "broker", "done", "ended", ""), _step_rows(verdict)),
         "<h2>What was expected</h2>",
-        *_expectations(verdict),
+        *_expectations(verdict, page),
         "<h2>Where the milliseconds went</h2>",
         *_failovers(verdict),
         *([f"<h2>Why</h2><p>{escape(verdict.story)}</p>"] if verdict.story else []),
@@ -154,10 +161,10 @@ def _step_rows(verdict: Verdict) -> list[Sequence[str]]:
     ]
 
 
-def _expectations(verdict: Verdict) -> Iterator[str]:
+def _expectations(verdict: Verdict, page: str) -> Iterator[str]:
     def row(each: Expected) -> Sequence[str]:
         kind = "violated" if each.status is Status.VIOLATED else "held" if each.status is Status.HELD else ""
-        where = f" <code>{escape(each.where)}</code>" if each.where else ""
+        where = f" {_place(each.where, page)}" if each.where else ""
         return (
             f"<b>{escape(each.name)}</b> {escape(each.sentence)}",
             escape(each.expected or "in every run"),
@@ -172,6 +179,16 @@ def _expectations(verdict: Verdict) -> Iterator[str]:
     held = sum(each.status is Status.HELD for each in rest)
     yield f"<details><summary>{held} invariants held, {len(rest) - held} had nothing to test</summary>"
     yield _table(head, [row(each) for each in rest]) + "</details>"
+
+
+def _place(where: str, page: str) -> str:
+    """A witness, as a link to the moment of its record where there is a page and it is a record."""
+    text = f"<code>{escape(where)}</code>"
+    record = re.fullmatch(r"(?P<node>.+)/(?P<incarnation>\d+)#(?P<seq>\d+)", where)
+    if not page or record is None:
+        return text
+    moment = quote(f"{record['node']}.{record['incarnation']}.{record['seq']}")
+    return f'<a href="{escape(page)}#at={moment}">{text}</a>'
 
 
 def _failovers(verdict: Verdict) -> Iterator[str]:

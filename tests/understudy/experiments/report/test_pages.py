@@ -17,6 +17,8 @@ from understudy.experiments.running import FROZEN, JUNIT, REPORT, VERDICT, write
 
 HOSTILE = '<script>alert(1)</script> & "quotes" ]]> \''
 
+LINKS = ["page.html#at=broker-3.7.77", "page.html#at=%3Cb%3E.1.2"]
+
 
 @pytest.fixture(scope="module")
 def verdict(tmp_path_factory: pytest.TempPathFactory) -> Verdict:
@@ -35,6 +37,16 @@ def test_the_page_is_whole_and_escapes_what_it_shows(verdict: Verdict) -> None:
     assert not re.search(r"https?://", page), "the page needs no network"
     for text in (verdict.command, "broker-1", "broker-3", "violated", "unclean-election", "detection"):
         assert text in page
+
+
+def test_witnesses_that_are_records_are_links_to_their_moment(verdict: Verdict) -> None:
+    expected = tuple(
+        msgspec.structs.replace(verdict.violations[0], where=where)
+        for where in ("broker-3/7#77", "<b>/1#2", "zxid 17", "send 12")
+    )
+    page = html_page(msgspec.structs.replace(verdict, expected=expected), page="page.html")
+    assert re.findall(r'href="([^"]*)"', page) == ["page.html", *LINKS]
+    assert "href=" not in html_page(msgspec.structs.replace(verdict, expected=expected))
 
 
 def test_the_picture_shows_states_reigns_and_faults(verdict: Verdict) -> None:
