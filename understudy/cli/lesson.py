@@ -12,13 +12,14 @@ import argparse
 import shlex
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.cli.arguments import BadInput, Failed, Verbs, os_error
-from understudy.cli.experiment import BadFile, NotStarted
+from understudy.cli.experiment import RUNS, BadFile, NotStarted
 from understudy.cli.interruptions import ending_on_signals
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def register(verbs: Verbs) -> None:
     where.add_argument("--record", action="store_true", help="simulate, and keep the runs for --recorded")
     parser.add_argument("--answers", type=Path, metavar="FILE", help="take the answers from a file, one in a line")
     parser.add_argument("--seed", type=int, metavar="N", help="by default that of the lesson")
-    parser.add_argument("--json", action="store_true", help="print the lesson's document, which the page shows")
+    parser.add_argument("--json", action="store_true", help="print the lesson's document; its runs stay in ./runs or --output")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="keep the run folders here")
     parser.set_defaults(run=run)
 
@@ -109,7 +110,7 @@ def _show(options: argparse.Namespace, lesson: Lesson) -> int:
         raise BadInput(f"--seed {options.seed}: recorded runs have the seed {lesson.seed}; give --simulated with it")
     answers = _answers(options.answers)
     seed = lesson.seed if options.seed is None else options.seed
-    with _folder(options.output) as folder:
+    with _folder(options.output or (_kept(lesson) if options.json else None)) as folder:
         runs, source = _runs(options, lesson, folder)
         try:
             paper = write_paper(lesson, runs, source, seed)
@@ -149,6 +150,11 @@ def _runs(options: argparse.Namespace, lesson: Lesson, folder: Path) -> tuple[tu
         raise NotStarted(str(error)) from None
     except OSError as error:
         raise NotStarted(os_error(error)) from None
+
+
+def _kept(lesson: Lesson) -> Path:
+    """Return a folder for runs that a document names, which have to stay."""
+    return RUNS / f"lesson-{lesson.name}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
 
 
 @contextmanager

@@ -133,9 +133,9 @@ def write_paper(lesson: Lesson, runs: Sequence[SideRun], source: str, seed: int)
     for side, run in zip(SIDES, runs, strict=True):
         stops = [each for each in lesson.stops if each.side == side]
         found |= find_stops(stops, run.records, value, found)
-        if missing := [each.name for each in stops if each.name not in found]:
-            if is_strict:
-                raise LessonNotShown(f"{lesson.name}: the run of side {side} has no record for {', '.join(missing)}")
+        missing = [each.name for each in stops if each.name not in found]
+        if missing and is_strict:
+            raise LessonNotShown(f"{lesson.name}: the run of side {side} has no record for {', '.join(missing)}")
 
     def filled(text: str) -> str:
         return fill(text.strip(), value, None if is_strict else MISSING)

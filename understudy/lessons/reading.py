@@ -1,4 +1,4 @@
-"""Reads lesson files: YAML with a versioned schema, checked by the machinery of experiments, with line and nearest word.
+"""Reads lesson files: YAML with a versioned schema. Unknown keys are refused, with line and nearest key.
 
 Beside keys and values it checks every name in texts, conditions and answers, so that a lesson whose file can be read
 asks for nothing that its records cannot have.
@@ -7,6 +7,7 @@ asks for nothing that its records cannot have.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -206,17 +207,17 @@ def _inconsistencies(lesson: Lesson) -> list[Problem]:
     problems = [*_wrong_sides(lesson), *_wrong_stops(lesson)]
     for line, text in texts_of(lesson):
         for match in MARK.finditer(text):
-            _note(problems, line, lambda name=match[1]: check_name(name, lesson))
+            _note(problems, line, partial(check_name, match[1], lesson))
     for what, question in (("predict", lesson.predict), ("check", lesson.check)):
         if bool(question.choices) == bool(question.answer):
             problems.append(Problem(question.line, f"{what} has either choices or answer, the measurement to guess"))
         if question.answer:
-            _note(problems, question.line, lambda name=question.answer: check_name(name, lesson))
+            _note(problems, question.line, partial(check_name, question.answer, lesson))
         for each in question.choices:
             for comparison in parse_condition(each.when):
                 for word in (comparison.left, comparison.right):
                     if not is_number(word):
-                        _note(problems, each.line, lambda name=word: check_name(name, lesson))
+                        _note(problems, each.line, partial(check_name, word, lesson))
     problems += [
         Problem(each.line, "a reading has one of kafka, ours, kip and jira")
         for each in lesson.read

@@ -82,7 +82,12 @@ def experiments_of(lesson: Lesson) -> tuple[Experiment, Experiment]:
 
 
 def run_lesson(
-    lesson: Lesson, world: str, folder: Path, *, seed: int | None = None, note: Callable[[str], None] = lambda line: None
+    lesson: Lesson,
+    world: str,
+    folder: Path,
+    *,
+    seed: int | None = None,
+    note: Callable[[str], None] = lambda line: None,
 ) -> tuple[SideRun, SideRun]:
     """Run both sides of a lesson, the second one always in the simulator, and leave their event logs in a folder.
 

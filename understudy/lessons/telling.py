@@ -16,7 +16,7 @@ WIDTH: Final = 96
 _AROUND: Final = 2
 """Sentences about the records before and after a stop."""
 _LONGEST: Final = 160
-_ASKED: Final = "Your answer: "
+_ASKED: Final = "Your answer"
 _SHOWN_ROWS: Final = 3
 
 Ask = Callable[[str], str]
@@ -81,8 +81,7 @@ def _ask(question: QuestionPaper, word: str, ask: Ask, show: Callable[[str], Non
         for line in wrapped(f"{number}. {choice}", "  "):
             show(line)
     unit = f" (in {question.unit})" if question.unit else ""
-    answer = ask(f"{_ASKED.rstrip(': ')}{unit}: ").strip()
-    return answer
+    return ask(f"{_ASKED}{unit}: ").strip()
 
 
 def _answer(question: QuestionPaper, answer: str, show: Callable[[str], None]) -> None:
@@ -147,13 +146,12 @@ def around(name: tuple[str, int, int], records: Sequence[Envelope]) -> list[tupl
 
 
 def _place(name: tuple[str, int, int], records: Sequence[Envelope]) -> int:
-    return next(
-        place for place, each in enumerate(records) if (each.node, each.incarnation, each.seq) == tuple(name)
-    )
+    return next(place for place, each in enumerate(records) if (each.node, each.incarnation, each.seq) == tuple(name))
 
 
 def _began_ms(stop: StopPaper, records: Sequence[Envelope]) -> float:
-    assert stop.record is not None and stop.at_ms is not None
+    assert stop.record is not None
+    assert stop.at_ms is not None
     return records[_place(stop.record, records)].mono_ms - stop.at_ms
 
 
