@@ -14,7 +14,7 @@ from understudy.lessons.conditions import broker_of, fits, holds, values_at
 def envelope(data: Any, node: str = "broker-2") -> Envelope:
     return Envelope(
         version=1, run="r", node=node, incarnation=1, seq=7, mono_ms=1_500.0, wall_ms=0.0, type=type(data).__name__,
-        data=data,
+        cause=None, zxid=0, controller_epoch=1, data=data,
     )  # fmt: skip
 
 

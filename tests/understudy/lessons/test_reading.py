@@ -45,7 +45,7 @@ def test_the_template_is_a_lesson() -> None:
         ("when: detection_ms > takeover_ms", "when: detection > takeover_ms", "no measurement"),
         ("experiment: kill-controller", "experiment: kill-controler", "did you mean 'kill-controller'"),
         ("after: killed", "after: elected", "no earlier stop of the same side"),
-        ("side: other", "side: othr", "did you mean 'other'"),
+        ("    side: other", "    side: othr", "did you mean 'other'"),
         ("nth: 2", "nth: none", "no whole number from 1"),
         ("kafka: core", "kafka: core\n    kip: KIP-1\n    ours: core", "one of kafka, ours, kip and jira"),
     ],
