@@ -1,14 +1,15 @@
 """`understudy lesson`: go through a lesson about the controller, with a prediction and a run beside it.
 
 Without NAME it lists the lessons. NAME is a name or a number from that list, or a file of your own. `new NAME` writes a
-commented file, `check FILE` says what is wrong with one. By default the first side runs on real processes; the side
-without the defence always runs in the simulator. The exit code is 3 where a lesson's file cannot be used, and 2 where a
-run did not show what the lesson is about.
+commented file, `check FILE` says what is wrong with one, `schema` prints the JSON Schema of lesson files. By default
+the first side runs on real processes; the side without the defence always runs in the simulator. The exit code is 3
+where a lesson's file cannot be used, and 2 where a run did not show what the lesson is about.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
 import sys
 import tempfile
@@ -38,7 +39,9 @@ def register(verbs: Verbs) -> None:
     where.add_argument("--record", action="store_true", help="simulate, and keep the runs for --recorded")
     parser.add_argument("--answers", type=Path, metavar="FILE", help="take the answers from a file, one in a line")
     parser.add_argument("--seed", type=int, metavar="N", help="by default that of the lesson")
-    parser.add_argument("--json", action="store_true", help="print the lesson's document; its runs stay in ./runs or --output")
+    parser.add_argument(
+        "--json", action="store_true", help="print the lesson's document; its runs stay in ./runs or --output"
+    )
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="keep the run folders here")
     parser.set_defaults(run=run)
 
@@ -47,6 +50,8 @@ def run(options: argparse.Namespace) -> int:
     words: Sequence[str] = options.words
     if not words:
         return _list()
+    if words == ["schema"]:
+        return _schema()
     if words[0] in _ACTIONS:
         if len(words) != 2:
             raise BadInput(f"lesson {words[0]} takes one name, for example understudy lesson {words[0]} mine.yaml")
@@ -84,6 +89,13 @@ def _new(word: str) -> int:
 def _check(word: str) -> int:
     lesson = _read(word)
     print(f"{word}: {lesson.title}: {len(lesson.stops)} stops, nothing wrong; run it with --simulated")
+    return 0
+
+
+def _schema() -> int:
+    from understudy.lessons.reading import json_schema
+
+    print(json.dumps(json_schema(), indent=2))
     return 0
 
 

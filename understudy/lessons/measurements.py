@@ -11,7 +11,7 @@ from foundation.eventlog.metrics import measure
 from foundation.eventlog.records import PAYLOAD_BY_TYPE, Envelope, EventEnded, EventStarted, StepReached
 from understudy.experiments.language.problems import BadValue, one_of
 from understudy.experiments.report.timeline import LOAD_BEGUN
-from understudy.lessons.conditions import ENVELOPE_FIELDS, check_path, values_at
+from understudy.lessons.conditions import check_path, values_at
 from understudy.lessons.document import OTHER, Lesson
 
 NAMED: Final[Mapping[str, str]] = {
@@ -203,6 +203,3 @@ def fill(text: str, value: Callable[[str], Any], missing: str | None = None) -> 
             return missing
 
     return MARK.sub(replace, text)
-
-
-__all__ = ["ENVELOPE_FIELDS", "MARK", "NAMED", "AtStop", "Values", "check_name", "fill", "numbers_of", "value_of"]

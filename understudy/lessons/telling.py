@@ -17,7 +17,6 @@ _AROUND: Final = 2
 """Sentences about the records before and after a stop."""
 _LONGEST: Final = 160
 _ASKED: Final = "Your answer"
-_SHOWN_ROWS: Final = 3
 
 Ask = Callable[[str], str]
 """Shows a prompt and returns what the learner types; an empty text where there is no answer."""

@@ -80,6 +80,10 @@ def test_a_new_lesson_can_be_checked_and_run(capsys: pytest.CaptureFixture[str])
     assert command(capsys, "new", "mine")[0] == 1
 
 
+def test_the_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert json.loads(command(capsys, "schema")[1])["title"] == "A lesson of Understudy"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [

@@ -76,7 +76,7 @@ def test_an_inline_experiment_is_checked_with_its_lines() -> None:
 
 
 def test_a_question_has_choices_or_a_number() -> None:
-    assert "either choices or answer" in changed("  question: What takes", "  answer: outage_ms\n  question: What takes")
+    assert "either choices or answer" in changed("  question: What takes", "  answer: outage_ms\n  question: What")
 
 
 def test_both_sides_need_a_stop() -> None:
