@@ -13,7 +13,7 @@ FROM  ?= $(shell date +%s)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test interop kafka-tests client-suites clients soak spec pages check format lint types layers fast bench seeds ledger crash-points mutants token-mutants clean
+.PHONY: help setup demo test interop kafka-tests client-suites clients soak spec pages check format lint types layers fast bench seeds ledger crash-points mutants lessons token-mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -92,6 +92,11 @@ crash-points: setup  ## inject five faults into the controller at each named poi
 
 mutants: setup  ## switch each fence and each historic fix off: which check notices, after how many seeds (MUTANT_SEEDS=N)
 	@.venv/bin/understudy mutants --seeds $(MUTANT_SEEDS) --workers $(CORES) --write docs/reliability.md $(ARGS)
+
+lessons: setup  ## simulate all lessons again, and keep their runs for `understudy lesson --recorded` (three minutes)
+	@for name in $$(.venv/bin/understudy lesson | awk '{print $$2}'); do \
+	  .venv/bin/understudy lesson $$name --record || exit 1; \
+	done
 
 token-mutants: setup  ## change one token of the controller or of replication at a time: which tests notice? (hours)
 	@nice -n 19 .venv/bin/python -m tests.token_mutants --workers $(CORES) $(ARGS)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -212,16 +213,37 @@ def read_experiment(text: str, source: str) -> Experiment:
     root = parse(text, source)
     problems: list[Problem] = []
     try:
-        found = read_keys(root, KEYS, problems, "an experiment")
+        experiment = experiment_of(root, source, KEYS, problems)
     except BadValue as bad:
         raise BadExperiment(source, [Problem(root.line, str(bad))]) from None
+    if experiment is None or problems:
+        raise BadExperiment(source, problems)
+    return experiment
+
+
+def read_experiment_within(node: Node, source: str, name: str, problems: list[Problem]) -> Experiment | None:
+    """Read an experiment that is part of another file; it needs neither `schema` nor `name`. Raises BadValue.
+
+    Args:
+        name: its name where it has none of its own.
+        problems: what is wrong is appended; None is returned then.
+    """
+    keys = [replace(key, is_required=key.name == "steps") for key in KEYS]
+    before = len(problems)
+    experiment = experiment_of(node, source, keys, problems, name)
+    return experiment if len(problems) == before else None
+
+
+def experiment_of(
+    node: Node, source: str, keys: Sequence[Key], problems: list[Problem], name: str = ""
+) -> Experiment | None:
+    """Return the experiment of a mapping; problems are appended. Raises BadValue where it is no mapping."""
+    found = read_keys(node, keys, problems, "an experiment")
     if found is None:
-        raise BadExperiment(source, problems)
-    found.pop("schema")
-    experiment = Experiment(line=root.line, source=source, **found)
+        return None
+    found.pop("schema", None)
+    experiment = Experiment(line=node.line, source=source, **{"name": name, **found})
     problems += _inconsistencies(experiment)
-    if problems:
-        raise BadExperiment(source, problems)
     return experiment
 
 

@@ -1,0 +1,123 @@
+"""The verb `lesson`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from understudy.cli.main import main
+from understudy.lessons.library import names
+from understudy.lessons.template import template
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(["lesson", *arguments])
+    output = capsys.readouterr()
+    return code, output.out, output.err
+
+
+def test_without_a_name_it_lists_the_lessons(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = command(capsys)
+    assert code == 0
+    assert [line.split()[1] for line in out.splitlines()] == list(names())
+
+
+def test_a_recorded_lesson_is_told_with_answers_from_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("answers").write_text("2\n2\n")
+    code, out, _ = command(capsys, "zombie", "--recorded", "--answers", "answers")
+    assert code == 0
+    assert "Lesson 3: The zombie" in out
+    assert out.count("You answered 2: right.") == 2
+    assert "broker-3 fence broker.controller-epoch refuses LeaderAndIsr from 1" in out
+    assert "is switched off and lets pass" in out
+    assert out.index("Predict:") < out.index("refuses LeaderAndIsr") < out.index("Check:") < out.index("Read:")
+
+
+def test_without_answers_it_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = command(capsys, "3", "--recorded")
+    assert code == 0
+    assert "You answered" not in out
+    assert "The answer: It sends them, and the brokers refuse them." in out
+
+
+def test_simulated_twice_is_the_same_text(capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = (command(capsys, "takeover", "--simulated")[1] for _ in range(2))
+    assert first == second
+    assert "Lesson 2" in first
+
+
+def test_the_document_names_runs_that_stay(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = command(capsys, "zombie", "--recorded", "--json", "-o", "kept")
+    assert code == 0
+    document = json.loads(out)
+    assert document["name"] == "zombie"
+    assert document["source"] == "recorded"
+    for side in document["sides"]:
+        assert list(Path(side["run"]).rglob("*.jsonl"))
+        for stop in side["stops"]:
+            node, incarnation, seq = stop["record"]
+            assert (type(node), type(incarnation), type(seq)) == (str, int, int)
+    assert document["predict"]["right_choice"] == 1
+
+
+def test_a_new_lesson_can_be_checked_and_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(capsys, "new", "mine")[0] == 0
+    assert Path("mine.yaml").read_text() == template("mine")
+    assert command(capsys, "check", "mine.yaml")[:2] == (
+        0,
+        "mine.yaml: The controller is killed: 3 stops, nothing wrong; run it with --simulated\n",
+    )
+    code, out, _ = command(capsys, "mine.yaml", "--simulated")
+    assert code == 0
+    assert "Finding out that it is gone." in out
+    assert command(capsys, "new", "mine")[0] == 1
+
+
+def test_the_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert json.loads(command(capsys, "schema")[1])["title"] == "A lesson of Understudy"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("zombi",), 3, "did you mean 'zombie'"),
+        (("zombie", "takeover"), 2, "one lesson at a time"),
+        (("check",), 2, "takes one name"),
+        (("check", "none.yaml"), 3, "cannot be read"),
+        (("zombie", "--recorded", "--seed", "4"), 2, "recorded runs have the seed 1"),
+        (("zombie", "--recorded", "--answers", "none"), 2, "one answer in a line"),
+    ],
+)
+def test_bad_input_is_named(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, says: str
+) -> None:
+    found, _, err = command(capsys, *arguments)
+    assert found == code
+    assert says in err
+
+
+def test_a_folder_that_is_not_empty_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("kept").mkdir()
+    Path("kept/file").write_text("")
+    code, _, err = command(capsys, "zombie", "--recorded", "-o", "kept")
+    assert code == 2
+    assert "kept is not empty" in err
+
+
+@pytest.mark.slow
+def test_the_zombie_on_processes(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = command(capsys, "zombie", "--json", "-o", "kept")
+    assert code == 0
+    document = json.loads(out)
+    assert document["source"] == "processes"
+    assert [side["world"] for side in document["sides"]] == ["processes", "simulated"]
+    refused = next(stop for stop in document["sides"][0]["stops"] if stop["name"] == "refused")
+    assert refused["record"] is not None
+    assert document["predict"]["right_choice"] == 1

@@ -1,0 +1,218 @@
+"""`understudy lesson`: go through a lesson about the controller, with a prediction and a run beside it.
+
+Without NAME it lists the lessons. NAME is a name or a number from that list, or a file of your own. `new NAME` writes a
+commented file, `check FILE` says what is wrong with one, `schema` prints the JSON Schema of lesson files. By default
+the first side runs on real processes; the side without the defence always runs in the simulator. The exit code is 3
+where a lesson's file cannot be used, and 2 where a run did not show what the lesson is about.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from understudy.cli.arguments import BadInput, Failed, Verbs, os_error
+from understudy.cli.experiment import RUNS, BadFile, NotStarted
+from understudy.cli.interruptions import ending_on_signals
+
+if TYPE_CHECKING:
+    from understudy.lessons.document import Lesson
+    from understudy.lessons.running import SideRun
+
+_ACTIONS = ("new", "check")
+
+
+def register(verbs: Verbs) -> None:
+    parser = verbs.add_parser("lesson", help="learn how controllers fail over, by example", description=__doc__)
+    parser.add_argument("words", metavar="NAME", nargs="*", help="a lesson; or `new NAME`, or `check FILE`")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--simulated", action="store_true", help="run in the simulator: the same every time")
+    where.add_argument("--recorded", action="store_true", help="show the runs that come with Understudy")
+    where.add_argument("--record", action="store_true", help="simulate, and keep the runs for --recorded")
+    parser.add_argument("--answers", type=Path, metavar="FILE", help="take the answers from a file, one in a line")
+    parser.add_argument("--seed", type=int, metavar="N", help="by default that of the lesson")
+    parser.add_argument(
+        "--json", action="store_true", help="print the lesson's document; its runs stay in ./runs or --output"
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="keep the run folders here")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    words: Sequence[str] = options.words
+    if not words:
+        return _list()
+    if words == ["schema"]:
+        return _schema()
+    if words[0] in _ACTIONS:
+        if len(words) != 2:
+            raise BadInput(f"lesson {words[0]} takes one name, for example understudy lesson {words[0]} mine.yaml")
+        return _new(words[1]) if words[0] == "new" else _check(words[1])
+    if len(words) > 1:
+        raise BadInput(f"{' '.join(words)!r}: one lesson at a time; `understudy lesson` lists them")
+    return _show(options, _read(words[0]))
+
+
+def _list() -> int:
+    from understudy.lessons.library import find, names
+
+    lessons = [find(name) for name in names()]
+    width = max((len(each.name) for each in lessons), default=0)
+    for each in lessons:
+        print(f"{each.number:>3}  {each.name:<{width}}  {each.minutes:>2} min  {each.question.strip()}")
+    return 0
+
+
+def _new(word: str) -> int:
+    from understudy.lessons.library import SUFFIX
+    from understudy.lessons.template import template
+
+    name = word.removesuffix(SUFFIX)
+    file = Path(f"{name}{SUFFIX}")
+    try:
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write(template(Path(name).name))
+    except OSError as error:
+        raise Failed(os_error(error)) from None
+    print(f"{file}: now `understudy lesson {shlex.quote(str(file))} --simulated`")
+    return 0
+
+
+def _check(word: str) -> int:
+    lesson = _read(word)
+    print(f"{word}: {lesson.title}: {len(lesson.stops)} stops, nothing wrong; run it with --simulated")
+    return 0
+
+
+def _schema() -> int:
+    from understudy.lessons.reading import json_schema
+
+    print(json.dumps(json_schema(), indent=2))
+    return 0
+
+
+def _read(word: str) -> Lesson:
+    from understudy.experiments.language.problems import BadExperiment
+    from understudy.lessons.library import find
+
+    try:
+        return find(word)
+    except BadExperiment as bad:
+        raise BadFile(str(bad)) from None
+
+
+def _show(options: argparse.Namespace, lesson: Lesson) -> int:
+    import msgspec
+
+    from understudy.lessons.library import archive_of
+    from understudy.lessons.paper import write_paper
+    from understudy.lessons.recording import pack
+    from understudy.lessons.running import LessonNotShown
+    from understudy.lessons.telling import tell
+
+    if options.recorded and options.seed is not None:
+        raise BadInput(f"--seed {options.seed}: recorded runs have the seed {lesson.seed}; give --simulated with it")
+    answers = _answers(options.answers)
+    seed = lesson.seed if options.seed is None else options.seed
+    with _folder(options.output or (_kept(lesson) if options.json else None)) as folder:
+        runs, source = _runs(options, lesson, folder)
+        try:
+            paper = write_paper(lesson, runs, source, seed)
+        except LessonNotShown as failure:
+            raise NotStarted(str(failure)) from None
+        if options.record:
+            archive = archive_of(lesson)
+            pack(lesson, folder, archive)
+            print(f"{archive.name}: {archive.stat().st_size:,} bytes", flush=True)
+        elif options.json:
+            sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(paper), indent=2) + b"\n")
+        else:
+            interactive = answers is None and sys.stdin.isatty() and sys.stdout.isatty()
+            tell(paper, runs, _Asker(answers, interactive), _print, pauses=interactive)
+    return 0
+
+
+def _runs(options: argparse.Namespace, lesson: Lesson, folder: Path) -> tuple[tuple[SideRun, SideRun], str]:
+    from understudy.cluster import ClusterError
+    from understudy.experiments.running import CannotRun
+    from understudy.java import JavaNotFound
+    from understudy.lessons.library import archive_of
+    from understudy.lessons.recording import BadRecording, unpack
+    from understudy.lessons.running import PROCESSES, RECORDED, SIMULATED, LessonNotShown, run_lesson
+    from understudy.testbed.cluster_view import NO_ANSWER
+    from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
+
+    try:
+        if options.recorded:
+            return unpack(lesson, archive_of(lesson), folder), RECORDED
+        world = SIMULATED if options.simulated or options.record or lesson.sweep is not None else PROCESSES
+        with ending_on_signals():
+            return run_lesson(lesson, world, folder, seed=options.seed, note=_note), world
+    except CannotRun as refused:
+        raise BadInput(str(refused)) from None
+    except (LessonNotShown, BadRecording, ClusterError, JavaNotFound, ZooKeeperNotStarted, *NO_ANSWER) as error:
+        raise NotStarted(str(error)) from None
+    except OSError as error:
+        raise NotStarted(os_error(error)) from None
+
+
+def _kept(lesson: Lesson) -> Path:
+    """Return a folder for runs that a document names, which have to stay."""
+    return RUNS / f"lesson-{lesson.name}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
+
+
+@contextmanager
+def _folder(output: Path | None) -> Iterator[Path]:
+    """Yield the folder for the runs: that of --output, or a temporary one."""
+    if output is None:
+        with tempfile.TemporaryDirectory(prefix="understudy-lesson-") as folder:
+            yield Path(folder)
+        return
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise BadInput(f"{output} is not empty; give a new folder with --output")
+    yield output
+
+
+def _answers(file: Path | None) -> list[str] | None:
+    if file is None:
+        return None
+    try:
+        return file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = os_error(error) if isinstance(error, OSError) else f"{file}: it is not UTF-8"
+        raise BadInput(f"--answers {why}; give a text file with one answer in a line") from None
+
+
+class _Asker:
+    """Asks the learner at the terminal, or takes the next answer of a file; elsewhere there is no answer."""
+
+    def __init__(self, answers: list[str] | None, interactive: bool) -> None:
+        self._answers = iter(answers or ())
+        self._interactive = interactive
+
+    def __call__(self, prompt: str) -> str:
+        if self._interactive:
+            try:
+                return input(prompt)
+            except EOFError:
+                return ""
+        answer = next(self._answers, "")
+        if answer:
+            print(f"{prompt}{answer}")
+        return answer
+
+
+def _note(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _print(line: str) -> None:
+    print(line, flush=True)
