@@ -6,11 +6,12 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from foundation.eventlog.narrator import describe
 from foundation.eventlog.records import Envelope
 from understudy.lessons.measurements import duration
 from understudy.lessons.paper import LessonPaper, QuestionPaper, SidePaper, StopPaper
 from understudy.lessons.running import SideRun
-from understudy.simulator.narrator import describe
+from understudy.simulator.story_sentences import story_sentence
 
 WIDTH: Final = 96
 _AROUND: Final = 2
@@ -139,8 +140,8 @@ def _seconds(ms: float) -> str:
 def around(name: tuple[str, int, int], records: Sequence[Envelope]) -> list[tuple[Envelope, bool]]:
     """Return the record of a name and the nearest ones before and after it that have a sentence."""
     place = _place(name, records)
-    before = [each for each in records[max(0, place - 200) : place] if describe(each)][-_AROUND:]
-    after = [each for each in records[place + 1 : place + 200] if describe(each)][:_AROUND]
+    before = [each for each in records[max(0, place - 200) : place] if story_sentence(each)][-_AROUND:]
+    after = [each for each in records[place + 1 : place + 200] if story_sentence(each)][:_AROUND]
     return [*((each, False) for each in before), (records[place], True), *((each, False) for each in after)]
 
 
