@@ -25,6 +25,7 @@ from understudy.cli.interruptions import ending_on_signals
 
 if TYPE_CHECKING:
     from understudy.lessons.document import Lesson
+    from understudy.lessons.paper import LessonPaper
     from understudy.lessons.running import SideRun
 
 _ACTIONS = ("new", "check")
@@ -41,6 +42,9 @@ def register(verbs: Verbs) -> None:
     parser.add_argument("--seed", type=int, metavar="N", help="by default that of the lesson")
     parser.add_argument(
         "--json", action="store_true", help="print the lesson's document; its runs stay in ./runs or --output"
+    )
+    parser.add_argument(
+        "--page", type=Path, metavar="FILE", help="write the lesson as one HTML file, to go through in a browser"
     )
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="keep the run folders here")
     parser.set_defaults(run=run)
@@ -132,6 +136,8 @@ def _show(options: argparse.Namespace, lesson: Lesson) -> int:
             archive = archive_of(lesson)
             pack(lesson, folder, archive)
             print(f"{archive.name}: {archive.stat().st_size:,} bytes", flush=True)
+        elif options.page is not None:
+            _write_page(options.page, paper)
         elif options.json:
             sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(paper), indent=2) + b"\n")
         else:
@@ -208,6 +214,22 @@ class _Asker:
         if answer:
             print(f"{prompt}{answer}")
         return answer
+
+
+def _write_page(file: Path, paper: LessonPaper) -> None:
+    """Write a lesson as one HTML file."""
+    import msgspec
+
+    from understudy.page.export import TooLarge, lesson_page_of
+
+    try:
+        html = lesson_page_of(msgspec.json.encode(paper), {side.side: Path(side.run) for side in paper.sides})
+        file.write_text(html, encoding="utf-8")
+    except TooLarge as error:
+        raise Failed(str(error)) from None
+    except OSError as error:
+        raise Failed(f"--page {os_error(error)}") from None
+    print(f"{file}  {file.stat().st_size:,} bytes; open it in a browser")
 
 
 def _note(line: str) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from understudy.page.runs import finished_run
-from understudy.page.static_files import page_in_one_file
+from understudy.page.static_files import LESSON, page_in_one_file
 from understudy.page.window import Window
 
 MOST_BYTES: Final = 64 << 20
@@ -53,6 +53,22 @@ def page_of(
     return page_in_one_file("\n".join(elements) + "\n")
 
 
+def lesson_page_of(lesson: bytes, sides: Mapping[str, Path]) -> str:
+    """Return the HTML of a lesson: its text, and in frames the pages of its runs.
+
+    Args:
+        lesson: the JSON of a `LessonPaper`.
+        sides: the run folder of each side, by its name.
+
+    Raises:
+        NoSuchRun, TooLarge: as `page_of`.
+    """
+    pages = {side: page_of([folder]) for side, folder in sides.items()}
+    elements = [_element("lesson", "application/json", _without_markup(lesson.decode()))]
+    elements += [_element(f"side-{side}", "application/json", _text_of(page)) for side, page in pages.items()]
+    return page_in_one_file("\n".join(elements) + "\n", LESSON, frames=pages.values())
+
+
 def _folder(paths: Sequence[Path]) -> Path | None:
     return paths[0] if len(paths) == 1 and paths[0].is_dir() else None
 
@@ -61,6 +77,10 @@ def _element(name: str, kind: str, text: str) -> str:
     return f'<script type="{kind}" id="{name}">{text}</script>'
 
 
-def _text_of(facts: dict[str, Any]) -> str:
+def _text_of(value: object) -> str:
+    return _without_markup(msgspec.json.encode(value).decode())
+
+
+def _without_markup(text: str) -> str:
     # Without `<` a text can neither end its element nor begin a comment in it, whatever names a log contains.
-    return msgspec.json.encode(facts).decode().replace("<", "\\u003c")
+    return text.replace("<", "\\u003c")

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -22,9 +22,13 @@ TYPES: Final = {
     ".svg": "image/svg+xml",
 }
 """The media types of the files that are served, by suffix."""
+INDEX: Final = "index.html"
+LESSON: Final = "lesson.html"
 IMPORT_MAP: Final = '<script type="importmap"></script>'
 _NAME: Final = re.compile(r"[a-z0-9_]{1,64}\.(?:js|css|svg)")
 _INLINE_SCRIPT: Final = re.compile(r"<script(?P<attributes>[^>]*)>(?P<text>.*?)</script>", re.DOTALL)
+_RUN: Final = ('type="importmap"', 'type="module"')
+_STYLE: Final = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 _STYLE_SHEET: Final = re.compile(r'<link rel="stylesheet" href="/static/(?P<name>[a-z0-9_]+\.css)"\s*/?>')
 
 
@@ -50,23 +54,24 @@ def served_page() -> tuple[str, str]:
     return html, "; ".join(policy)
 
 
-def page_in_one_file(data: str) -> str:
-    """Return the HTML of the page with everything in it: style sheets, modules and `data`, the elements of the run.
+def page_in_one_file(data: str, name: str = INDEX, *, frames: Iterable[str] = ()) -> str:
+    """Return a page with everything in it: style sheets, modules and `data`, elements with what it shows.
 
     Its Content-Security-Policy allows no connection.
+
+    Args:
+        name: the HTML file in the folder of the page.
+        frames: pages made by this function that it shows in frames. A frame has the policy of the page around it, too.
     """
-    html = _with_import_map(lambda name: _data_url(_read(name)))
-    styles: list[str] = []
-
-    def inlined(link: re.Match[str]) -> str:
-        styles.append(_read(link["name"]).decode())
-        return f"<style>{styles[-1]}</style>"
-
-    html = _STYLE_SHEET.sub(inlined, html)
+    html = _with_import_map(lambda module: _data_url(_read(module)), name)
+    html = _STYLE_SHEET.sub(lambda link: f"<style>{_read(link['name']).decode()}</style>", html)
+    pages = (html, *frames)
+    scripts = dict.fromkeys(each for page in pages for each in _script_hashes(page))
+    styles = dict.fromkeys(_hash(style) for page in pages for style in _STYLE.findall(page))
     policy = (
         "default-src 'none'",
-        f"script-src data: {' '.join(_script_hashes(html))}",
-        " ".join(("style-src", *(map(_hash, styles) if styles else ("'none'",)))),
+        f"script-src data: {' '.join(scripts)}",
+        " ".join(("style-src", *(styles or ("'none'",)))),
         "img-src data:",
         "connect-src 'none'",
         "base-uri 'none'",
@@ -82,10 +87,10 @@ def modules() -> list[str]:
     return sorted(path.name for path in FOLDER.glob("*.js"))
 
 
-def _with_import_map(address: Callable[[str], str]) -> str:
+def _with_import_map(address: Callable[[str], str], page: str = INDEX) -> str:
     imports = {f"#{Path(name).stem}": address(name) for name in modules()}
     text = json.dumps({"imports": imports}, indent=1)
-    return _insert((FOLDER / "index.html").read_text(), text, before="</script>", inside=IMPORT_MAP)
+    return _insert((FOLDER / page).read_text(), text, before="</script>", inside=IMPORT_MAP)
 
 
 def _insert(html: str, text: str, *, before: str = "", after: str = "", inside: str = "") -> str:
@@ -93,7 +98,7 @@ def _insert(html: str, text: str, *, before: str = "", after: str = "", inside: 
     mark = inside or before or after
     start = html.find(mark)
     if start < 0:
-        raise ValueError(f"index.html has no {mark}")
+        raise ValueError(f"the page has no {mark}")
     place = start + (mark.index(before) if before else len(mark))
     return html[:place] + text + html[place:]
 
@@ -107,9 +112,9 @@ def _data_url(module: bytes) -> str:
 
 
 def _script_hashes(html: str) -> Iterator[str]:
-    """The hashes of the scripts in the page that a browser runs: those without `src`."""
+    """The hashes of the inline scripts that a browser runs, which elements with data are not."""
     for script in _INLINE_SCRIPT.finditer(html):
-        if "src=" not in script["attributes"]:
+        if script["attributes"].strip() in _RUN:
             yield _hash(script["text"])
 
 

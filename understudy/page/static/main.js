@@ -60,7 +60,22 @@ class RunPage {
       );
     }
     document.body.dataset.ready = "true";
+    this._obeyLesson();
     requestAnimationFrame(() => this._frame());
+  }
+
+  /** Show the moments that a lesson asks for, where this page is a frame of one. */
+  _obeyLesson() {
+    if (!isFramed()) {
+      return;
+    }
+    document.body.classList.add("framed");
+    window.addEventListener("message", (event) => {
+      if (event.source === window.parent && Array.isArray(event.data?.at)) {
+        this._show({ at: event.data.at, us: null, partition: null });
+      }
+    });
+    window.parent.postMessage({ isReady: true }, "*");
   }
 
   _show({ at, us, partition }) {
@@ -153,7 +168,7 @@ class RunPage {
   _writeLink(n) {
     const now = performance.now();
     const isMoving = this.player.isPlaying || this.player.isLive && this.player.isAtEdge;
-    if (isMoving || now - this._linked.at < LINK_EVERY_MS) {
+    if (isFramed() || isMoving || now - this._linked.at < LINK_EVERY_MS) {
       return;
     }
     const text = this._link(n);
@@ -168,6 +183,9 @@ class RunPage {
   }
 
   copyLink() {
+    if (isFramed()) {
+      return;
+    }
     const address = new URL(this._link(this.player.n), location.href).href;
     history.replaceState(null, "", this._link(this.player.n));
     navigator.clipboard?.writeText(address).then(
@@ -226,6 +244,11 @@ class RunPage {
     window.addEventListener("hashchange", () => this._show(readLink(location.hash)));
     listenToKeys(this);
   }
+}
+
+/** A frame of a lesson, or of a notebook, has no address of its own. */
+function isFramed() {
+  return window.parent !== window;
 }
 
 function changeTheme() {
