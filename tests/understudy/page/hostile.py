@@ -1,4 +1,4 @@
-"""Event logs as nobody writes them: any values in any order, but valid records."""
+"""Event logs that no program writes: any values in any order, but valid records."""
 
 from __future__ import annotations
 

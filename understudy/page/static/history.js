@@ -1,8 +1,9 @@
 /**
  * The records of a run, and the state after any number of them.
  *
- * Memory grows with the text of the records: kept are their JSON, one time and one type of each, and one snapshot per
- * chunk. A chunk is parsed again when something in it is asked for; the last few parsed ones are kept.
+ * Memory grows with the text of the records: kept are their JSON, one time and one type of each, and a snapshot at the
+ * beginning of each chunk, more where records have many partitions. A chunk is parsed again when something in it is
+ * asked for; the last few parsed ones are kept.
  */
 
 import { emptyState, fold, snapshot } from "#fold";
@@ -13,6 +14,8 @@ const PARSED_CHUNKS = 4;
 export class History {
   #chunkSize;
   #chunks = [];
+  #marks = [];
+  #weight = 0;
   #observe;
   #live;
   #cursor = null;
@@ -85,7 +88,7 @@ export class History {
   /** Returns record `n` as an array; undefined where there is none. */
   recordAt(n) {
     if (!(n >= 0 && n < this.length)) return undefined;
-    const number = this.#chunkOf(n);
+    const number = lastUntil(this.#chunks, n);
     return this.#records(number)[n - this.#chunks[number].first];
   }
 
@@ -104,21 +107,28 @@ export class History {
     return snapshot(cursor.state);
   }
 
-  /** Returns the last position of the cursor or the beginning of a chunk, whichever is closer before `wanted`. */
+  /** Returns the last position of the cursor or the closest snapshot before `wanted`, whichever is closer. */
   #cursorBefore(wanted) {
-    const chunk = this.#chunks[this.#chunkOf(wanted)];
+    const mark = this.#marks[lastUntil(this.#marks, wanted)];
     const known = this.#cursor;
-    if (known === null || known.at > wanted || known.at < chunk.first) {
-      this.#cursor = { at: chunk.first, state: snapshot(chunk.state) };
+    if (known === null || known.at > wanted || known.at < mark.first) {
+      this.#cursor = { at: mark.first, state: snapshot(mark.state) };
     }
     return this.#cursor;
+  }
+
+  /** Keeps the present state; later states are computed from it. */
+  #mark() {
+    this.#marks.push({ first: this.length, state: snapshot(this.#live) });
+    this.#weight = 0;
   }
 
   #lastChunk() {
     const last = this.#chunks.at(-1);
     if (last !== undefined && last.size < this.#chunkSize) return last;
-    const chunk = { first: this.length, size: 0, texts: [], state: snapshot(this.#live) };
+    const chunk = { first: this.length, size: 0, texts: [] };
     this.#chunks.push(chunk);
+    this.#mark();
     return chunk;
   }
 
@@ -136,6 +146,8 @@ export class History {
       this.#types.push(this.#code(record[4]));
       this.#times.push(us);
       this.#observe(record, this.length - 1);
+      this.#weight += weightOf(record);
+      if (this.#weight >= this.#chunkSize / 2) this.#mark();
     }
   }
 
@@ -144,17 +156,6 @@ export class History {
     if (known !== undefined) return known;
     this.#codes.set(type, this.#names.length);
     return this.#names.push(type) - 1;
-  }
-
-  #chunkOf(n) {
-    let low = 0;
-    let high = this.#chunks.length - 1;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (this.#chunks[middle].first <= n) low = middle;
-      else high = middle - 1;
-    }
-    return low;
   }
 
   #records(number) {
@@ -174,6 +175,24 @@ export class History {
     this.#parsed.set(number, records);
     if (this.#parsed.size > PARSED_CHUNKS) this.#parsed.delete(this.#parsed.keys().next().value);
   }
+}
+
+/** Returns the number of the last element whose `first` is at most `n`. */
+function lastUntil(elements, n) {
+  let low = 0;
+  let high = elements.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (elements[middle].first <= n) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+/** Returns about how much work it is to fold a record: most depends on how many partitions it has. */
+function weightOf(record) {
+  const { partitions, leaders, followers, replicas } = record[8];
+  return 1 + (partitions?.length ?? 0) + (leaders?.length ?? 0) + (followers?.length ?? 0) + (replicas?.length ?? 0);
 }
 
 /** Numbers in a typed array that doubles its size when it is full. */

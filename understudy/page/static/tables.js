@@ -1,15 +1,15 @@
 /**
  * Maps whose copies are cheap: a copy shares everything with the original until one of the two is written to.
  *
- * Each container has an owner, which is any object. Whoever writes names itself as owner: a container that belongs to
- * another owner is copied first, and only that container. A state becomes two by giving the second one a new owner, and
+ * Each container has an owner, which is any object. A writer names its owner: a container that belongs to another
+ * owner is copied first, and only that container. A state becomes two by giving the second one a new owner, and
  * the first one too (`snapshot` in `#fold`).
  *
  * Keys are texts, those of partitions and brokers too, and may be any text, for example `__proto__`: nothing here is a
  * property of an object. Views only read, with `entries` and `get` of `#fold`.
  */
 
-const BUCKET = 256;
+const BUCKET = 64;
 
 /** A map from texts to values, in the order of insertion. */
 export class Table {
@@ -81,7 +81,7 @@ export class Queue extends Table {
   }
 }
 
-/** The partitions of one topic: a map from partition numbers, as texts, to values, copied in pieces of 256. */
+/** The partitions of one topic: a map from partition numbers, as texts, to values, copied in pieces of 64. */
 export class PartitionTable {
   #owner;
   #buckets;
