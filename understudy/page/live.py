@@ -82,15 +82,16 @@ class LiveRun(PageRun):
         self.add(self._due(until_ms))
         return has_more
 
-    def finish(self) -> None:
-        """Add what is left, whatever its age, after the cluster has ended.
+    def finish(self) -> bool:
+        """Read on as `advance` does after the cluster has ended: no record is held back.
+
+        Return whether there is more to read; where there is none, the run is no longer live.
 
         Raises:
             OSError: a log cannot be read.
         """
-        while self.advance(math.inf):
-            pass
-        self.is_live = False
+        self.is_live = self.advance(math.inf)
+        return self.is_live
 
     def fail(self, error: OSError) -> None:
         """Note that a log cannot be read, and end."""
