@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         with interruptible() as interruption:
             shown, folder, has_ended = open_run(options.paths, options.run_id)
             with PageServer(shown, options.port or ANY_PORT, folder=folder, has_ended=has_ended) as server:
-                _introduce(server.url, is_live=shown.is_live, with_commands="#" in server.url)
+                _introduce(server.url, is_live=not has_ended(), with_commands="#" in server.url)
                 if options.open:
                     _open_browser(server.url)
                 while server.is_running and not interruption.wait(_LOOK_EVERY_S):

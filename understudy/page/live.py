@@ -69,12 +69,12 @@ class LiveRun(PageRun):
         if mono_ms != math.inf:
             self.now_us = micros(mono_ms)
         has_more = False
+        # Of long logs only those are read on that the others wait for, so that few records wait.
+        behind_ms = min((node.last_ms for node in self._nodes.values() if node.has_more), default=math.inf)
         for events in self.folder.glob("*/events"):
             node = self._nodes.setdefault(events, _Node(events))
-            for file, line in node.lines():
-                record = self._decoded(file, line)
-                if record is not None and record.run == self.name:
-                    heapq.heappush(self._waiting, node.waiting(record, mono_ms))
+            if not node.has_more or node.last_ms <= behind_ms:
+                self._read(node, mono_ms)
             if node.has_more:
                 # What it has not been read yet may be older than what the others have.
                 until_ms = min(until_ms, node.last_ms)
@@ -82,15 +82,22 @@ class LiveRun(PageRun):
         self.add(self._due(until_ms))
         return has_more
 
-    def finish(self) -> None:
-        """Add what is left, whatever its age, after the cluster has ended.
+    def _read(self, node: _Node, mono_ms: float) -> None:
+        for file, line in node.lines():
+            record = self._decoded(file, line)
+            if record is not None and record.run == self.name:
+                heapq.heappush(self._waiting, node.waiting(record, mono_ms))
+
+    def finish(self) -> bool:
+        """Read on as `advance` does after the cluster has ended: no record is held back.
+
+        Return whether there is more to read; where there is none, the run is no longer live.
 
         Raises:
             OSError: a log cannot be read.
         """
-        while self.advance(math.inf):
-            pass
-        self.is_live = False
+        self.is_live = self.advance(math.inf)
+        return self.is_live
 
     def fail(self, error: OSError) -> None:
         """Note that a log cannot be read, and end."""

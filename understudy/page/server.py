@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
+from foundation.eventlog.files import log_files
+from foundation.eventlog.lines import MAX_LINE_BYTES, decode_header
 from understudy.cluster import ClusterError
 from understudy.control.http_thread import ANY_PORT, HttpThread, address_of, hosts_of, is_loopback, listen
 from understudy.page.app import application
@@ -20,6 +25,8 @@ from understudy.testbed.run_folder import NotARunFolder, ProcessEntry, read_clus
 POLL_S: Final = 0.04
 """So often a live run is looked at. With the time that records are held back it is most of the way to the screen."""
 _LOOK_FOR_THE_END_S: Final = 0.5
+LARGE_BYTES: Final = 100 << 20
+"""Larger logs of a run that has ended are not read as a whole before the page is served."""
 _FINISH_TIMEOUT_S: Final = 5.0
 
 
@@ -53,7 +60,8 @@ class PageServer:
         self._changes = Changes()
         listener = listen(host, port, what="the page", option="--port")
         self.address = address_of(listener)
-        token = secrets.token_urlsafe(32) if is_loopback(host) and isinstance(run, LiveRun) else None
+        has_token = is_loopback(host) and isinstance(run, LiveRun) and not has_ended()
+        token = secrets.token_urlsafe(32) if has_token else None
         # The fragment of an address is in no request, and so in no log.
         self.url = f"http://{self.address}/" + (f"#token={token}" if token is not None else "")
         self._http = HttpThread(
@@ -99,11 +107,10 @@ class PageServer:
         while run.is_live:
             before = len(run.chunks)
             try:
-                if self._is_over or time.monotonic() >= look_s:
+                if not self._is_over and time.monotonic() >= look_s:
                     look_s = time.monotonic() + _LOOK_FOR_THE_END_S
-                    if self._is_over or self._has_ended():
-                        run.finish()
-                has_more = run.is_live and run.advance(time.monotonic() * 1000)
+                    self._is_over = self._has_ended()
+                has_more = run.finish() if self._is_over else run.advance(time.monotonic() * 1000)
             except OSError as error:
                 run.fail(error)
                 has_more = False
@@ -124,7 +131,8 @@ def check_host(host: str) -> None:
 def open_run(paths: Sequence[Path], wanted: str | None = None) -> tuple[PageRun, Path | None, Callable[[], bool]]:
     """Return the run at some paths, its run folder if there is one, and a function that says whether it has ended.
 
-    A run folder whose cluster is running becomes a `LiveRun`; anything else is read at once.
+    A run folder whose cluster is running becomes a `LiveRun`, and so does one whose logs are large: its records are
+    shown while they are read, in the order of the clock. Anything else is read at once.
 
     Raises:
         NoSuchRun: there is no log, or there are several runs.
@@ -142,7 +150,24 @@ def open_run(paths: Sequence[Path], wanted: str | None = None) -> tuple[PageRun,
     missing = [path for path in paths if not path.exists()]
     if missing:
         raise NoSuchRun(f"{missing[0]} does not exist; give a run folder or the files of an event log")
+    if folder is not None and _size(folder) > LARGE_BYTES and (name := wanted or _only_run(folder)) is not None:
+        return LiveRun(folder, name), folder, lambda: True
     return finished_run(paths, wanted), folder, lambda: True
+
+
+def _size(folder: Path) -> int:
+    """The size of the event logs in the folders of the nodes of a run, in bytes."""
+    return sum(file.path.stat().st_size for events in folder.glob("*/events") for file in log_files(events))
+
+
+def _only_run(folder: Path) -> str | None:
+    """The run of which all logs of a folder are, by their first lines; None where they are of several or of none."""
+    runs = set()
+    for events in folder.glob("*/events"):
+        for file in log_files(events):
+            with file.path.open("rb") as stream, contextlib.suppress(msgspec.MsgspecError):
+                runs.add(decode_header(stream.readline(MAX_LINE_BYTES)).run)
+    return runs.pop() if len(runs) == 1 else None
 
 
 def live_run(folder: Path, run: str, owner: ProcessEntry) -> tuple[LiveRun, Path, Callable[[], bool]]:

@@ -11,8 +11,10 @@ import pytest
 from foundation.eventlog.files import JsonLinesFiles
 from tests.understudy.cli.terminal import eventually
 from understudy.page import live
+from understudy.page import server as server_module
 from understudy.page.live import HELD_BACK_MS, LiveRun
-from understudy.page.server import PageServer
+from understudy.page.runs import NoSuchRun
+from understudy.page.server import PageServer, open_run
 
 
 def line(seq: int, ms: float, *, node: str = "broker-1", incarnation: int = 1, run: str = "r") -> bytes:
@@ -121,7 +123,7 @@ def test_what_is_left_at_the_end_passes_at_once(run: LiveRun, tmp_path: Path) ->
     log(tmp_path).write(line(1, 1000.0))
     run.advance(1001.0)
     assert shown(run) == []
-    run.finish()
+    assert run.finish() is False
     assert shown(run) == [("broker-1", 1, 1)]
     assert not run.is_live
 
@@ -168,3 +170,30 @@ def test_a_log_that_cannot_be_read_ends_the_following_and_is_named(run: LiveRun,
     assert [(finding["file"], finding["kind"], finding["what"]) for finding in run.facts(tmp_path)["findings"]] == [
         ("broker-2/events/broker-2-0001-0001.jsonl", "unreadable file", "Is a directory")
     ]
+
+
+def test_large_logs_of_a_run_that_has_ended_are_shown_while_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "MOST_LINES", 7)
+    monkeypatch.setattr(server_module, "LARGE_BYTES", 1_000)
+    for node in ("broker-1", "broker-2"):
+        files = log(tmp_path, node)
+        for seq in range(1, 51):
+            files.write(line(seq, float(seq), node=node))
+    run, folder, has_ended = open_run([tmp_path])
+    assert isinstance(run, LiveRun)
+    assert (run.name, folder, has_ended()) == ("r", tmp_path, True)
+    assert run.finish()
+    with PageServer(run, folder=folder, has_ended=has_ended) as server:
+        eventually(lambda: not run.is_live, "everything was read")
+        assert "#" not in server.url
+    assert shown(run) == [(node, 1, seq) for seq in range(1, 51) for node in ("broker-1", "broker-2")]
+
+
+def test_logs_of_several_runs_are_read_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "LARGE_BYTES", 1)
+    log(tmp_path, "broker-1").write(line(1, 1.0, run="first"))
+    log(tmp_path, "broker-2").write(line(1, 1.0, run="second", node="broker-2"))
+    with pytest.raises(NoSuchRun, match="2 runs; choose one by --run-id: first, second"):
+        open_run([tmp_path])
