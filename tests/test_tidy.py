@@ -20,6 +20,7 @@ TYPE_CHECKED = (*PACKAGES, "tests", "benchmarks")
 
 FILE_LINES = 550
 FUNCTION_LINES = 70
+LINE_COLUMNS = 120
 
 IGNORED_TYPE = re.compile(r"#\s*type:\s*ignore")
 IGNORED_TYPE_WITH_REASON = re.compile(r"#\s*type: ignore\[[a-z, -]+\]  # \S")
@@ -97,6 +98,17 @@ def imported_names(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             names.update({node.module, *(f"{node.module}.{alias.name}" for alias in node.names)})
     return names
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "understudy" / "page" / "static").iterdir()), ids=lambda path: path.name
+)
+def test_files_of_the_page_are_tidy(path: Path) -> None:
+    """Lines and files have the limits of Python's, and no script makes markup of a text."""
+    lines = path.read_text().splitlines()
+    assert len(lines) <= FILE_LINES
+    assert [number for number, line in enumerate(lines, 1) if len(line) > LINE_COLUMNS] == []
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", path.read_text())
 
 
 @pytest.mark.slow

@@ -104,7 +104,7 @@ export class ClusterView {
       setText(crown, `♛ epoch ${controller.epoch}${owns ? isReady : ", znode gone"}`);
       setAttribute(crown, "class", `crown ${epochClass(controller.epoch)}`);
     } else if (node.term !== null && node.life !== "dead") {
-      setText(crown, `♕ still believes it is the controller, epoch ${node.term.epoch}`);
+      setText(crown, `♕ epoch ${node.term.epoch}: deposed, unaware of it`);
       setAttribute(crown, "class", "crown zombie");
     } else {
       setText(crown, "");
@@ -236,7 +236,7 @@ function flashOf(record) {
     case "FenceHit":
       return data.switched_off
         ? { kind: "off", text: `⚠ lets pass: ${data.what} (${data.fence} is off)` }
-        : { kind: "refused", text: `⊘ refuses ${data.what}: ${data.offered}, knows ${data.known}` };
+        : { kind: "refused", text: `⊘ refuses ${data.what}: offered ${data.offered}, known ${data.known}` };
     case "ControllerElected":
       return { kind: "won", text: `♛ wins the election, epoch ${data.epoch}` };
     case "ControllerResigned":

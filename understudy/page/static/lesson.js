@@ -86,7 +86,8 @@ function questionForm(title, question) {
       type: "number", step: "any", value: answers.get(question) ?? null,
       oninput: (event) => answer(Number(event.target.value)),
     }), ` ${question.unit}`)];
-  return [h("h2", {}, title), ...paragraphs(question.question), h("fieldset", {}, h("legend", {}, "answer"), ...inputs)];
+  const fieldset = h("fieldset", {}, h("legend", {}, "answer"), ...inputs);
+  return [h("h2", {}, title), ...paragraphs(question.question), fieldset];
 }
 
 function verdict(begin, question) {
@@ -94,15 +95,14 @@ function verdict(begin, question) {
   const [given, right] = question.choices.length > 0
     ? [question.choices[answer], question.choices[question.right_choice]]
     : [`${answer} ${question.unit}`, `${question.right_number} ${question.unit}`];
-  const unknown = question.right_choice === null && question.right_number === null;
-  const head = unknown
-    ? [h("p", {}, "This run does not answer the question; compare the reason below with what you saw.")]
-    : [
-      h("p", {}, `${begin}: `, ...marked(String(given))),
-      h(isRight(question, answer) ? "p.right" : "p.wrong", {}, isRight(question, answer) ? "✓ That is right." : "✗ It is: ",
-        ...(isRight(question, answer) ? [] : marked(String(right)))),
-    ];
-  return [...head, ...paragraphs(question.because)];
+  const because = paragraphs(question.because);
+  if (question.right_choice === null && question.right_number === null) {
+    return [h("p", {}, "This run does not answer the question; compare the reason with what you saw."), ...because];
+  }
+  const judged = isRight(question, answer)
+    ? h("p.right", {}, "✓ That is right.")
+    : h("p.wrong", {}, "✗ It is: ", ...marked(String(right)));
+  return [h("p", {}, `${begin}: `, ...marked(String(given))), judged, ...because];
 }
 
 function isRight(question, answer) {
@@ -147,7 +147,7 @@ window.addEventListener("message", (event) => {
 });
 byId("next").addEventListener("click", () => move(1));
 byId("back").addEventListener("click", () => move(-1));
-setText(byId("lesson-number"), `Lesson ${lesson.number || lesson.name} · ${lesson.minutes} minutes · ${lesson.source}`);
+setText(byId("lesson-number"), `Lesson ${lesson.number || ""} · ${lesson.minutes} minutes · ${lesson.source}`);
 setText(byId("lesson-title"), lesson.title);
 document.title = `${lesson.title} · Understudy`;
 draw();

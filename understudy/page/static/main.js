@@ -24,7 +24,7 @@ class RunPage {
     this._run = source.run;
     this._catalogue = new Catalogue();
     this._history = new History({
-      chunkSize: this._run.chunk_records, observe: (record) => this._catalogue.add(record),
+      run: this._run.run, chunkSize: this._run.chunk_records, observe: (record) => this._catalogue.add(record),
     });
     this.player = new Player(this._history);
     this.player.isLive = this._run.is_live;

@@ -13,8 +13,8 @@ const TOKEN = "understudy-token";
  * @returns {Promise<Source>} `run` is the object of run.json; `chunks()` yields the texts of JSON arrays of records,
  *   in order; `events(onRecords, onEnd, onState)` follows a live run from the last record of `chunks()` on and returns
  *   a function that stops it: `onRecords` gets such texts, `onState` gets `open` or `lost`; `command(path, body)` posts
- *   to the control port, for example `command("/verbs/kill", {target: "1"})`, and resolves to its answer or rejects with
- *   an `Error` whose `status` is that of the answer.
+ *   to the control port, for example `command("/verbs/kill", {target: "1"})`, and resolves to its answer or rejects
+ *   with an `Error` whose `status` is that of the answer.
  */
 export async function openSource() {
   const embedded = document.getElementById("run");
