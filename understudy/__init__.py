@@ -2,7 +2,8 @@
 
 `testbed` runs a cluster of processes on this machine, `simulator` runs the same code in virtual time; both implement
 the protocols of `cluster`. `findings` lists what is wrong with a cluster, `checkers` check its history against
-invariants, `replay` computes metrics from event logs with Spark, `cli` is the `understudy` command. Other projects
+invariants, `replay` computes metrics from event logs with Spark, `page` shows a run in a browser, `notebook` in
+Jupyter, `lessons` has what is taught with it, `cli` is the `understudy` command. Other projects
 import these names from here; each is loaded at first use:
 
     from understudy import LocalCluster, SimulatedCluster
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from understudy.cluster import Unsettled as Unsettled
     from understudy.cluster import Unsupported as Unsupported
     from understudy.cluster import WaitTimedOut as WaitTimedOut
+    from understudy.notebook import show as show
+    from understudy.notebook import table as table
     from understudy.simulator.cluster import SimulatedCluster as SimulatedCluster
     from understudy.testbed.local_cluster import LocalCluster as LocalCluster
 
@@ -32,6 +35,8 @@ _MODULES = {
     "Unsettled": "understudy.cluster",
     "Unsupported": "understudy.cluster",
     "WaitTimedOut": "understudy.cluster",
+    "show": "understudy.notebook",
+    "table": "understudy.notebook",
 }
 
 __all__ = [
@@ -43,6 +48,8 @@ __all__ = [
     "Unsettled",
     "Unsupported",
     "WaitTimedOut",
+    "show",
+    "table",
 ]
 
 

@@ -20,7 +20,6 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
-import understudy
 from understudy.java import JavaRuntime
 from understudy.spark import class_cache
 from understudy.spark.gateway import STOP_TIMEOUT_S, Gateway, gateway, jvm_flags
@@ -40,7 +39,7 @@ _CONNECT_TIMEOUT_S = 10.0
 Progress: TypeAlias = Callable[[str], None]
 
 _PACKAGES = ("foundation", "controller", "brokers", "understudy")
-_ROOT = Path(understudy.__file__).parent.parent
+_ROOT = Path(__file__).resolve().parents[2]
 
 
 def no_progress(step: str) -> None:

@@ -1,0 +1,89 @@
+"""`understudy.show` and `understudy.table`, and the notebook that uses them, executed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+import understudy
+from foundation.eventlog.metric_tables import TABLES
+from tests.foundation.eventlog.stories import killed_controller
+from tests.pages.source import ROOT
+from understudy.page.export import page_of
+from understudy.page.runs import NoSuchRun
+
+NOTEBOOK = ROOT / "examples" / "failover.ipynb"
+EXECUTE = """
+import sys
+import nbformat
+from nbclient import NotebookClient
+notebook = nbformat.read(sys.argv[1], as_version=4)
+NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+nbformat.write(notebook, sys.argv[2])
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    for node, lines in killed_controller().lines.items():
+        folder = tmp_path / node / "events"
+        folder.mkdir(parents=True)
+        (folder / f"{node}-0001-0001.jsonl").write_bytes(b"".join(lines))
+    return tmp_path
+
+
+def test_a_table_has_the_columns_that_are_documented(run: Path) -> None:
+    for name, kind in TABLES.items():
+        assert list(understudy.table(run, name).columns) == ["run", *kind.__struct_fields__]
+    failovers = understudy.table(run, "failovers")
+    assert failovers[["previous_broker", "broker"]].to_numpy().tolist() == [[1, 2]]
+    assert len(understudy.table(run, "settings")) == 1
+
+
+def test_a_table_that_does_not_exist_is_named(run: Path) -> None:
+    with pytest.raises(ValueError, match="there is no table 'failover'; the tables are settings, totals, reigns"):
+        understudy.table(run, "failover")
+    with pytest.raises(FileNotFoundError, match="nothing has no event logs"):
+        understudy.table(run / "nothing", "failovers")
+
+
+def test_without_pandas_a_table_says_what_installs_it(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="the extra `notebook` installs"):
+        understudy.table(run, "failovers")
+
+
+def test_a_run_is_shown_as_its_page_in_a_frame(run: Path) -> None:
+    html = understudy.show(str(run), height=500)._repr_html_()
+    frame, _, rest = html.partition('srcdoc="')
+    page, _, style = rest.partition('" style="')
+    assert frame == '<iframe title="the page of a run" sandbox="allow-scripts" '
+    assert unescape(page) == page_of([run])
+    assert "<" not in page
+    assert style.startswith("width:100%;height:500px")
+    with pytest.raises(NoSuchRun):
+        understudy.show(run / "nothing")
+
+
+@pytest.mark.slow
+def test_the_example_notebook_runs(tmp_path: Path) -> None:
+    executed = tmp_path / "executed.ipynb"
+    command = [sys.executable, "-c", EXECUTE, str(NOTEBOOK), str(executed)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=500)
+    assert done.returncode == 0, done.stdout
+    cells = [cell for cell in json.loads(executed.read_text())["cells"] if cell["cell_type"] == "code"]
+    assert "held: every expectation held" in "".join(cells[1]["outputs"][0]["text"])
+    assert "detection_ms" in "".join(cells[2]["outputs"][0]["data"]["text/html"])
+    assert "broker." in "".join(cells[3]["outputs"][0]["data"]["text/plain"])
+    assert "srcdoc=" in "".join(cells[4]["outputs"][0]["data"]["text/html"])
+
+
+def test_the_example_notebook_has_no_outputs() -> None:
+    """They would be those of another version of the software."""
+    cells = json.loads(NOTEBOOK.read_text())["cells"]
+    assert all(cell.get("outputs", []) == [] and cell.get("execution_count") is None for cell in cells)
