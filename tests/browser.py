@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 SCREENSHOTS = Path(os.environ.get("SCREENSHOTS") or tempfile.mkdtemp(prefix="understudy-screenshots-"))
@@ -35,6 +35,7 @@ def browser() -> Iterator[Browser]:
     path = chromium()
     if path is None:
         _skip(f"none of {', '.join(NAMES)} is installed; Debian's package is chromium")
+    expect.set_options(timeout=_TIMEOUT_MS)
     with sync_playwright() as playwright:
         # The sandbox of Chromium does not start for root, which tests in containers are.
         started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
