@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -141,6 +142,20 @@ def test_the_grid_shows_what_is_wrong_and_the_logs_of_a_partition(opened: Page) 
 def test_a_link_to_a_record_that_is_not_there_says_so(page: Page, file: Path) -> None:
     page.goto(file.as_uri() + "#at=broker-9.1.1")
     expect(page.locator("#status")).to_contain_text("broker-9.1.1")
+
+
+def test_damage_to_the_logs_is_listed_and_a_window_is_shown(page: Page, folder: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged"
+    shutil.copytree(folder, damaged)
+    (log,) = (damaged / "broker-1" / "events").iterdir()
+    log.write_bytes(log.read_bytes() + b'{"version":<b>\n')
+    file = tmp_path / "part.html"
+    understudy("page", str(damaged), "--from", "8", "--to", "12", "-o", str(file))
+    page.goto(file.as_uri())
+    expect(page.locator("#findings li")).to_have_text(re.compile(r"^torn line \(broker-1/events/.*:\d+\)$"))
+    expect(page.locator("#clock")).to_have_text("0:08.000000")
+    press(page, "End")
+    assert page.locator("#clock").inner_text().startswith("0:11.")
 
 
 def test_everything_can_be_reached_by_the_tab_key(opened: Page) -> None:

@@ -51,6 +51,7 @@ class RunPage {
       setText(byId("status"), `${count(this._history.length, "record")} read`);
     }
     this._drawStatus();
+    this.timeline.show(this._run.window);
     this._show(wanted);
     if (this._run.is_live) {
       this._source.events(
@@ -87,6 +88,8 @@ class RunPage {
       this.player.toTime(this._catalogue.first + us);
     } else if (this._run.is_live) {
       this.player.toEdge();
+    } else if (this._run.window !== null) {
+      this.player.toTime(this._run.window[0]);
     } else {
       this.player.toRecord(this._beginning());
     }
@@ -160,9 +163,13 @@ class RunPage {
   }
 
   _drawFindings() {
-    const findings = this._run.findings ?? [];
-    setAttribute(byId("findings"), "hidden", findings.length === 0);
-    byId("findings").lastElementChild.replaceChildren(...findings.map((text) => h("li", {}, text)));
+    const { findings, findings_count: all } = this._run;
+    const more = all - findings.length;
+    setAttribute(byId("findings"), "hidden", all === 0);
+    byId("findings").lastElementChild.replaceChildren(
+      ...findings.map((finding) => h("li", {}, findingText(finding))),
+      ...(more > 0 ? [h("li", {}, `and ${count(more, "more finding")}`)] : []),
+    );
   }
 
   _writeLink(n) {
@@ -249,6 +256,12 @@ class RunPage {
 /** A frame of a lesson, or of a notebook, has no address of its own. */
 function isFramed() {
   return window.parent !== window;
+}
+
+/** Damage to a log in one line: kind, subject, file and line, how often. */
+function findingText({ file, line, kind, what, count: times }) {
+  const where = line > 0 ? `${file}:${line}` : file;
+  return `${kind}${what && `: ${what}`} (${where}${times > 1 ? `, ${times} of them` : ""})`;
 }
 
 function changeTheme() {
