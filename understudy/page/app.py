@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from controller.points import POINTS
 from understudy.control.client import ControlClient, ControlRefused
 from understudy.control.control_file import NoControlPort, read_control_file
 from understudy.control.guard import Guard, http_error, read_body, refused
@@ -107,6 +108,7 @@ class _Page:
                 "can_command": self._control() is not None,
                 "verbs": described_verbs(),
                 "targets": dict(TARGETS),
+                "points": list(POINTS),
                 "point_actions": list(POINT_ACTIONS),
             }
         )

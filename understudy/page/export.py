@@ -44,7 +44,7 @@ def page_of(
             f"{most_bytes}; choose a part of its {lasts_s:.1f} s by --from SECONDS and --to SECONDS, or serve it by "
             "`understudy watch`"
         )
-    facts = {**run.facts(_folder(paths)), "can_command": False, "verbs": []}
+    facts = {**run.facts(_folder(paths)), "can_command": False, "verbs": [], "points": [], "point_actions": []}
     elements = [_element("run", "application/json", _text_of(facts))]
     elements += [
         _element(f"chunk-{number}", "text/plain", base64.b64encode(run.chunks.chunk(number)).decode())

@@ -120,6 +120,15 @@ def test_a_refused_command_says_why(page: Page, address: str) -> None:
     expect(page.locator("#commands-status")).to_contain_text("--proxied")
 
 
+def test_a_named_point_is_armed(page: Page, address: str) -> None:
+    """No other test deletes a topic, so that none reaches the point."""
+    opened(page, address)
+    page.locator(".broker .menu").first.click()
+    page.locator("select[name=point]").select_option("deletion.markers.before_write")
+    page.get_by_role("button", name="Arm", exact=True).click()
+    expect(page.locator("#commands-status")).to_have_text("broker-1 armed")
+
+
 def test_the_moment_stays_while_records_come(page: Page, address: str) -> None:
     opened(page, address)
     press(page, "ArrowLeft")

@@ -21,7 +21,7 @@ const ON_BROKER = [
  *
  * Args:
  *   source: sends a command (`source.command(path, body)`, a promise of the answer).
- *   run: `can_command`, and `points`, the named points that can be armed.
+ *   run: `can_command`, and what can be armed: `points` and `point_actions`.
  *   chosen: returns the partition that is chosen, [topic, partition] or null.
  */
 export class Commands {
@@ -57,11 +57,9 @@ export class Commands {
   }
 
   _armForm(target) {
-    const point = h("input", { name: "point", required: true, list: "points", value: "partition.after_write" });
-    const action = h("select", { name: "action" }, h("option", {}, "pause"), h("option", {}, "crash"));
-    const names = this._run.points ?? [];
-    const points = h("datalist", { id: "points" }, ...names.map((name) => h("option", { value: name })));
-    return form("Arm a named point", [labelled("point", point), labelled("then", action), points], "Arm", () =>
+    const point = select("point", this._run.points);
+    const action = select("action", this._run.point_actions);
+    return form("Arm a named point", [labelled("point", point), labelled("then", action)], "Arm", () =>
       this._send("/verbs/arm", { target, point: point.value, action: action.value }));
   }
 
@@ -103,6 +101,10 @@ function form(title, inputs, label, send) {
     ...inputs,
     h("button", { type: "submit" }, label),
   );
+}
+
+function select(name, values) {
+  return h("select", { name }, ...values.map((value) => h("option", {}, value)));
 }
 
 function labelled(text, input) {
