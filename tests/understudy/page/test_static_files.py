@@ -23,7 +23,7 @@ def test_each_file_of_others_is_named_with_its_version_licence_and_hash() -> Non
         assert address.startswith("https://"), name
         assert digest == f"sha256:{hashlib.sha256((FOLDER / name).read_bytes()).hexdigest()}"
     named = {entry[0] for entry in entries}
-    known = re.compile(r"index\.html|NOTICE|[a-z0-9_]+\.(?:js|css)")
+    known = re.compile(r"(?:index|lesson)\.html|NOTICE|[a-z0-9_]+\.(?:js|css)")
     for path in FOLDER.iterdir():
         assert path.name in named or known.fullmatch(path.name), f"{path.name} is no file of ours: name it in NOTICE"
         if path.name not in named:
