@@ -22,7 +22,6 @@ from understudy.lessons.running import RECORDED as FROM_A_RECORDING
 ALL = [*SHORT, *(pytest.param(name, marks=pytest.mark.slow) for name in SWEEPS)]
 MOST_BYTES = 3_000_000
 COLUMNS = 120
-NOT_SAID = re.compile(r"\b(nobody|whoever|told|heard|struck|tenant|doomed|strangers|in vain)\b", re.IGNORECASE)
 
 
 def texts_in(paper: LessonPaper) -> Iterator[str]:
@@ -93,7 +92,6 @@ def test_the_document_is_json_that_can_be_read_again() -> None:
 def test_its_text_is_tidy(name: str) -> None:
     lesson = find(name)
     for _, text in texts_of(lesson):
-        assert not NOT_SAID.search(text)
         assert text.count("`") % 2 == 0
     text = next(FILES.glob(f"*-{name}.yaml")).read_text(encoding="utf-8")
     assert [line for line in text.splitlines() if len(line) > COLUMNS] == []
