@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicPartition
-from foundation.cluster.leadership import INITIAL_PARTITION_EPOCH, LeaderAndIsr, LeaderRecoveryState
+from foundation.cluster.leadership import LeaderAndIsr, LeaderRecoveryState
 from foundation.zk.admin_znodes import ReassignPartitionsZNode
 from understudy.picture import BrokerMemory, ClusterPicture, PartitionPicture
 
@@ -297,8 +297,7 @@ class _Inspection:
         """A reassignment ends once all its target replicas are live, where the partition has a live leader.
 
         As in Kafka, the controller looks at the ISR when a leader changes it, when a target's broker starts and when it
-        takes over, not when it writes the ISR itself: by an unclean election, or as the first state of a partition that
-        was being reassigned before it had one.
+        takes over, not when it changes the ISR itself by an unclean election.
         """
         if not seen.assignment.is_being_reassigned:
             return
@@ -306,8 +305,7 @@ class _Inspection:
         targets = seen.assignment.target_replicas
         if state is not None and state.leader in self._live and all(replica in self._live for replica in targets):
             message = f"{partition} is still being reassigned to {targets}"
-            is_first = state.partition_epoch == INITIAL_PARTITION_EPOCH and set(targets).issubset(state.isr)
-            is_looked_at = state.leader_recovery_state is LeaderRecoveryState.RECOVERED and not is_first
+            is_looked_at = state.leader_recovery_state is LeaderRecoveryState.RECOVERED
             self._report(FindingKind.REASSIGNMENT, message, partition=partition, resolves_itself=is_looked_at)
 
     # -- what brokers hold in memory

@@ -14,7 +14,7 @@ from understudy.checkers.invariant_checker import ALL_CHECKS
 from understudy.findings import Finding, FindingKind
 from understudy.picture import ClusterPicture, PartitionPicture
 from understudy.simulator import seeds
-from understudy.simulator.seeds import is_kept_by_loss, run_seed
+from understudy.simulator.seeds import is_kept_by_first_state, is_kept_by_loss, run_seed
 
 SEEDS = 200
 SECONDS = 60
@@ -111,10 +111,49 @@ def test_what_a_loss_of_power_keeps_from_settling(
     assert is_kept_by_loss(left, picture, {("orders", 0)} if lost else {("orders", 1)}) == is_kept
 
 
-def test_what_is_about_no_partition_is_not_kept_by_a_loss() -> None:
+@pytest.mark.parametrize(
+    ("kind", "isr", "partition_epoch", "is_kept"),
+    [
+        pytest.param(FindingKind.REASSIGNMENT, (2, 3, 1), 0, True, id="the first state has every target in sync"),
+        pytest.param(FindingKind.REASSIGNMENT, (2, 1), 0, False, id="it lacks a target, which joins"),
+        pytest.param(FindingKind.REASSIGNMENT, (2, 3, 1), 1, False, id="the ISR has changed since"),
+        pytest.param(FindingKind.REASSIGNMENT, None, 0, False, id="there is no state"),
+        pytest.param(FindingKind.METADATA, (2, 3, 1), 0, False, id="something else is wrong with the partition"),
+    ],
+)
+def test_what_a_first_state_keeps_from_settling(
+    kind: FindingKind, isr: tuple[int, ...] | None, partition_epoch: int, is_kept: bool
+) -> None:
+    partition = TopicPartition("orders", 0)
+    one, two, three = BrokerId(1), BrokerId(2), BrokerId(3)
+    assignment = ReplicaAssignment((two, three, one), adding_replicas=(three,), removing_replicas=(one,))
+    state = None
+    if isr is not None:
+        leadership = LeaderAndIsr(two, 0, tuple(map(BrokerId, isr)), partition_epoch=partition_epoch)
+        state = LeaderIsrAndControllerEpoch(leadership, 1)
+    picture = ClusterPicture(
+        controller=one,
+        controller_epoch=1,
+        brokers={},
+        partitions={partition: PartitionPicture(assignment=assignment, state=state)},
+    )
+    assert is_kept_by_first_state(Finding(kind=kind, message="left", partition=partition), picture) == is_kept
+
+
+@pytest.mark.slow
+def test_a_move_may_wait_after_the_first_state_of_its_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seed 4004939: a topic is created while its brokers are away, and moved before it has a state."""
+    assert not run_seed(4_004_939, 60).problems
+    monkeypatch.setattr(seeds, "is_kept_by_first_state", lambda *_: False)
+    (problem,) = run_seed(4_004_939, 60).problems
+    assert "clicks-1 is still being reassigned" in problem
+
+
+def test_what_is_about_no_partition_is_not_kept() -> None:
     picture = ClusterPicture(controller=None, controller_epoch=1, brokers={}, partitions={})
     left = Finding(kind=FindingKind.CONTROLLER, message="no broker owns /controller")
     assert not is_kept_by_loss(left, picture, {("orders", 0)})
+    assert not is_kept_by_first_state(left, picture)
 
 
 @pytest.mark.slow

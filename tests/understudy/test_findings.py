@@ -86,29 +86,19 @@ def test_findings_that_the_running_brokers_must_resolve(
 
 
 @pytest.mark.parametrize(
-    ("isr", "recovery", "partition_epoch", "unresolved"),
+    ("leader", "recovery", "unresolved"),
     [
-        pytest.param(
-            (1, 2), LeaderRecoveryState.RECOVERED, 1, {FindingKind.REASSIGNMENT}, id="a leader changed the ISR"
-        ),
-        pytest.param((1, 2), LeaderRecoveryState.RECOVERING, 1, set(), id="an unclean election changed it"),
-        pytest.param((1, 2), LeaderRecoveryState.RECOVERED, 0, set(), id="it is that of the first state"),
-        pytest.param(
-            (1,),
-            LeaderRecoveryState.RECOVERED,
-            0,
-            {FindingKind.REASSIGNMENT, FindingKind.UNDER_REPLICATED},
-            id="a first state that lacks a target",
-        ),
-        pytest.param((), LeaderRecoveryState.RECOVERED, 1, set(), id="no leader"),
-        pytest.param((3, 1), LeaderRecoveryState.RECOVERED, 1, {FindingKind.LEADERLESS}, id="a leader that is away"),
+        pytest.param(1, LeaderRecoveryState.RECOVERED, {FindingKind.REASSIGNMENT}, id="a leader changed the ISR"),
+        pytest.param(1, LeaderRecoveryState.RECOVERING, set(), id="an unclean election changed it"),
+        pytest.param(-1, LeaderRecoveryState.RECOVERED, set(), id="no leader"),
+        pytest.param(3, LeaderRecoveryState.RECOVERED, {FindingKind.LEADERLESS}, id="a leader that is away"),
     ],
 )
 def test_a_reassignment_to_live_replicas_is_waited_for_where_the_controller_looks_at_the_isr(
-    isr: tuple[int, ...], recovery: LeaderRecoveryState, partition_epoch: int, unresolved: set[FindingKind]
+    leader: int, recovery: LeaderRecoveryState, unresolved: set[FindingKind]
 ) -> None:
-    leader, members = (isr[0] if isr else -1), isr or (3,)
-    state = LeaderAndIsr(BrokerId(leader), 0, tuple(map(BrokerId, members)), recovery, partition_epoch)
+    isr = (BrokerId(1), BrokerId(2)) if leader > 0 else (BrokerId(3),)
+    state = LeaderAndIsr(BrokerId(leader), 0, isr, recovery)
     moving = ReplicaAssignment(
         (BrokerId(1), BrokerId(2), BrokerId(3)), adding_replicas=(BrokerId(1),), removing_replicas=(BrokerId(3),)
     )

@@ -15,6 +15,7 @@ from multiprocessing.pool import AsyncResult
 from pathlib import Path
 
 from foundation.cluster.identifiers import BrokerId
+from foundation.cluster.leadership import INITIAL_PARTITION_EPOCH
 from foundation.eventlog.fences import SWITCHES, Switch
 from foundation.eventlog.lines import decode_record
 from understudy.checkers.client_history import Outcome, PartitionsAreReadToTheEnd, check_clients
@@ -179,7 +180,9 @@ def run_plan(plan: SeedPlan, *, events: Path | None = None) -> SeedReport:
 
 
 def _settle(cluster: SimulatedCluster, timeout_s: float) -> None:
-    """Let the cluster settle, except for what a loss of power keeps from it: see `is_kept_by_loss`.
+    """Let the cluster settle, except for what a loss of power or a first state keeps from it.
+
+    See `is_kept_by_loss` and `is_kept_by_first_state`.
 
     Raises:
         Unsettled: something else is left.
@@ -189,8 +192,9 @@ def _settle(cluster: SimulatedCluster, timeout_s: float) -> None:
     except Unsettled:
         lost = partitions_that_may_have_lost(decode_record(line) for line in cluster.log_lines)
         picture = cluster.picture()
-        if not all(is_kept_by_loss(left, picture, lost) for left in cluster.findings().unresolved):
-            raise
+        for left in cluster.findings().unresolved:
+            if not is_kept_by_loss(left, picture, lost) and not is_kept_by_first_state(left, picture):
+                raise
 
 
 def is_kept_by_loss(left: Finding, picture: ClusterPicture, lost: Collection[Partition]) -> bool:
@@ -211,6 +215,23 @@ def is_kept_by_loss(left: Finding, picture: ClusterPicture, lost: Collection[Par
     seen = picture.partitions[left.partition]
     in_sync = () if seen.state is None else seen.state.leader_and_isr.isr
     return not set(seen.assignment.target_replicas).issubset(in_sync)
+
+
+def is_kept_by_first_state(left: Finding, picture: ClusterPicture) -> bool:
+    """Return whether a move may stay because the partition got its first state, with every target in sync, after it.
+
+    As in Kafka, the controller looks at a move when a leader has changed the ISR, when a target's broker starts, and
+    when it takes over, not when it writes the first state: `PartitionReassignmentIsrChangeHandler` is called for changes
+    of the state znode, and not for its creation.
+    """
+    if left.kind is not FindingKind.REASSIGNMENT or left.partition is None:
+        return False
+    seen = picture.partitions[left.partition]
+    if seen.state is None:
+        return False
+    state = seen.state.leader_and_isr
+    is_first = state.partition_epoch == INITIAL_PARTITION_EPOCH
+    return is_first and set(seen.assignment.target_replicas).issubset(state.isr)
 
 
 def _settle_without(cluster: SimulatedCluster, broker_id: BrokerId) -> None:
