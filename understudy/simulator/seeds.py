@@ -221,8 +221,8 @@ def is_kept_by_first_state(left: Finding, picture: ClusterPicture) -> bool:
     """Return whether a move may stay because the partition got its first state, with every target in sync, after it.
 
     As in Kafka, the controller looks at a move when a leader has changed the ISR, when a target's broker starts, and
-    when it takes over, not when it writes the first state: `PartitionReassignmentIsrChangeHandler` is called for changes
-    of the state znode, and not for its creation.
+    when it takes over, not when it writes the first state: `PartitionReassignmentIsrChangeHandler` is called for
+    changes of the state znode, and not for its creation.
     """
     if left.kind is not FindingKind.REASSIGNMENT or left.partition is None:
         return False
