@@ -236,7 +236,10 @@ class RunPage {
     on("copy-link", () => this.copyLink());
     on("open-help", () => byId("help").showModal());
     on("help-close", () => byId("help").close());
-    on("theme", () => changeTheme());
+    on("theme", () => {
+      changeTheme();
+      this.player.version += 1;
+    });
     byId("keys").append(...KEYS.map(([, key, what]) => h("li", {}, h("kbd", {}, key), ` ${what}`)));
     byId("detail").append(...DETAILS.map((detail) => h("option", {}, detail)));
     byId("detail").addEventListener("input", (event) => {
@@ -248,6 +251,7 @@ class RunPage {
     }
     byId("grid").addEventListener("scroll", () => { this.player.version += 1; });
     window.addEventListener("resize", () => { this.player.version += 1; });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { this.player.version += 1; });
     window.addEventListener("hashchange", () => this._show(readLink(location.hash)));
     listenToKeys(this);
   }

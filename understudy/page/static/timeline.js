@@ -29,6 +29,7 @@ export class Timeline {
     this._window = null;
     this._hover = null;
     this._drag = null;
+    this._drawn = "";
     canvas.addEventListener("pointerdown", (event) => this._onDown(event));
     canvas.addEventListener("pointermove", (event) => this._onMove(event));
     canvas.addEventListener("pointerup", () => { this._drag = null; });
@@ -55,7 +56,18 @@ export class Timeline {
     this._window = [start, start + length];
   }
 
+  /** Draw the strips where something of them has changed; call it once for each frame. */
   draw() {
+    const { version, us } = this._player;
+    const { x, y } = this._hover ?? {};
+    const key = [this._catalogue.length, version, us, this._window, x, y, this._canvas.clientWidth].join();
+    if (key !== this._drawn) {
+      this._drawn = key;
+      this._draw();
+    }
+  }
+
+  _draw() {
     const lives = [...this._catalogue.lanes.lives].sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true }));
     const rows = 4 + lives.length;
     const height = `${AXIS + rows * (STRIP + GAP)}px`;
