@@ -35,6 +35,7 @@ BEGINNINGS = {
     replication_histories.unclean_failover,
     led_again_histories.led_again,
     led_again_histories.next_epoch,
+    led_again_histories.follows_with_the_later_beginning,
 }
 """The histories with which others begin."""
 
