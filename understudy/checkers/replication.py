@@ -309,7 +309,11 @@ class LeaderEpochCachesMatchLogs(LogCheck):
 
     def on_opened(self, record: Envelope, log: ReplicaLog, data: LogOpened) -> None:
         expected = [entry for entry in self._expected_of(log) if entry[1] < data.log_end_offset]
-        self._check_cache(record, log, data.epochs, expected, is_read_again=True)
+        noted: list[tuple[int, int]] = []
+        for known in log.epoch_ranges():
+            if known.epoch != NO_LEADER_EPOCH:
+                _assign(noted, known.epoch, known.start_offset)
+        self._check_cache(record, log, data.epochs, expected, noted)
 
     def on_leader(self, record: Envelope, log: ReplicaLog, data: LeaderStarted) -> None:
         self._leaders.setdefault((log.log_id, data.leader_epoch), []).append(data.epochs)
@@ -372,30 +376,25 @@ class LeaderEpochCachesMatchLogs(LogCheck):
         record: Envelope,
         log: ReplicaLog,
         cache: LeaderEpochCache,
-        expected: Sequence[tuple[int, int]],
-        *,
-        is_read_again: bool = False,
+        *expected: Sequence[tuple[int, int]],
     ) -> None:
         """Compare a cache with the log.
 
         Args:
-            expected: the cache after the records before; it differs from the log only where the log's epochs descend.
-            is_read_again: from a checkpoint and the batches. A higher epoch then stays where lower ones follow.
+            expected: the cache after the records before, and one that is made again from the batches. They differ from
+                the log only where its epochs descend, and from each other only where such batches were truncated.
         """
         self.times_tested += 1
         for before, after in pairwise(cache):
             if before[0] >= after[0] or before[1] > after[1]:
                 self.violated(record, f"{log.name}: leader epoch {after} follows {before}")
-        highest = NO_LEADER_EPOCH
         for known in log.epoch_ranges():
-            highest = max(highest, known.epoch)
             for offset in (known.start_offset, known.end_offset - 1):
                 epoch = _epoch_at(cache, offset)
                 # Entries before the beginning of the log are gone, and message format 2 has an epoch in every batch.
                 if epoch is None or known.epoch in (epoch, NO_LEADER_EPOCH):
                     continue
-                low = _epoch_at(expected, offset)
-                if low is None or not low <= epoch <= (highest if is_read_again else low):
+                if epoch not in (_epoch_at(each, offset) for each in expected):
                     what = (
                         f"{log.name}: the batch at {offset} is of leader epoch {known.epoch}, in the cache of {epoch}"
                     )

@@ -189,12 +189,21 @@ def its_cache_has_the_epochs_as_they_were_appended() -> History:
 
 @accepts("R1")
 @accepts("R7")
-def its_cache_is_made_again_from_the_batches() -> History:
-    """Only higher epochs are added then. Another replica gets the records from this one."""
+def another_replica_copies_it() -> History:
+    """Its leader has only the first record of those from offset 3 on, so that epoch 2 is no longer in its cache."""
+    history = follows_with_the_later_beginning()
+    history.log(1, appended(COPIED[0], leader_epoch=3), incarnation=2)
+    history.log(1, started(4, 4, (0, 0), (1, 3), (4, 4)), incarnation=2)
+    history.log(3, opened(2, (0, 0)), appended(batch(2, 2), COPIED[0], leader_epoch=4), incarnation=2)
+    return history
+
+
+@accepts("R7")
+def its_cache_is_made_again_when_the_earlier_epoch_was_truncated() -> History:
+    """The cache lacks epoch 2 until the log is opened again after an unclean end."""
     history = a_follower_gets_an_earlier_epoch()
-    history.log(1, opened(6, (0, 0), (2, 2), (3, 5)), incarnation=3)
-    history.log(1, started(4, 6, (0, 0), (2, 2), (3, 5), (4, 6)), incarnation=3)
-    history.log(3, opened(), appended(batch(0), batch(1), batch(2, 2), *COPIED, leader_epoch=4), incarnation=2)
+    history.log(1, truncated(3, (0, 0), leader_epoch=4, before=6), incarnation=2)
+    history.log(1, opened(3, (0, 0), (2, 2)), incarnation=3)
     return history
 
 
@@ -237,6 +246,13 @@ def a_follower_gets_an_earlier_epoch_from_the_leader_that_led_again() -> History
 def the_earlier_epoch_does_not_get_into_the_cache() -> History:
     history = a_follower_gets_an_earlier_epoch()
     history.log(1, started(4, 6, (0, 0), (2, 2), (3, 5), (4, 6)), incarnation=2)
+    return history
+
+
+@rejects("R7", "t-0: the batch at 3 is of leader epoch 1, in the cache of 2")
+def a_cache_that_is_made_again_has_only_the_later_epoch() -> History:
+    history = a_follower_gets_an_earlier_epoch()
+    history.log(1, opened(6, (0, 0), (2, 2), (3, 5)), incarnation=3)
     return history
 
 
