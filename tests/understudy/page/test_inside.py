@@ -17,9 +17,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
 STATUS = re.compile(r"^ LeaderAndIsr \(1 partition\) sent [\d.]+ m?s ago; 11 requests wait$")
 
+FAILED = re.compile(
+    r"^ LeaderAndIsr \(1 partition\) failed, to be sent again, last sent [\d.]+ s ago; 11 requests wait$"
+)
+
 
 def simulate(folder: Path) -> None:
-    """Write the event logs of a run in which broker 1 is paused while topics are created, and of its continuation."""
+    """Write the event logs of a run in which broker 1 is paused while topics are created, is killed, and starts."""
     with SimulatedCluster(2, brokers=3) as cluster:
         cluster.start()
         client = cluster.admin.with_bootstrap(f"{cluster.controller().node.name}:{PORT}")
@@ -30,9 +34,12 @@ def simulate(folder: Path) -> None:
             cluster.begin(client.create_topic(f"orders-{number}", assignment={0: [1]}))
             cluster.run_for(200)
         cluster.dump(folder / "waits")
-        silent.resume()
+        silent.kill()
+        cluster.run_for(1_000)
+        cluster.dump(folder / "killed")
+        silent.begin_start()
         cluster.settle()
-        cluster.dump(folder / "goes-on")
+        cluster.dump(folder / "started")
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +83,17 @@ def test_the_requests_that_wait_for_a_paused_broker_are_counted_and_named(page: 
     page.locator("#inside-of").screenshot(path=SCREENSHOTS / "inside-390.png")
 
 
-def test_nothing_waits_once_the_broker_has_gone_on(page: Page, folder: Path) -> None:
-    opened_at_the_end(page, folder / "goes-on")
+def test_a_request_to_a_killed_broker_is_to_be_sent_again_before_those_that_wait(page: Page, folder: Path) -> None:
+    opened_at_the_end(page, folder / "killed")
+    channel = page.locator("#channels > li[data-to='1']")
+    expect(channel).to_have_attribute("data-busy", "")
+    expect(channel.locator("span")).to_have_text(FAILED)
+    expect(channel.locator("ol > li")).to_have_count(4)
+
+
+def test_nothing_waits_once_the_broker_has_started(page: Page, folder: Path) -> None:
+    opened_at_the_end(page, folder / "started")
+    expect(page.locator("#channels > li")).to_have_count(3)
     for channel in page.locator("#channels > li").all():
         expect(channel.locator("span")).to_have_text(" idle")
         expect(channel.locator("ol")).to_be_hidden()
