@@ -7,12 +7,14 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from understudy.cluster import ClusterError, check_point
 from understudy.control.bodies import Arm, OnTarget, OnTargetFor
 from understudy.control.job_thread import JobThread
 from understudy.control.verb_table import TARGETS, VERBS
+from understudy.control.waiting_undos import WaitingUndos, ended_by
 from understudy.control.zookeeper_handle import ZooKeeperHandle
 from understudy.experiments.language.problems import BadValue, one_of
 from understudy.experiments.language.values import Target, duration, parse_duration, parse_target
@@ -122,10 +124,9 @@ class ClusterVerbs:
         self._jobs = JobThread("understudy-verbs")
         self._view = ClusterView(cluster.zookeeper_connect, answer_timeout_s=ANSWER_TIMEOUT_S)
         self._reading = threading.Lock()
-        self._pending: dict[tuple[str, str], Future[None]] = {}
-        """The undo that waits, by the name of the process and the verb that undoes."""
+        self._undos = WaitingUndos(self._jobs)
         self._to_undo: dict[tuple[str, str], Handle] = {}
-        """What has to be undone before the cluster can stop in order, by the same key."""
+        """What has to be undone before the cluster can stop in order, by the process and the verb that undoes."""
 
     def find(self, request: VerbRequest) -> Sequence[Handle]:
         """Return the processes that the target of a request means now.
@@ -195,8 +196,9 @@ class ClusterVerbs:
                 _DO[request.verb](handle)
             self._note(request.verb, handle)
             if request.lasts_ms is not None:
-                self._undo_later(handle, VERBS[request.verb].undo, request.lasts_ms)
-        outcome = Outcome(request.verb, tuple(_with_role(handle) for handle in able), skipped, _note_of(request))
+                undo = VERBS[request.verb].undo
+                self._undos.later(handle.name, undo, request.lasts_ms, partial(self._undo, handle, undo))
+        outcome = Outcome(request.verb, tuple(_with_role(handle) for handle in able), skipped, note_of(request))
         self._report(str(outcome))
         return outcome
 
@@ -222,23 +224,14 @@ class ClusterVerbs:
 
     def _note(self, verb: str, handle: Handle) -> None:
         """Leave out the undos that a verb has made pointless, and keep what must be undone at the end."""
-        ended = {"kill": ("resume",), "stop": ("resume",), "restart": ("resume", "start")}.get(verb, (verb,))
-        for undo in ended:
-            if (waiting := self._pending.pop((handle.name, undo), None)) is not None:
-                waiting.cancel()
+        self._undos.note(verb, handle.name)
+        for undo in ended_by(verb):
             self._to_undo.pop((handle.name, undo), None)
         undo = VERBS[verb].undo
         if undo and (isinstance(handle, ZooKeeperHandle) or undo == "heal"):
             self._to_undo[handle.name, undo] = handle
 
-    def _undo_later(self, handle: Handle, undo: str, ms: float) -> None:
-        key = (handle.name, undo)
-        if (earlier := self._pending.pop(key, None)) is not None:
-            earlier.cancel()
-        self._pending[key] = self._jobs.later(ms / 1000, lambda: self._undo(handle, undo))
-
     def _undo(self, handle: Handle, undo: str) -> None:
-        self._pending.pop((handle.name, undo), None)
         try:
             refusal = self._refusal(undo, handle)
             if not refusal:
@@ -303,7 +296,8 @@ def _await_end(broker: LocalBroker) -> None:
         child.wait(_ENDING_S)
 
 
-def _note_of(request: VerbRequest) -> str:
+def note_of(request: VerbRequest) -> str:
+    """Return what follows a verb later, in words; empty where nothing does."""
     if request.lasts_ms is None:
         return ""
     return f"to be {VERBS[VERBS[request.verb].undo].done} after {duration(request.lasts_ms)}"
