@@ -91,12 +91,12 @@ def _on_compose(folder: Path, request: VerbRequest) -> int:
         with interruptible() as interruption:
             verbs = ComposeVerbs.of_project(folder)
             done = verbs.do(request)
-            print(done.message, flush=True)
+            print(done.outcome, flush=True)
             if request.lasts_ms is not None:
                 try:
                     interruption.wait(request.lasts_ms / 1000)
                 finally:
-                    print(verbs.undo(done), flush=True)
+                    print(verbs.undo(VERBS[request.verb].undo, done.services), flush=True)
     except (ClusterError, OSError, *NO_ANSWER) as error:
         raise Failed(str(error)) from None
     return 0

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 from foundation.eventlog.records import FaultInjected, ProcessStarted
 from understudy.cluster import ClusterError, Unsupported
 from understudy.control.verb_table import VERBS
-from understudy.control.verbs import ANSWER_TIMEOUT_S, VerbRequest
-from understudy.experiments.language.values import Target, duration
+from understudy.control.verbs import ANSWER_TIMEOUT_S, Outcome, VerbRequest, note_of
+from understudy.experiments.language.values import Target
 from understudy.testbed.cluster_view import ClusterView
 from understudy.testbed.containers.compose_project import ComposeProject, Service
 from understudy.testbed.run_folder import this_process
@@ -38,15 +38,10 @@ _STATES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class Done(NamedTuple):
-    """A verb that was done.
+    """A verb that was done on the containers of some services."""
 
-    Attributes:
-        undo: the verb that ends it after the duration; empty where none was given.
-    """
-
-    message: str
+    outcome: Outcome
     services: tuple[Service, ...]
-    undo: str = ""
 
 
 class ComposeVerbs:
@@ -76,22 +71,19 @@ class ComposeVerbs:
         states = self._project.states()
         refusals = {service.name: self._refusal(request.verb, service, states) for service in services}
         able = tuple(service for service in services if not refusals[service.name])
-        skipped = [reason for reason in refusals.values() if reason]
+        skipped = tuple(reason for reason in refusals.values() if reason)
         if not able:
             raise ClusterError("; ".join(skipped) or f"no broker is {request.target} at this moment")
         self._inject(request.verb, able, role)
-        names = ", ".join(service.name for service in able)
-        parts = [f"{names}{f' ({role})' if role else ''} {verb.done}"]
-        if request.lasts_ms is not None:
-            parts.append(f"to be {VERBS[verb.undo].done} after {duration(request.lasts_ms)}")
-        return Done("; ".join([*parts, *skipped]), able, verb.undo if request.lasts_ms is not None else "")
+        names = tuple(f"{service.name} ({role})" if role else service.name for service in able)
+        return Done(Outcome(request.verb, names, skipped, note_of(request)), able)
 
-    def undo(self, done: Done) -> str:
-        """End what a verb has done, where that still holds, and return what was done. Raises as `do`."""
+    def undo(self, verb: str, services: Sequence[Service]) -> str:
+        """Do the verb that ends another one, where that still holds, and return what was done. Raises as `do`."""
         states = self._project.states()
-        able = tuple(service for service in done.services if not self._refusal(done.undo, service, states))
-        self._inject(done.undo, able, "")
-        return f"{', '.join(service.name for service in able) or 'nothing'} {VERBS[done.undo].done}"
+        able = tuple(service for service in services if not self._refusal(verb, service, states))
+        self._inject(verb, able, "")
+        return f"{', '.join(service.name for service in able) or 'nothing'} {VERBS[verb].done}"
 
     # ------------------------------------------------------------------ targets
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from understudy.cluster import ClusterError, check_point
 from understudy.control.bodies import Arm, OnTarget, OnTargetFor
@@ -19,14 +19,17 @@ from understudy.control.zookeeper_handle import ZooKeeperHandle
 from understudy.experiments.language.problems import BadValue, one_of
 from understudy.experiments.language.values import Target, duration, parse_duration, parse_target
 from understudy.testbed import linux
+from understudy.testbed.cluster_summary import summary
 from understudy.testbed.cluster_view import NO_ANSWER, ClusterView
 from understudy.testbed.local_broker import LocalBroker
 from understudy.testbed.local_cluster import LocalCluster
+from understudy.testbed.run_folder import read_cluster_file
 from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
 
 ANSWER_TIMEOUT_S: Final = 5.0
 """How long ZooKeeper may take to answer which broker has a role."""
 CLOSE_TIMEOUT_S: Final = 10.0
+NO_BROKER: Final = "no broker is running that is not paused"
 _ENDING_S: Final = 5.0
 
 Handle: TypeAlias = LocalBroker | ZooKeeperHandle
@@ -110,6 +113,35 @@ def _as_bad_value() -> Iterator[None]:
         raise BadValue(str(error)) from None
 
 
+class Commanded(Protocol):
+    """A running cluster, as the control port acts on it."""
+
+    def begin(self, request: VerbRequest) -> Future[Outcome]:
+        """Do a verb when the verbs before it are done. It may wait for ZooKeeper in the calling thread.
+
+        It raises, and so does the future: ClusterError where the verb is refused, one of `NO_ANSWER` where ZooKeeper
+        does not answer, ZooKeeperNotStarted, and OSError where the fault cannot be recorded.
+        """
+
+    def bootstrap(self) -> list[str]:
+        """Return the addresses of the brokers that can answer: a paused one would accept a connection and stay silent.
+
+        Raises:
+            ClusterError: there is none.
+        """
+
+    def described(self, view: ClusterView) -> dict[str, Any]:
+        """Return what `GET /cluster` answers.
+
+        Args:
+            view: reads the cluster in ZooKeeper.
+
+        Raises:
+            ClusterError, NotARunFolder: the cluster has ended.
+            One of `NO_ANSWER`: ZooKeeper does not answer.
+        """
+
+
 class ClusterVerbs:
     """Does verbs on the processes that one cluster has started, and on no others.
 
@@ -148,6 +180,10 @@ class ClusterVerbs:
                     raise ClusterError(f"{names} cannot be deposed: {owner} is the controller")
             return handles
 
+    def begin(self, request: VerbRequest) -> Future[Outcome]:
+        """Do a verb on what its target means now; see `Commanded`."""
+        return self.submit(request, self.find(request))
+
     def submit(self, request: VerbRequest, handles: Sequence[Handle]) -> Future[Outcome]:
         """Do a verb on what `find` has returned, when the verbs before it are done.
 
@@ -155,6 +191,25 @@ class ClusterVerbs:
         does not answer, ZooKeeperNotStarted, and OSError where the fault cannot be recorded.
         """
         return self._jobs.submit(lambda: self._do(request, handles))
+
+    def bootstrap(self) -> list[str]:
+        """Return the addresses of the brokers that can answer; see `Commanded`."""
+        brokers = [each for each in self.cluster.brokers if each.is_running and not each.is_paused]
+        if not brokers:
+            raise ClusterError(NO_BROKER)
+        return [broker.address for broker in brokers]
+
+    def described(self, view: ClusterView) -> dict[str, Any]:
+        """Return what `GET /cluster` answers; see `Commanded`."""
+        entry = read_cluster_file(self.cluster.directory)
+        return {
+            **summary(view.picture(), entry),
+            "run": entry.run,
+            "bootstrap": entry.bootstrap,
+            "zookeeper": entry.zookeeper,
+            "session_timeout_ms": self.cluster.session_timeout_ms,
+            "is_proxied": self.cluster.is_proxied,
+        }
 
     def close(self) -> None:
         """Do no further verb, and undo what would keep the cluster from stopping in order.

@@ -1,0 +1,47 @@
+"""`ComposeControl`: serves the control port of a compose project, in a thread of the program that watches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from understudy.control.client import ControlClient
+from understudy.control.compose_commands import ComposeCommands
+from understudy.control.server import ControlPort, listen_for_control
+from understudy.testbed.containers.compose_project import ComposeProject
+
+
+class ComposeControl:
+    """A context manager: entering it starts the server, leaving it ends the server and undoes what has a duration.
+
+    Its address and token are in no file: only `client` knows them.
+
+    Args:
+        report: is called with a line for each verb, from another thread.
+
+    Raises:
+        ClusterError: the compose file publishes no port of ZooKeeper.
+    """
+
+    def __init__(self, project: ComposeProject, report: Callable[[str], None]) -> None:
+        zookeeper = project.zookeeper_address
+        listener = listen_for_control()
+        self._commands = ComposeCommands(project, report)
+        self._port = ControlPort(self._commands, zookeeper, listener)
+        self.client = ControlClient(self._port.entry)
+
+    def __enter__(self) -> ComposeControl:
+        try:
+            self._port.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the server, and undo what waits to be undone."""
+        self._port.ask_to_end()
+        self._commands.close()
+        self._port.close()
