@@ -269,10 +269,8 @@ function findingText({ file, line, kind, what, count: times }) {
 }
 
 function changeTheme() {
-  const root = document.documentElement;
-  const isDark = root.dataset.theme === "dark"
-    || root.dataset.theme === undefined && matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = isDark ? "light" : "dark";
+  const dark = byId("dark");
+  dark.media = matchMedia(dark.media).matches ? "not all" : "all";
 }
 
 try {
