@@ -167,7 +167,7 @@ class RunPage {
     const more = all - findings.length;
     setAttribute(byId("findings"), "hidden", all === 0);
     byId("findings").lastElementChild.replaceChildren(
-      ...findings.map((finding) => h("li", {}, findingText(finding))),
+      ...findings.map(({ text }) => h("li", {}, text)),
       ...(more > 0 ? [h("li", {}, `and ${count(more, "more finding")}`)] : []),
     );
   }
@@ -260,12 +260,6 @@ class RunPage {
 /** A frame of a lesson, or of a notebook, has no address of its own. */
 function isFramed() {
   return window.parent !== window;
-}
-
-/** Damage to a log in one line: kind, subject, file and line, how often. */
-function findingText({ file, line, kind, what, count: times }) {
-  const where = line > 0 ? `${file}:${line}` : file;
-  return `${kind}${what && `: ${what}`} (${where}${times > 1 ? `, ${times} of them` : ""})`;
 }
 
 function changeTheme() {
