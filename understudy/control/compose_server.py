@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 from understudy.control.client import ControlClient
 from understudy.control.compose_commands import ComposeCommands
+from understudy.control.http_thread import Server
 from understudy.control.server import ControlPort, listen_for_control
 from understudy.testbed.containers.compose_project import ComposeProject
 
 
-class ComposeControl:
-    """A context manager: entering it starts the server, leaving it ends the server and undoes what has a duration.
+class ComposeControl(Server):
+    """The control port of one project; its end undoes what has a duration.
 
     Its address and token are in no file: only `client` knows them.
 
@@ -29,16 +30,9 @@ class ComposeControl:
         self._port = ControlPort(self._commands, zookeeper, listener)
         self.client = ControlClient(self._port.entry)
 
-    def __enter__(self) -> ComposeControl:
-        try:
-            self._port.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def start(self) -> None:
+        """Start to answer. Raises ClusterError where it does not in time."""
+        self._port.start()
 
     def close(self) -> None:
         """End the server, and undo what waits to be undone."""

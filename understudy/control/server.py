@@ -17,7 +17,7 @@ from understudy.control.control_file import (
     remove_control_file,
     write_control_file,
 )
-from understudy.control.http_thread import ANY_PORT, HttpThread, hosts_of, is_loopback, listen
+from understudy.control.http_thread import ANY_PORT, HttpThread, Server, hosts_of, is_loopback, listen
 from understudy.control.verbs import ANSWER_TIMEOUT_S, ClusterVerbs, Commanded
 from understudy.testbed.cluster_view import ClusterView
 from understudy.testbed.local_cluster import LocalCluster
@@ -59,8 +59,8 @@ class ControlPort:
         self._view.close()
 
 
-class ControlServer:
-    """A context manager: entering it starts the server, leaving it ends the server and does no further verb.
+class ControlServer(Server):
+    """The control port of a cluster of processes; after its end no further verb is done.
 
     Args:
         cluster: a cluster that has started. In the `with` block nothing else may act on it.
@@ -80,17 +80,10 @@ class ControlServer:
         self._port = ControlPort(self._verbs, cluster.zookeeper_connect, listener)
         self.entry = self._port.entry
 
-    def __enter__(self) -> ControlServer:
-        try:
-            self._port.start()
-            write_control_file(self._cluster.directory, self.entry)
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def start(self) -> None:
+        """Start to answer, then write `control.json`. Raises ClusterError where it does not answer in time."""
+        self._port.start()
+        write_control_file(self._cluster.directory, self.entry)
 
     def close(self) -> None:
         """Remove `control.json`, end the server, and undo what would keep the cluster from stopping in order."""

@@ -15,7 +15,7 @@ import msgspec
 from foundation.eventlog.files import log_files
 from foundation.eventlog.lines import MAX_LINE_BYTES, decode_header
 from understudy.cluster import ClusterError
-from understudy.control.http_thread import ANY_PORT, HttpThread, address_of, hosts_of, is_loopback, listen
+from understudy.control.http_thread import ANY_PORT, HttpThread, Server, address_of, hosts_of, is_loopback, listen
 from understudy.page.app import application
 from understudy.page.changes import Changes
 from understudy.page.control import PageControl
@@ -30,8 +30,8 @@ LARGE_BYTES: Final = 100 << 20
 _FINISH_TIMEOUT_S: Final = 5.0
 
 
-class PageServer:
-    """A context manager: entering it starts the server, leaving it ends the server.
+class PageServer(Server):
+    """The server of one page.
 
     Args:
         run: what is shown. A `LiveRun` is followed until `has_ended` says so.
@@ -79,16 +79,9 @@ class PageServer:
             before_end=self._changes.close,
         )
 
-    def __enter__(self) -> PageServer:
-        try:
-            self._http.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def start(self) -> None:
+        """Start to answer. Raises ClusterError where it does not in time."""
+        self._http.start()
 
     def close(self) -> None:
         """End the server."""
