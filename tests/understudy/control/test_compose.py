@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.understudy.control.scripted_docker import NETWORK, Project
+from tests.understudy.control.scripted_project import NETWORK, Project
 from understudy.cli.main import main
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.understudy.control.scripted_docker import NETWORK, Project
+from tests.understudy.control.scripted_project import NETWORK, Project
 from understudy.cluster import ClusterError
 from understudy.control.bodies import OnTargetFor
 from understudy.control.client import ControlRefused

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.understudy.cli.terminal import UNDERSTUDY, eventually, line_starting_with
-from tests.understudy.control.scripted_docker import Project
+from tests.understudy.control.scripted_project import Project
 from tests.understudy.page.test_live import line, log
 from tests.understudy.page.test_watch import Served
 from understudy.cli.main import main
