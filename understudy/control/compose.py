@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from foundation.eventlog.records import FaultInjected, ProcessStarted
 from understudy.cluster import ClusterError, Unsupported
@@ -37,13 +37,6 @@ _STATES: Final[Mapping[str, tuple[str, ...]]] = {
 """The states of a container in which a verb can be done; `restart` in all."""
 
 
-class Done(NamedTuple):
-    """A verb that was done on the containers of some services."""
-
-    outcome: Outcome
-    services: tuple[Service, ...]
-
-
 class ComposeVerbs:
     """The verbs on one project."""
 
@@ -56,8 +49,11 @@ class ComposeVerbs:
         """Read the compose file in `folder`. Raises ClusterError as `ComposeProject.of_folder`."""
         return cls(ComposeProject.of_folder(folder))
 
-    def do(self, request: VerbRequest) -> Done:
+    def do(self, request: VerbRequest, note: Callable[[Service], None] = lambda service: None) -> Outcome:
         """Do a verb.
+
+        Args:
+            note: is called with each service when it is done to it, so that it can be undone where a later one fails.
 
         Raises:
             ClusterError: it is refused, cannot be recorded, or the command of docker failed.
@@ -74,9 +70,9 @@ class ComposeVerbs:
         skipped = tuple(reason for reason in refusals.values() if reason)
         if not able:
             raise ClusterError("; ".join(skipped) or f"no broker is {request.target} at this moment")
-        self._inject(request.verb, able, role)
+        self._inject(request.verb, able, role, note)
         names = tuple(f"{service.name} ({role})" if role else service.name for service in able)
-        return Done(Outcome(request.verb, names, skipped, note_of(request)), able)
+        return Outcome(request.verb, names, skipped, note_of(request))
 
     def undo(self, verb: str, services: Sequence[Service]) -> str:
         """Do the verb that ends another one, where that still holds, and return what was done. Raises as `do`."""
@@ -143,16 +139,23 @@ class ComposeVerbs:
 
     # ------------------------------------------------------------------ commands
 
-    def _inject(self, verb: str, services: Sequence[Service], role: str) -> None:
+    def _inject(
+        self,
+        verb: str,
+        services: Sequence[Service],
+        role: str,
+        note: Callable[[Service], None] = lambda service: None,
+    ) -> None:
         if not services:
             return
         with self._event_log() as events:
             for service in services:
                 if verb == "depose":
                     self._depose(service, events)
-                    continue
-                events.append(FaultInjected(fault=_FAULTS.get(verb, verb), target=service.name, role=role))
-                self._project.change(verb, service.name)
+                else:
+                    events.append(FaultInjected(fault=_FAULTS.get(verb, verb), target=service.name, role=role))
+                    self._project.change(verb, service.name)
+                note(service)
 
     def _depose(self, service: Service, events: TestbedLog) -> None:
         assert service.broker_id is not None

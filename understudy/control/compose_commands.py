@@ -78,14 +78,15 @@ class ComposeCommands:
                 self._undo(name, undo)
 
     def _do(self, request: VerbRequest) -> Outcome:
-        outcome, services = self._verbs.do(request)
-        undo = VERBS[request.verb].undo
-        for service in services:
-            self._undos.note(request.verb, service.name)
-            if request.lasts_ms is not None:
-                self._undos.later(service.name, undo, request.lasts_ms, partial(self._undo, service.name, undo))
+        outcome = self._verbs.do(request, lambda service: self._note(request, service.name))
         self._report(str(outcome))
         return outcome
+
+    def _note(self, request: VerbRequest, name: str) -> None:
+        self._undos.note(request.verb, name)
+        if request.lasts_ms is not None:
+            undo = VERBS[request.verb].undo
+            self._undos.later(name, undo, request.lasts_ms, partial(self._undo, name, undo))
 
     def _undo(self, name: str, undo: str) -> None:
         services = [service for service in self._project.services if service.name == name]

@@ -1,6 +1,7 @@
 """A compose project without an engine: a folder with a script in place of the docker command.
 
-The script answers `config` and `ps`, and writes every other command to a file.
+The script answers `config` and `ps`, and writes every other command to a file. A command fails once with the text of
+the file `refusal`, and always where its last word is in the file `failing`.
 """
 
 from __future__ import annotations
@@ -35,10 +36,13 @@ else:
     recorded = sum(log.read_text().count("FaultInjected") for log in logs)
     with (here / "commands").open("a") as commands:
         commands.write(json.dumps([recorded, *words]) + "\\n")
-    if (here / "refusal").exists():
-        message = (here / "refusal").read_text()
-        (here / "refusal").unlink()
+    refusal = here / "refusal"
+    if refusal.exists():
+        message = refusal.read_text()
+        refusal.unlink()
         sys.exit(message)
+    if " ".join(words).endswith(tuple((here / "failing").read_text().split())):
+        sys.exit("it cannot do that")
 """
 
 
@@ -51,6 +55,7 @@ class Project:
         docker.write_text(DOCKER.format(python=sys.executable))
         docker.chmod(0o755)
         (folder / "events").mkdir()
+        (folder / "failing").touch()
         self.ports: dict[str, list[dict[str, str]]] = {}
         self.states = {"broker-1": "running", "broker-2": "running", "zookeeper": "running"}
         self.write()

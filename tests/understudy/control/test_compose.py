@@ -63,6 +63,17 @@ def test_a_duration_is_waited_for_and_the_verb_undone(project: Project, capsys: 
     assert capsys.readouterr().out == "broker-1 isolated; to be healed after 10ms\nbroker-1 healed\n"
 
 
+def test_what_was_done_before_a_failure_is_undone_too(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    (project.folder / "failing").write_text("id-of-broker-2")
+    assert project.run("isolate", "all", "--for", "1h") == 1
+    assert [fault[:2] for fault in project.faults] == [
+        ("isolate", "broker-1"),
+        ("isolate", "broker-2"),
+        ("heal", "broker-1"),
+    ]
+    assert capsys.readouterr().out == "broker-1 healed\n"
+
+
 @pytest.mark.parametrize(
     ("words", "states", "message"),
     [

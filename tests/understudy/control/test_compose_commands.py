@@ -87,6 +87,16 @@ def test_at_the_end_what_has_a_duration_is_undone_and_nothing_else(
         do(commands, "kill", "1")
 
 
+def test_what_was_done_before_a_failure_is_undone(
+    commands: ComposeCommands, project: Project, lines: list[str]
+) -> None:
+    (project.folder / "failing").write_text("id-of-broker-2")
+    with pytest.raises(ClusterError, match="it cannot do that"):
+        do(commands, "isolate", "all", "10ms")
+    eventually(lambda: bool(lines), "broker 1 is healed")
+    assert lines == ["broker-1 healed"]
+
+
 def test_an_undo_that_fails_is_reported(commands: ComposeCommands, project: Project, lines: list[str]) -> None:
     do(commands, "isolate", "1", "1h")
     (project.folder / "refusal").write_text("no such network")
