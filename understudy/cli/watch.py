@@ -93,7 +93,7 @@ def _of_compose(options: argparse.Namespace, stack: contextlib.ExitStack) -> Pag
     control = None
     if shown.is_live and not has_ended():
         try:
-            control = stack.enter_context(ComposeControl(project, _print_line))
+            control = stack.enter_context(ComposeControl(project, shown.name, _print_line))
         except ClusterError as error:
             print(f"the page takes no commands: {error}", file=sys.stderr)
     return PageServer(

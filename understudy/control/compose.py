@@ -38,10 +38,15 @@ _STATES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class ComposeVerbs:
-    """The verbs on one project."""
+    """The verbs on one project.
 
-    def __init__(self, project: ComposeProject) -> None:
+    Args:
+        run: the id of the run in which faults are recorded; None for that of the compose file.
+    """
+
+    def __init__(self, project: ComposeProject, run: str | None = None) -> None:
         self._project = project
+        self._run = run or project.run_id
         self.services = project.services
 
     @classmethod
@@ -176,7 +181,7 @@ class ComposeVerbs:
         """
         folder = self._project.events_folder / "testbed" / "events"
         try:
-            events = TestbedLog(folder, run=self._project.run_id)
+            events = TestbedLog(folder, run=self._run)
             events.append(ProcessStarted(role="testbed", pid=this_process().pid))
         except OSError as error:
             raise ClusterError(

@@ -26,12 +26,14 @@ class ComposeCommands:
     The containers outlive this program: `close` undoes what has a duration, and nothing else.
 
     Args:
+        run: the id of the run in which faults are recorded.
         report: is called with a line for each verb that was done and for each undo.
     """
 
-    def __init__(self, project: ComposeProject, report: Callable[[str], None]) -> None:
+    def __init__(self, project: ComposeProject, run: str, report: Callable[[str], None]) -> None:
         self._project = project
-        self._verbs = ComposeVerbs(project)
+        self._run = run
+        self._verbs = ComposeVerbs(project, run)
         self._report = report
         self._jobs = JobThread("understudy-verbs")
         self._undos = WaitingUndos(self._jobs)
@@ -63,7 +65,7 @@ class ComposeCommands:
         return {
             **found,
             "brokers": [{**broker, "process": _process(states, broker["id"])} for broker in found["brokers"]],
-            "run": self._project.run_id,
+            "run": self._run,
             "bootstrap": ",".join(filter(None, addresses)),
             "zookeeper": self._project.zookeeper_address,
             "session_timeout_ms": self._project.session_timeout_ms,

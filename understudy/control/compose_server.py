@@ -17,16 +17,17 @@ class ComposeControl(Server):
     Its address and token are in no file: only `client` knows them.
 
     Args:
+        run: the id of the run in which faults are recorded.
         report: is called with a line for each verb, from another thread.
 
     Raises:
         ClusterError: the compose file publishes no port of ZooKeeper.
     """
 
-    def __init__(self, project: ComposeProject, report: Callable[[str], None]) -> None:
+    def __init__(self, project: ComposeProject, run: str, report: Callable[[str], None]) -> None:
         zookeeper = project.zookeeper_address
         listener = listen_for_control()
-        self._commands = ComposeCommands(project, report)
+        self._commands = ComposeCommands(project, run, report)
         self._port = ControlPort(self._commands, zookeeper, listener)
         self.client = ControlClient(self._port.entry)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from foundation.eventlog.reader import read
 from tests.understudy.control.scripted_project import NETWORK, Project
 from understudy.cluster import ClusterError
 from understudy.control.bodies import OnTargetFor
@@ -40,7 +41,7 @@ def lines() -> list[str]:
 
 @pytest.fixture
 def commands(project: Project, lines: list[str]) -> Iterator[ComposeCommands]:
-    commands = ComposeCommands(ComposeProject.of_folder(project.folder), lines.append)
+    commands = ComposeCommands(ComposeProject.of_folder(project.folder), "evening", lines.append)
     yield commands
     commands.close()
 
@@ -62,6 +63,14 @@ def test_a_verb_is_on_record_before_it_is_done(commands: ComposeCommands, projec
     assert project.commands == [(1, "compose kill broker-2")]
     assert project.faults == [("kill", "broker-2", "rack b")]
     assert lines == ["broker-2 (rack b) killed"]
+
+
+def test_faults_are_recorded_in_the_run_that_is_watched(project: Project) -> None:
+    """The cluster may have been started with another UNDERSTUDY_RUN_ID than this program has."""
+    commands = ComposeCommands(ComposeProject.of_folder(project.folder), "morning", print)
+    do(commands, "kill", "1")
+    commands.close()
+    assert {record.run for record in read([project.folder / "events"]).records} == {"morning"}
 
 
 def test_a_verb_is_undone_after_its_duration(commands: ComposeCommands, project: Project, lines: list[str]) -> None:
@@ -117,14 +126,14 @@ def test_clients_get_the_published_addresses_of_running_brokers(commands: Compos
 def test_without_a_published_port_clients_get_the_reason(project: Project) -> None:
     project.ports = {}
     project.write(broker_2="exited")
-    commands = ComposeCommands(ComposeProject.of_folder(project.folder), print)
+    commands = ComposeCommands(ComposeProject.of_folder(project.folder), "evening", print)
     with pytest.raises(ClusterError, match="the compose file publishes no port of broker-1, which clients need"):
         commands.bootstrap()
     commands.close()
 
 
 def test_the_control_port_answers_as_that_of_a_cluster_of_processes(project: Project, lines: list[str]) -> None:
-    with ComposeControl(ComposeProject.of_folder(project.folder), lines.append) as control:
+    with ComposeControl(ComposeProject.of_folder(project.folder), "evening", lines.append) as control:
         answer = control.client.verb("kill", {"target": "1"})
         assert answer == {
             "verb": "kill",
@@ -152,4 +161,4 @@ def test_a_project_whose_zookeeper_cannot_be_reached_has_no_control_port(project
     project.ports = {}
     project.write()
     with pytest.raises(ClusterError, match="publishes no port of zookeeper"):
-        ComposeControl(ComposeProject.of_folder(project.folder), print)
+        ComposeControl(ComposeProject.of_folder(project.folder), "evening", print)
