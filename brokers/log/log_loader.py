@@ -235,13 +235,16 @@ class LogLoader:
                 self._note_epoch(batch.header)
 
     def _note_epoch(self, header: BatchHeader) -> None:
-        """Let the epochs agree with a batch. An old checkpoint may have those of records that were truncated since."""
+        """Let the epochs agree with a batch. An old checkpoint may have those of records that were truncated since.
+
+        A batch of an earlier epoch than the one before removes the later one, as when it was appended: Kafka's
+        checkpoint, which is flushed whenever an epoch begins, has them so.
+        """
         epoch, offset = header.partition_leader_epoch, header.base_offset
         if epoch < 0 or epoch == self._epochs.epoch_of(offset):
             return
         self._epochs.truncate_from_end(offset)
-        if epoch > self._epochs.latest_epoch:
-            self._epochs.assign(epoch, offset)
+        self._epochs.assign(epoch, offset)
 
     def _recover(self, recovery_point: int) -> None:
         """Check the segments that may not have been flushed; nothing stays behind a damaged batch or a lost one."""

@@ -40,6 +40,7 @@ from foundation.eventlog.records import (
     ChannelOpened,
     Refused,
     RequestFailed,
+    RequestQueued,
     RequestSent,
     ResponseReceived,
 )
@@ -160,6 +161,8 @@ class _Waiting:
     event: str
     cause: int | None
     since_ms: float
+    queued: int
+    """The sequence number of its `RequestQueued`; 0 without one."""
 
 
 class BrokerChannel:
@@ -175,6 +178,9 @@ class BrokerChannel:
         self._endpoint = endpoint
         self._client_id = str(manager.controller_id)
         self._queue: deque[_Waiting] = deque()
+        self._current: _Waiting | None = None
+        """The request that the task has taken from the queue and that has no response yet."""
+        self._is_current_sent = False
         self._filled = asyncio.Event()
         self._drained = asyncio.Event()
         self._connection: RequestChannel | None = None
@@ -186,7 +192,9 @@ class BrokerChannel:
         self._task.add_done_callback(self._ended)
 
     def send(self, request: ControlRequest, event: str) -> None:
-        self._queue.append(_Waiting(request, event, current_cause(), self._manager.clock.monotonic_ms()))
+        cause = current_cause()
+        queued = 0 if self._is_idle else self._record_queued(request, event, depth=self._depth() + 1, cause=cause)
+        self._queue.append(_Waiting(request, event, cause, self._manager.clock.monotonic_ms(), queued))
         if len(self._queue) > self._manager.settings.channel_queue_bound:
             self._coalesce()
         self._drained.clear()
@@ -208,13 +216,28 @@ class BrokerChannel:
         self._queue.clear()
         return dropped
 
+    @property
+    def _is_idle(self) -> bool:
+        """Whether a request would be sent at once."""
+        is_connected = self._connection is not None and not self._connection.is_closed
+        return is_connected and self._current is None and not self._queue
+
+    def _depth(self) -> int:
+        """Return how many requests have been recorded as waiting and not been sent. Only one that finds the channel
+        idle is not recorded, so only the first in the queue can be without a record."""
+        depth = len(self._queue) - (bool(self._queue) and not self._queue[0].queued)
+        return depth + (self._current is not None and self._current.queued > 0 and not self._is_current_sent)
+
     def _coalesce(self) -> None:
         newest = self._queue[-1]
         requests = coalesce([waiting.request for waiting in self._queue])
         log.warning(
             "coalesced the requests to a broker that does not respond", to=self.broker_id, requests=len(requests)
         )
-        self._queue = deque(_Waiting(request, newest.event, newest.cause, newest.since_ms) for request in requests)
+        self._queue.clear()
+        for request in requests:
+            queued = self._record_queued(request, newest.event, depth=self._depth() + 1, cause=newest.cause)
+            self._queue.append(_Waiting(request, newest.event, newest.cause, newest.since_ms, queued))
         if len(self._queue) > self._manager.settings.channel_queue_bound:
             self._manager.resign(f"broker {self.broker_id} is {len(self._queue)} requests behind")
 
@@ -226,9 +249,11 @@ class BrokerChannel:
                 self._drained.set()
                 self._filled.clear()
                 await self._filled.wait()
-            waiting = self._queue.popleft()
+            waiting = self._current = self._queue.popleft()
+            self._is_current_sent = False
             self.queue_time.update(self._manager.clock.monotonic_ms() - waiting.since_ms)
             await self._deliver(waiting)
+            self._current = None
 
     async def _deliver(self, waiting: _Waiting) -> None:
         # The task was started by an earlier event, whose name its lines would have.
@@ -321,6 +346,18 @@ class BrokerChannel:
 
     # -- the records
 
+    def _record_queued(self, request: ControlRequest, event: str, *, depth: int, cause: int | None) -> int:
+        record = RequestQueued(
+            to=self.broker_id,
+            api=api_of(request.message).name,
+            controller_epoch=request.message.controller_epoch,
+            broker_epoch=request.broker_epoch,
+            partitions=request.partitions,
+            event=event,
+            depth=depth,
+        )
+        return self._manager.events.append(record, cause=cause)
+
     def _record_sent(self, waiting: _Waiting, attempt: int) -> int:
         request = waiting.request
         record = RequestSent(
@@ -334,7 +371,9 @@ class BrokerChannel:
             partitions=request.partitions,
             event=waiting.event,
             attempt=attempt,
+            queued=0 if self._is_current_sent else waiting.queued,
         )
+        self._is_current_sent = True
         return self._manager.events.append(record, cause=waiting.cause)
 
     def _record_received(self, waiting: _Waiting, response: Message, *, took_ms: float, cause: int | None) -> int:

@@ -17,13 +17,12 @@ from typing import Final
 from foundation.eventlog import fold_nodes
 from foundation.eventlog.fold_faults import fault_injected, requests_dropped, term_forgotten
 from foundation.eventlog.fold_nodes import node_after
+from foundation.eventlog.fold_requests import at_receiver, requests_after
 from foundation.eventlog.fold_state import (
     EMPTY,
-    Channel,
     ControllerPicture,
     ControllerZNode,
     EventLogPicture,
-    InFlight,
     Life,
     NodePicture,
     Registration,
@@ -31,7 +30,6 @@ from foundation.eventlog.fold_state import (
     Term,
     Topics,
     changed,
-    exact,
     exact_micros,
     session_text,
     value_of,
@@ -64,6 +62,7 @@ from foundation.eventlog.records import (
     PointReached,
     ProcessExiting,
     RequestFailed,
+    RequestQueued,
     RequestReceived,
     RequestSent,
     ResponseReceived,
@@ -140,12 +139,12 @@ def _cluster_after(picture: EventLogPicture, record: Envelope, us: int) -> Event
             return replace(picture, partitions=_newer(picture.partitions, states))
         case TopicsChanged(deleted=topics):
             return replace(picture, partitions=without(picture.partitions, topics))
-        case RequestSent() | ResponseReceived() | RequestFailed() | ChannelOpened() | ChannelClosed():
-            return _requests_after(picture, record, us)
+        case ChannelOpened() | ChannelClosed() | RequestQueued() | RequestSent() | ResponseReceived() | RequestFailed():
+            return requests_after(picture, record, us)
         case RequestReceived() as received:
-            return _at_receiver(picture, record.node, received, None)
+            return at_receiver(picture, record.node, received, None)
         case ResponseSent() as response:
-            return _at_receiver(picture, record.node, response, response.error)
+            return at_receiver(picture, record.node, response, response.error)
         case FenceHit(fence=fence):
             return replace(picture, fences=with_entry(picture.fences, fence, picture.fences.get(fence, 0) + 1))
         case StepReached(step=step):
@@ -265,88 +264,4 @@ def _znodes_after(picture: EventLogPicture, record: Envelope, us: int) -> EventL
             node = fold_nodes.with_life(node, Life.DEAD, us)
             picture = replace(picture, nodes=with_entry(picture.nodes, record.node, node))
             return session_ended(picture, record.node, None)
-    return picture
-
-
-# ------------------------------------------------------------------ requests
-
-
-def _requests_after(picture: EventLogPicture, record: Envelope, us: int) -> EventLogPicture:
-    match record.data:
-        case RequestSent() as request:
-            return _request_sent(picture, record, request, us)
-        case ResponseReceived() | RequestFailed():
-            return _request_ended(picture, record)
-        case ChannelOpened(to=to, broker_epoch=broker_epoch):
-            return _with_channel(picture, record.node, to, Channel(broker_epoch=broker_epoch, in_flight=None))
-        case ChannelClosed(to=to) if to in picture.nodes[record.node].channels:
-            return _with_channel(picture, record.node, to, None)
-    return picture
-
-
-def _request_sent(picture: EventLogPicture, record: Envelope, request: RequestSent, us: int) -> EventLogPicture:
-    node = picture.nodes[record.node]
-    if node.life is Life.DEAD:
-        return picture  # recorded between the record of the fault and the end of the process
-    key = _request_key(record, record.seq)
-    open_channel = node.channels.get(request.to)
-    broker_epoch = request.broker_epoch if open_channel is None else open_channel.broker_epoch
-    picture = _with_channel(picture, record.node, request.to, Channel(broker_epoch=broker_epoch, in_flight=key))
-    sent = InFlight(
-        us=us,
-        from_=record.node,
-        to=request.to,
-        api=request.api,
-        epoch=request.controller_epoch,
-        partitions=request.partitions,
-        event=request.event,
-        attempt=request.attempt,
-        client_id=request.client_id,
-        correlation_id=request.correlation_id,
-    )
-    return replace(picture, in_flight=with_entry(picture.in_flight, key, sent))
-
-
-def _request_ended(picture: EventLogPicture, record: Envelope) -> EventLogPicture:
-    key = _request_key(record, record.cause or 0)
-    request = picture.in_flight.get(key)
-    if request is None:
-        return picture
-    picture = replace(picture, in_flight=without(picture.in_flight, [key]))
-    channel = picture.nodes[record.node].channels.get(request.to)
-    if channel is None or channel.in_flight != key:
-        return picture
-    return _with_channel(picture, record.node, request.to, replace(channel, in_flight=None))
-
-
-def _request_key(record: Envelope, seq: int) -> str:
-    return f"{record.node}/{exact(record.incarnation)}/{exact(seq)}"
-
-
-def _with_channel(picture: EventLogPicture, name: str, to: int, channel: Channel | None) -> EventLogPicture:
-    """Set or close a node's channel to a broker. A channel has one request at a time: it drops the one before."""
-    node = picture.nodes[name]
-    before = node.channels.get(to)
-    in_flight = without(picture.in_flight, [before.in_flight] if before is not None and before.in_flight else [])
-    channels = without(node.channels, [to]) if channel is None else with_entry(node.channels, to, channel)
-    nodes = with_entry(picture.nodes, name, replace(node, channels=channels))
-    return replace(picture, in_flight=in_flight, nodes=nodes)
-
-
-def _at_receiver(
-    picture: EventLogPicture, name: str, message: RequestReceived | ResponseSent, answer: str | None
-) -> EventLogPicture:
-    """Note that the receiver of requests on their way has decoded or answered them."""
-    broker_id = picture.nodes[name].broker_id
-    if broker_id == -1:
-        return picture
-    for sender in picture.nodes.values():
-        channel = sender.channels.get(broker_id)
-        request = picture.in_flight.get(channel.in_flight or "") if channel is not None else None
-        if channel is None or channel.in_flight is None or request is None:
-            continue
-        sent = (request.api, request.client_id, request.correlation_id)
-        if sent == (message.api, message.client_id, message.correlation_id):
-            noted = replace(request, is_received=True, answer=request.answer if answer is None else answer)
-            picture = replace(picture, in_flight=with_entry(picture.in_flight, channel.in_flight, noted))
     return picture

@@ -21,6 +21,9 @@ V = TypeVar("V")
 Topics: TypeAlias = Mapping[str, Mapping[int, V]]
 """Values by topic and partition."""
 
+MOST_WAITING: Final = 8
+"""So many of the requests that wait in a channel are kept; a broker that is away may have a thousand."""
+
 LARGEST_EXACT: Final = 2**53 - 1
 """The largest integer that JSON in a browser holds exactly, and its negative the smallest."""
 
@@ -78,12 +81,33 @@ class PointPicture:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingRequest:
+    """A control request that waits in a channel to be sent."""
+
+    id: int
+    """The sequence number of its `RequestQueued`, or of its last `RequestSent` where it has been sent before."""
+    api: str
+    epoch: int
+    """The controller epoch in the request."""
+    partitions: int
+    event: str
+    since_us: int
+    """When it was queued, or sent last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Channel:
     """The controller's channel to a broker."""
 
     broker_epoch: int
-    in_flight: str | None
+    in_flight: str | None = None
     """The key of its request in `EventLogPicture.in_flight`; None where it waits for no answer."""
+    unanswered: WaitingRequest | None = None
+    """The request that was sent, got no answer, and is sent again before any that waits."""
+    waiting: int = 0
+    """How many requests wait that have not been sent yet."""
+    first: tuple[WaitingRequest, ...] = ()
+    """The first of them, at most `MOST_WAITING`; fewer also where earlier ones have been sent since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

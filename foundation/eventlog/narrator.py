@@ -48,6 +48,7 @@ from foundation.eventlog.records import (
     RecordsAppended,
     ReplicasMoved,
     RequestFailed,
+    RequestQueued,
     RequestReceived,
     RequestSent,
     ResponseReceived,
@@ -222,6 +223,10 @@ def _describe_isr(record: Envelope) -> str | None:
 
 def _describe_request(record: Envelope) -> str | None:
     match record.data:
+        case RequestQueued(to=to, api=api, partitions=partitions, depth=depth):
+            size = f" with {_count(partitions)}" if partitions else ""
+            waits = f"{_count(depth, 'request')} wait{'s' if depth == 1 else ''}"
+            return f"queues {api} to broker {to}{size}: {waits} in the channel"
         case RequestSent(to=to, api=api, partitions=partitions, attempt=attempt):
             again = f", attempt {attempt}" if attempt > 1 else ""
             size = f" with {_count(partitions)}" if partitions else ""
@@ -367,6 +372,7 @@ _TYPES: Final[Mapping[Callable[[Envelope], str | None], tuple[type, ...]]] = {
         IsrResult,
     ),
     _describe_request: (
+        RequestQueued,
         RequestSent,
         RequestReceived,
         RequestFailed,

@@ -11,6 +11,7 @@ from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from foundation.eventlog.fences import Fence
 from understudy.checkers.invariant_checker import ALL_CHECKS
+from understudy.checkers.replication import LeaderEpochCachesMatchLogs
 from understudy.findings import Finding, FindingKind
 from understudy.picture import ClusterPicture, PartitionPicture
 from understudy.simulator import seeds
@@ -144,6 +145,16 @@ def test_a_move_may_wait_after_the_first_state_of_its_partition(monkeypatch: pyt
     monkeypatch.setattr(seeds, "is_kept_by_first_state", lambda *_: False)
     (problem,) = run_seed(4_004_939, 60).problems
     assert "clicks-1 is still being reassigned" in problem
+
+
+@pytest.mark.slow
+def test_the_epochs_of_a_log_may_descend_where_a_leader_led_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seed 4005267: after a loss of power an epoch begins again, far below where it began in the next leader's log."""
+    assert not run_seed(4_005_267, 60).problems
+    monkeypatch.setattr(LeaderEpochCachesMatchLogs, "is_kept_by_loss", lambda *_: False)
+    (problem,) = run_seed(4_005_267, 60).problems
+    assert problem.startswith("R7 ")
+    assert "appended a batch of epoch 3 after one of epoch 8" in problem
 
 
 def test_what_is_about_no_partition_is_not_kept() -> None:

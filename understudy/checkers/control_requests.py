@@ -1,13 +1,17 @@
-"""Invariants of the control requests that brokers receive: which are applied or refused, and their order (C4, C10)."""
+"""Invariants of control requests: which ones brokers apply or refuse, and their order (C4, C10, C11)."""
 
 from __future__ import annotations
 
 from foundation.eventlog.records import (
     BrokerRegistered,
+    ChannelClosed,
+    ChannelOpened,
     Envelope,
     FenceHit,
     LeaderAndIsrApplied,
     MetadataUpdated,
+    RequestQueued,
+    RequestSent,
     StopReplicaApplied,
 )
 from understudy.checkers.check import Incarnation, InvariantCheck, incarnation_of
@@ -149,6 +153,40 @@ class UpdateMetadataPrecedesLeaderAndIsr(InvariantCheck):
                 self.violated(record, what)
 
 
+class RequestsAreSentInOrder(InvariantCheck):
+    id = "C11"
+    sentence = (
+        "a controller sends the requests that had to wait for a broker in the order in which they were queued, except "
+        "for those that it coalesced"
+    )
+    reads = (ChannelOpened, ChannelClosed, RequestQueued, RequestSent)
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._waiting: dict[tuple[Incarnation, int], list[int]] = {}
+        """The sequence numbers of the `RequestQueued` of each channel, by sender and receiver."""
+
+    def on_record(self, record: Envelope) -> None:
+        data = record.data
+        assert isinstance(data, ChannelOpened | ChannelClosed | RequestQueued | RequestSent)
+        waiting = self._waiting.setdefault((incarnation_of(record), data.to), [])
+        if isinstance(data, RequestQueued):
+            del waiting[max(data.depth - 1, 0) :]  # coalesced
+            waiting.append(record.seq)
+        elif isinstance(data, RequestSent):
+            if not data.queued:
+                return
+            self.times_tested += 1
+            if not waiting or waiting[0] != data.queued:
+                first = f"{waiting[0]} was first" if waiting else "none waited"
+                self.violated(
+                    record, f"{data.api} queued as {data.queued} was sent to broker {data.to}, though {first}"
+                )
+            waiting[:] = [each for each in waiting if each > data.queued]
+        else:
+            waiting.clear()
+
+
 def _name(partition: tuple[object, ...]) -> str:
     return f"{partition[0]}-{partition[1]}"
 
@@ -158,4 +196,5 @@ CHECKS: tuple[type[InvariantCheck], ...] = (
     StaleBrokerEpochsAreRefused,
     StaleLeaderEpochsAreRefused,
     UpdateMetadataPrecedesLeaderAndIsr,
+    RequestsAreSentInOrder,
 )

@@ -1,5 +1,5 @@
 """Invariants of controllers: their election, their writes, their resignation, their events and state transitions (C1 to
-C9; C4 and C10 are in `control_requests`).
+C9; C4, C10 and C11 are in `control_requests`).
 
 The valid transitions are written down here a second time, from the lists in Kafka's `PartitionStateMachine` and
 `ReplicaStateMachine`. With the controller's own tables a mistake in them would not be found.

@@ -26,10 +26,7 @@ from understudy.checkers.check import InvariantCheck, broker_of
 from understudy.checkers.facts import ClusterFacts
 from understudy.checkers.history import ZnodeTransaction
 from understudy.checkers.log_checks import NO_LEADER_EPOCH, LogCheck
-from understudy.checkers.replica_logs import EpochRange, LogId, LogRecord, ReplicaLog
-
-LeaderEpochCache: TypeAlias = tuple[tuple[int, int], ...]
-"""(leader epoch, its first offset), ascending."""
+from understudy.checkers.replica_logs import EpochRange, LeaderEpochCache, LogId, LogRecord, ReplicaLog
 
 Leadership: TypeAlias = tuple[LogId, int]
 """A partition's log and a leader epoch: at most one broker leads it then."""

@@ -29,6 +29,9 @@ from understudy.checkers.facts import Partition
 LogId: TypeAlias = tuple[str, str, int]
 """(topic, topic id, partition)."""
 
+LeaderEpochCache: TypeAlias = tuple[tuple[int, int], ...]
+"""(leader epoch, its first offset), ascending."""
+
 LogRecord: TypeAlias = (
     LogOpened | LeaderStarted | RecordsAppended | HighWatermarkChanged | LogTruncated | RecordsAcknowledged
 )

@@ -6,6 +6,7 @@ of power. What follows from such a loss is no violation.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from foundation.eventlog.records import (
 from understudy.checkers.check import Incarnation, InvariantCheck, incarnation_of
 from understudy.checkers.facts import ClusterFacts
 from understudy.checkers.log_checks import NO_LEADER_EPOCH, LogCheck, LossAwareCheck
-from understudy.checkers.replica_logs import LogId, ReplicaLog
+from understudy.checkers.replica_logs import LeaderEpochCache, LogId, ReplicaLog
 
 ALL_IN_SYNC = -1
 """`acks=all` of a producer."""
@@ -269,7 +270,28 @@ class TruncationsKeepCommittedRecords(LossAwareCheck):
         super().at_end()
 
 
+class Descent(NamedTuple):
+    """A batch that a follower has appended after one of a higher leader epoch."""
+
+    record: Envelope
+    witness: str
+    log_id: LogId
+    leader_epoch: int
+    """In which the follower got it from its leader."""
+    previous: LoggedBatch
+    batch: LoggedBatch
+
+
 class LeaderEpochCachesMatchLogs(LogCheck):
+    """Compares each log with its leader epoch cache.
+
+    After a loss of power a leader may lead again in its leader epoch, which then has two beginnings. Where a follower
+    has the epoch from the lower one and its leader from the higher one, the follower appends what the leader has before
+    that: Kafka compares only where the last epoch that both have ends (`Partition.readRecords`). The epochs of the
+    follower's log descend there, and appending the batch removes the higher ones from its cache
+    (`LeaderEpochFileCache.assign`). Both are accepted as far as the caches of the leaders show this.
+    """
+
     id = "R7"
     sentence = (
         "the epochs of a leader epoch cache increase, and each batch has the epoch that the cache has for its offset; "
@@ -277,11 +299,25 @@ class LeaderEpochCachesMatchLogs(LogCheck):
         "begins at the new end or after it"
     )
 
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._expected: dict[tuple[LogId, int], list[tuple[int, int]]] = {}
+        """The cache that each broker has of a log after the records read so far."""
+        self._leaders: dict[tuple[LogId, int], list[LeaderEpochCache]] = {}
+        """The caches with which a broker began to lead, by leader epoch."""
+        self._descents: list[Descent] = []
+
     def on_opened(self, record: Envelope, log: ReplicaLog, data: LogOpened) -> None:
-        self._check_cache(record, log, data.epochs)
+        expected = [entry for entry in self._expected_of(log) if entry[1] < data.log_end_offset]
+        noted: list[tuple[int, int]] = []
+        for known in log.epoch_ranges():
+            if known.epoch != NO_LEADER_EPOCH:
+                _assign(noted, known.epoch, known.start_offset)
+        self._check_cache(record, log, data.epochs, expected, noted)
 
     def on_leader(self, record: Envelope, log: ReplicaLog, data: LeaderStarted) -> None:
-        self._check_cache(record, log, data.epochs)
+        self._leaders.setdefault((log.log_id, data.leader_epoch), []).append(data.epochs)
+        self._check_cache(record, log, data.epochs, self._expected_of(log))
         if not data.epochs or data.epochs[-1][0] != data.leader_epoch:
             self.violated(record, f"{log.name}: led at leader epoch {data.leader_epoch} with epochs {data.epochs}")
             return
@@ -303,28 +339,83 @@ class LeaderEpochCachesMatchLogs(LogCheck):
                 f"{log.name}: a {data.role} at leader epoch {data.leader_epoch} appended a batch of epoch "
                 f"{batch.leader_epoch} after one of epoch {last}"
             )
-            self.violated(record, what)
+            if data.role == "follower" and batch.leader_epoch < last < data.leader_epoch:
+                descent = Descent(record, what, log.log_id, data.leader_epoch, log.batches[-1], batch)
+                self._descents.append(descent)
+            else:
+                self.violated(record, what)
+        _assign(self._expected_of(log), batch.leader_epoch, batch.base_offset)
 
     def on_truncated(self, record: Envelope, log: ReplicaLog, data: LogTruncated, removed: list[LoggedBatch]) -> None:
-        self._check_cache(record, log, data.epochs)
+        expected = [entry for entry in self._expected_of(log) if entry[1] < data.to_offset]
+        self._check_cache(record, log, data.epochs, expected)
         if data.epochs and data.epochs[-1][1] >= data.to_offset:
             what = f"{log.name}: truncated to {data.to_offset} with leader epoch {data.epochs[-1]} left in the cache"
             self.violated(record, what)
 
-    def _check_cache(self, record: Envelope, log: ReplicaLog, cache: tuple[tuple[int, int], ...]) -> None:
+    def at_end(self) -> None:
+        proven = {_neighbours(descent) for descent in self._descents if self.is_kept_by_loss(descent)}
+        for descent in self._descents:
+            # Others may have copied both batches.
+            if _neighbours(descent) not in proven:
+                self.violated(descent.record, descent.witness)
+
+    def is_kept_by_loss(self, descent: Descent) -> bool:
+        """Return whether the higher epoch was led again, and began in the leader only after the follower's batches."""
+        higher, offset = descent.previous.leader_epoch, descent.batch.base_offset
+        return (descent.log_id, higher) in self.losses.led_again and any(
+            dict(cache).get(higher, offset) > offset and _epoch_at(cache, offset) == descent.batch.leader_epoch
+            for cache in self._leaders.get((descent.log_id, descent.leader_epoch), ())
+        )
+
+    def _expected_of(self, log: ReplicaLog) -> list[tuple[int, int]]:
+        return self._expected.setdefault((log.log_id, log.broker), [])
+
+    def _check_cache(
+        self,
+        record: Envelope,
+        log: ReplicaLog,
+        cache: LeaderEpochCache,
+        *expected: Sequence[tuple[int, int]],
+    ) -> None:
+        """Compare a cache with the log.
+
+        Args:
+            expected: the cache after the records before, and one that is made again from the batches. They differ from
+                the log only where its epochs descend, and from each other only where such batches were truncated.
+        """
         self.times_tested += 1
         for before, after in pairwise(cache):
             if before[0] >= after[0] or before[1] > after[1]:
                 self.violated(record, f"{log.name}: leader epoch {after} follows {before}")
         for known in log.epoch_ranges():
             for offset in (known.start_offset, known.end_offset - 1):
-                epoch = next((epoch for epoch, start in reversed(cache) if start <= offset), None)
+                epoch = _epoch_at(cache, offset)
                 # Entries before the beginning of the log are gone, and message format 2 has an epoch in every batch.
-                if epoch is not None and known.epoch not in (epoch, NO_LEADER_EPOCH):
+                if epoch is None or known.epoch in (epoch, NO_LEADER_EPOCH):
+                    continue
+                if epoch not in (_epoch_at(each, offset) for each in expected):
                     what = (
                         f"{log.name}: the batch at {offset} is of leader epoch {known.epoch}, in the cache of {epoch}"
                     )
                     self.violated(record, what)
+        self._expected[log.log_id, log.broker] = list(cache)
+
+
+def _assign(cache: list[tuple[int, int]], epoch: int, start_offset: int) -> None:
+    """Add an epoch to a cache when a batch is appended, as `LeaderEpochFileCache.assign` does."""
+    if not cache or cache[-1][0] != epoch:
+        while cache and (cache[-1][0] >= epoch or cache[-1][1] >= start_offset):
+            del cache[-1]
+        cache.append((epoch, start_offset))
+
+
+def _epoch_at(cache: Sequence[tuple[int, int]], offset: int) -> int | None:
+    return next((epoch for epoch, start in reversed(cache) if start <= offset), None)
+
+
+def _neighbours(descent: Descent) -> tuple[LogId, LoggedBatch, LoggedBatch]:
+    return descent.log_id, descent.previous, descent.batch
 
 
 def _is_equal(one: LoggedBatch, other: LoggedBatch) -> bool:

@@ -28,6 +28,7 @@ _PASSING: Final = frozenset(
         types.RecordsAcknowledged,
         types.RequestDetail,
         types.RequestFailed,
+        types.RequestQueued,
         types.RequestReceived,
         types.RequestSent,
         types.ResponseReceived,

@@ -7,6 +7,31 @@ from typing import TypeAlias
 from foundation.eventlog.record_types.base import RecordPayload, Refused
 
 
+class RequestQueued(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by the controller when a control request has to wait in the channel to a broker.
+
+    That is where another request waits or is on its way, or where the channel is not connected. A request that finds
+    the channel idle is sent at once, so its `RequestSent` says everything. The first `RequestSent` of a request names
+    the `RequestQueued` in `queued`. A channel that is too far behind coalesces the requests that wait; each one that
+    remains is recorded once more, with `depth` from the beginning.
+    """
+
+    to: int
+    """Id of the broker."""
+    api: str
+    """Kafka's name of the API: `LeaderAndIsr`, `UpdateMetadata` or `StopReplica`."""
+    controller_epoch: int = -1
+    """The controller epoch in the request; −1 where it has none."""
+    broker_epoch: int = -1
+    """The broker's epoch in the request; −1 where it has none."""
+    partitions: int = 0
+    """How many partitions the request names."""
+    event: str = ""
+    """The controller event that it belongs to."""
+    depth: int = 1
+    """How many requests wait in the channel now, this last one included: those on record that have not been sent."""
+
+
 class RequestSent(RecordPayload, frozen=True, kw_only=True, gc=False):
     """Written by the controller just before it sends a control request to a broker, once for each attempt."""
 
@@ -30,6 +55,8 @@ class RequestSent(RecordPayload, frozen=True, kw_only=True, gc=False):
     """The controller event during which it was queued; empty where an imported log does not name it."""
     attempt: int = 1
     """How often this request has been tried, from 1."""
+    queued: int = 0
+    """The `seq` of its `RequestQueued`; 0 where it did not have to wait, and where it has been sent before."""
 
 
 class ResponseReceived(RecordPayload, frozen=True, kw_only=True, gc=False):
@@ -146,7 +173,8 @@ class RequestDetail(RecordPayload, frozen=True, kw_only=True, gc=False):
 
 
 RequestRecord: TypeAlias = (
-    RequestSent
+    RequestQueued
+    | RequestSent
     | ResponseReceived
     | RequestFailed
     | ChannelOpened

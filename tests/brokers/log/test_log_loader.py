@@ -151,6 +151,23 @@ def test_epochs_of_truncated_records_in_an_old_checkpoint_are_not_used() -> None
     assert loaded(disk).epochs.entries == (EpochEntry(0, 0), EpochEntry(1, 6))
 
 
+@pytest.mark.parametrize("checkpoint", [None, b"0\n1\n0 0\n", b"0\n2\n0 0\n8 2\n", b"0\n4\n0 0\n4 4\n7 5\n8 6\n"])
+def test_epochs_that_descend_are_read_as_they_were_appended(checkpoint: bytes | None) -> None:
+    """A follower has them where a leader led again after a loss of power; its cache has dropped the first epoch 8."""
+    disk = SimulatedDisk()
+    log = open_log(disk)
+    for offset, epoch in [(0, 0), (1, 0), (2, 8), (3, 8), (4, 4), (5, 7), (6, 8)]:
+        log.append_as_follower(batch(b"a", offset=offset, leader_epoch=epoch), now_ms=NOW_MS)
+    appended = log.epochs.entries
+    assert appended == (EpochEntry(0, 0), EpochEntry(4, 4), EpochEntry(7, 5), EpochEntry(8, 6))
+    path = f"{FOLDER}/leader-epoch-checkpoint"
+    if checkpoint is None:
+        disk.delete(path)
+    else:
+        disk.write(path, checkpoint)
+    assert open_log(disk).epochs.entries == appended
+
+
 def test_segments_behind_lost_batches_are_cut_off_unless_the_log_is_compacted() -> None:
     for cleanup_policy in ("delete", "compact"):
         disk = SimulatedDisk()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,7 @@ from foundation.eventlog.records import (
     ChannelOpened,
     Refused,
     RequestFailed,
+    RequestQueued,
     RequestSent,
     ResponseReceived,
     StepReached,
@@ -402,3 +404,108 @@ def test_drain_of_idle_channels_returns_at_once() -> None:
         began_ms = harness.broker(0).world.clock.monotonic_ms()
         harness.broker(0).run(harness.manager.drain(timeout_ms=1_000))
         assert harness.broker(0).world.clock.monotonic_ms() - began_ms < 50
+
+
+# ------------------------------------------------------------------ records of requests that wait
+
+
+def lines_of(harness: ChannelHarness, kind: type[RequestQueued] | type[RequestSent]) -> list[dict[str, Any]]:
+    """The lines of one record type in the event log of broker 0."""
+    return [line for line in harness.broker(0).envelopes() if line["type"] == kind.__name__]
+
+
+def test_requests_that_wait_are_recorded_with_their_place() -> None:
+    with ChannelHarness() as harness:
+        harness.open(1)
+        harness.send(*(metadata(1, number) for number in range(3)))
+        harness.settle()
+        queued = lines_of(harness, RequestQueued)
+        assert [line["data"] for line in queued] == [
+            {
+                "to": 1,
+                "api": "UpdateMetadata",
+                "controller_epoch": 4,
+                "broker_epoch": 101,
+                "partitions": 0,
+                "event": "Test",
+                "depth": depth,
+            }
+            for depth in (1, 2, 3)
+        ], "the channel is not connected yet"
+        assert [line["data"]["queued"] for line in lines_of(harness, RequestSent)] == [line["seq"] for line in queued]
+
+
+def test_a_request_that_finds_its_channel_idle_is_not_recorded_as_waiting() -> None:
+    with ChannelHarness() as harness:
+        harness.open(1)
+        harness.send(metadata(1))
+        harness.settle()
+        before = len(lines_of(harness, RequestQueued))
+        harness.send(metadata(1), metadata(1))
+        harness.settle()
+        (second,) = lines_of(harness, RequestQueued)[before:]
+        assert second["data"]["depth"] == 1, "the first one does not wait"
+        assert [line["data"]["queued"] for line in lines_of(harness, RequestSent)[1:]] == [0, second["seq"]]
+
+
+def test_a_request_behind_one_without_an_answer_waits_until_it_is_sent() -> None:
+    with ChannelHarness() as harness:
+        harness.open(1)
+        harness.send(metadata(1))
+        harness.settle()
+        harness.broker(1).answer = lambda message: None
+        harness.send(metadata(1, 1))
+        harness.settle()
+        harness.send(metadata(1, 2))
+        harness.send(metadata(1, 3))
+        harness.settle()
+        assert [line["data"]["depth"] for line in lines_of(harness, RequestQueued)[1:]] == [1, 2]
+        assert {line["data"]["queued"] for line in lines_of(harness, RequestSent)[1:]} == {0}
+        harness.broker(1).answer = answer_none
+        harness.settle(1_000)
+        ids = [line["seq"] for line in lines_of(harness, RequestQueued)[1:]]
+        assert [line["data"]["queued"] for line in lines_of(harness, RequestSent)][-2:] == ids
+
+
+def test_the_first_request_to_a_broker_that_does_not_listen_waits() -> None:
+    with ChannelHarness() as harness:
+        harness.broker(1).crash()
+        harness.open(1)
+        harness.send(metadata(1, 1))
+        harness.settle(1_000)
+        harness.send(metadata(1, 2))
+        queued = lines_of(harness, RequestQueued)
+        assert [line["data"]["depth"] for line in queued] == [1, 2], "the first one has not been sent either"
+        harness.broker(1).start()
+        harness.settle()
+        sent = lines_of(harness, RequestSent)
+        assert [line["data"]["queued"] for line in sent] == [line["seq"] for line in queued]
+        assert sent[0]["data"]["attempt"] > 1
+
+
+def test_a_request_that_is_sent_again_is_named_as_queued_once() -> None:
+    with ChannelHarness() as harness:
+        harness.broker(1).answer = lambda message: None
+        harness.open(1)
+        harness.send(metadata(1))
+        harness.settle(1_000)
+        (queued,) = lines_of(harness, RequestQueued)
+        sent = [line["data"]["queued"] for line in lines_of(harness, RequestSent)]
+        assert sent[0] == queued["seq"]
+        assert len(sent) > 1
+        assert set(sent[1:]) == {0}
+
+
+@pytest.mark.spec("D14")
+def test_coalesced_requests_are_recorded_with_their_places_from_the_beginning() -> None:
+    with ChannelHarness() as harness:
+        harness.broker(1).answer = lambda message: None
+        harness.open(1)
+        harness.send(metadata(1))
+        harness.settle()
+        harness.send(*(metadata(1, number) for number in range(SETTINGS.channel_queue_bound + 2)))
+        places = [line["data"]["depth"] for line in lines_of(harness, RequestQueued)]
+        bound = SETTINGS.channel_queue_bound
+        assert places == [1, *range(1, bound + 2), 1, 2], (
+            "the first, those up to the bound, the coalesced one, the last"
+        )

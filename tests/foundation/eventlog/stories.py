@@ -10,6 +10,7 @@ from foundation.eventlog.records import (
     BrokerRegistered,
     BrokersChanged,
     ChannelClosed,
+    ChannelOpened,
     ContextLoaded,
     ControllerElected,
     ControllerReady,
@@ -32,6 +33,7 @@ from foundation.eventlog.records import (
     Refused,
     RequestDetail,
     RequestFailed,
+    RequestQueued,
     RequestReceived,
     RequestSent,
     ResponseReceived,
@@ -211,6 +213,70 @@ def _request(
     )
 
 
+class ChannelsRun:
+    """The requests of two controllers, one after another, as their channels write them: most of them have to wait.
+
+    Attributes:
+        waiting: the sequence numbers of the `RequestQueued` that wait, by controller and receiver.
+    """
+
+    def __init__(self, seed: int, *, records: int) -> None:
+        self.logs = Logs(run=f"channels-{seed}")
+        self.waiting: dict[tuple[str, int], list[int]] = {}
+        self._random = random.Random(seed)
+        self._node = ("broker-1", 1)
+        self._sent: dict[int, int] = {}
+        for epoch in range(1, 1 + records):
+            if epoch == 1 or self._random.random() < 0.03:
+                self._elect(epoch)
+            self._step(self._random.choice((2, 3)))
+
+    def _write(self, payload: Payload, cause: int | None = None) -> int:
+        name, incarnation = self._node
+        now_ms = self.logs.clock.now_ms + self._random.choice((0, 1, 40))
+        return self.logs.at(now_ms, name, payload, cause=cause, incarnation=incarnation)
+
+    def _elect(self, epoch: int) -> None:
+        name, incarnation = self._node
+        if self._random.random() < 0.5:
+            self._node = (name, incarnation + 1)
+        else:
+            self._node = ("broker-2" if name == "broker-1" else "broker-1", incarnation + 1)
+        self._sent.clear()
+        self.waiting = {key: ids for key, ids in self.waiting.items() if key[0] != self._node[0]}
+        self._write(ControllerElected(broker_id=1, epoch=epoch, epoch_zk_version=epoch, session_id=1))
+
+    def _step(self, to: int) -> None:
+        waiting = self.waiting.setdefault((self._node[0], to), [])
+        match self._random.choice(("queue", "queue", "queue", "send", "send", "fail", "coalesce", "close")):
+            case "queue":
+                self._queue(to, waiting)
+            case "send":
+                self._send(to, waiting)
+            case "fail" if to in self._sent:
+                failed = RequestFailed(to=to, api="StopReplica", client_id="1", correlation_id=0, why="reset")
+                self._write(failed, cause=self._sent.pop(to))
+            case "coalesce" if len(waiting) > 10 and self._random.random() < 0.3:
+                waiting.clear()
+                self._queue(to, waiting)
+                self._queue(to, waiting)
+            case "close" if self._random.random() < 0.1:
+                self._sent.pop(to, None)
+                self._write(ChannelClosed(to=to, broker_epoch=7, dropped=len(waiting)))
+                self._write(ChannelOpened(to=to, broker_epoch=8))
+                waiting.clear()
+
+    def _queue(self, to: int, waiting: list[int]) -> None:
+        waiting.append(self._write(RequestQueued(to=to, api="StopReplica", depth=len(waiting) + 1)))
+
+    def _send(self, to: int, waiting: list[int]) -> None:
+        queued = waiting.pop(0) if waiting and self._random.random() < 0.9 else 0
+        request = RequestSent(
+            to=to, api="StopReplica", api_version=4, client_id="1", correlation_id=0, queued=queued, partitions=3
+        )
+        self._sent[to] = self._write(request)
+
+
 class RandomRun:
     """A log of valid records in a random, impossible order, all about the same few brokers and partitions.
 
@@ -364,6 +430,12 @@ class RandomRun:
             partitions=self.random.randint(0, 100),
             event=self.random.choice(("", "Reelect")),
             attempt=self.random.choice((1, 1, 2)),
+            queued=self.random.choice((0, 1, self.random.randint(1, 60))),
+        )
+
+    def make_queued(self) -> Payload:
+        return RequestQueued(
+            to=self._broker(), api="UpdateMetadata", controller_epoch=self.epoch, depth=self.random.randint(1, 12)
         )
 
     def make_received(self) -> Payload:

@@ -2,6 +2,9 @@
 
 The first beginning of the epoch is at 3. Records before it are lost as well, so that the second one is at 2. Replicas
 that have a record of the epoch from the first time keep their other record at 2 for good, as in Kafka.
+
+Where the first beginning is at 4, and such a replica leads, the one that led twice follows it from offset 3 on, where
+that leader has an earlier epoch: the leader epochs of the follower's log descend.
 """
 
 from __future__ import annotations
@@ -136,4 +139,125 @@ def replicas_commit_different_batches_of_epochs_after_it() -> History:
     history = a_follower_keeps_another_record_that_leader_epochs_do_not_show()
     history.log(3, opened(4, (0, 0), (1, 3)), appended(batch(4, 3), leader_epoch=3), incarnation=2)
     history.log(3, watermark(5, 5, leader_epoch=3), incarnation=2)
+    return history
+
+
+COPIED = batch(3, 1), batch(4, 2), batch(5, 3)
+"""What the leader has from offset 3 on."""
+
+
+def follows_with_the_later_beginning() -> History:
+    """Broker 1 leads twice at epoch 2, from 4 and from 2, and follows broker 2, which has the records of the first."""
+    history = three_replicas()
+    history.state(1, 2, [1, 2, 3])
+    history.log(1, started(1, 3, (0, 0), (1, 3)), appended(COPIED[0], leader_epoch=1, role="leader"))
+    history.log(1, started(2, 4, (0, 0), (1, 3), (2, 4)), appended(COPIED[1], leader_epoch=2, role="leader"))
+    history.log(2, appended(COPIED[0], leader_epoch=1), appended(COPIED[1], leader_epoch=2))
+    history.log(1, opened(2, (0, 0)), started(2, 2, (0, 0), (2, 2)), incarnation=2)
+    history.log(1, appended(batch(2, 2), leader_epoch=2, role="leader"), incarnation=2)
+    history.state(2, 3, [2, 1])
+    history.log(2, started(3, 5, (0, 0), (1, 3), (2, 4), (3, 5)))
+    history.log(2, appended(COPIED[2], leader_epoch=3, role="leader"))
+    return history
+
+
+@accepts("R1")
+@accepts("R2")
+@accepts("R3a")
+@accepts("R3b")
+@accepts("R6")
+@accepts("R7")
+@accepts("R9")
+def a_follower_gets_an_earlier_epoch() -> History:
+    """Both have epoch 2, and it does not end before 3 in the leader."""
+    history = follows_with_the_later_beginning()
+    history.log(1, appended(*COPIED, leader_epoch=3), watermark(6, 6, leader_epoch=3), incarnation=2)
+    history.log(2, watermark(6, 6, (1, 6), leader_epoch=3, role="leader"))
+    return history
+
+
+@accepts("R7")
+def its_cache_has_the_epochs_as_they_were_appended() -> History:
+    """The earlier epoch removes the later one from the cache, and the record at 2 seems to be of epoch 0."""
+    history = a_follower_gets_an_earlier_epoch()
+    history.log(1, opened(6, (0, 0), (1, 3), (2, 4), (3, 5)), incarnation=3)
+    history.log(1, started(4, 6, (0, 0), (1, 3), (2, 4), (3, 5), (4, 6)), incarnation=3)
+    history.log(1, truncated(5, (0, 0), (1, 3), (2, 4), leader_epoch=5, before=6), incarnation=3)
+    history.log(1, truncated(3, (0, 0), leader_epoch=6, before=5), incarnation=3)
+    return history
+
+
+@accepts("R1")
+@accepts("R7")
+def another_replica_copies_it() -> History:
+    """Its leader has only the first record of those from offset 3 on, so that epoch 2 is no longer in its cache."""
+    history = follows_with_the_later_beginning()
+    history.log(1, appended(COPIED[0], leader_epoch=3), incarnation=2)
+    history.log(1, started(4, 4, (0, 0), (1, 3), (4, 4)), incarnation=2)
+    history.log(3, opened(2, (0, 0)), appended(batch(2, 2), COPIED[0], leader_epoch=4), incarnation=2)
+    return history
+
+
+@accepts("R7")
+def its_cache_is_made_again_when_the_earlier_epoch_was_truncated() -> History:
+    """The cache lacks epoch 2 until the log is opened again after an unclean end."""
+    history = a_follower_gets_an_earlier_epoch()
+    history.log(1, truncated(3, (0, 0), leader_epoch=4, before=6), incarnation=2)
+    history.log(1, opened(3, (0, 0), (2, 2)), incarnation=3)
+    return history
+
+
+EARLIER = "t-0: a follower at leader epoch 3 appended a batch of epoch"
+
+
+@rejects("R7", f"{EARLIER} 0 after one of epoch 2")
+def a_follower_gets_an_epoch_that_its_leader_has_elsewhere() -> History:
+    history = follows_with_the_later_beginning()
+    history.log(1, appended(batch(3, 0), leader_epoch=3), incarnation=2)
+    return history
+
+
+@rejects("R7", f"{EARLIER} 1 after one of epoch 3")
+def a_follower_gets_an_earlier_epoch_after_one_that_did_not_begin_twice() -> History:
+    history = follows_with_the_later_beginning()
+    history.log(3, appended(batch(3, 3), batch(4, 1), leader_epoch=3))
+    return history
+
+
+@rejects("R7", f"{EARLIER} 1 after one of epoch 2")
+def a_follower_gets_an_earlier_epoch_though_no_leader_led_again() -> History:
+    history = three_replicas()
+    history.log(2, appended(COPIED[0], leader_epoch=1), appended(COPIED[1], leader_epoch=2))
+    history.log(2, started(3, 5, (0, 0), (1, 3), (2, 4), (3, 5)))
+    history.log(3, opened(2, (0, 0)), appended(batch(2, 2), leader_epoch=2), incarnation=2)
+    history.log(3, appended(*COPIED, leader_epoch=3), incarnation=2)
+    return history
+
+
+@rejects("R7", "t-0: a follower at leader epoch 2 appended a batch of epoch 1 after one of epoch 2")
+def a_follower_gets_an_earlier_epoch_from_the_leader_that_led_again() -> History:
+    """That one has nothing after its record at 2."""
+    history = follows_with_the_later_beginning()
+    history.log(3, opened(2, (0, 0)), appended(batch(2, 2), batch(3, 1), leader_epoch=2), incarnation=2)
+    return history
+
+
+@rejects("R7", "t-0: the batch at 3 is of leader epoch 1, in the cache of 2")
+def the_earlier_epoch_does_not_get_into_the_cache() -> History:
+    history = a_follower_gets_an_earlier_epoch()
+    history.log(1, started(4, 6, (0, 0), (2, 2), (3, 5), (4, 6)), incarnation=2)
+    return history
+
+
+@rejects("R7", "t-0: the batch at 3 is of leader epoch 1, in the cache of 2")
+def a_cache_that_is_made_again_has_only_the_later_epoch() -> History:
+    history = a_follower_gets_an_earlier_epoch()
+    history.log(1, opened(6, (0, 0), (2, 2), (3, 5)), incarnation=3)
+    return history
+
+
+@rejects("R7", "t-0: the batch at 3 is of leader epoch 1, in the cache of 0")
+def a_cache_that_is_made_again_lacks_both_epochs() -> History:
+    history = a_follower_gets_an_earlier_epoch()
+    history.log(1, opened(6, (0, 0), (3, 5)), incarnation=3)
     return history

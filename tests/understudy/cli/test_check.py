@@ -62,7 +62,7 @@ def test_a_violation_is_printed_with_its_first_witness(simulated: Path, capsys: 
     change_records(simulated, apply_metadata_of_an_old_controller)
     code, output = checked(simulated, capsys)
     assert code == 1
-    assert "control requests  2 of 4 checks hold" in output
+    assert "control requests  3 of 5 checks hold" in output
     assert "\nC4a violated at broker-" in output
     assert "MetadataUpdated of epoch 0 applied after 2. It should hold that a broker applies" in output
     assert output.endswith("\n2 violations\n")

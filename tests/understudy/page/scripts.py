@@ -14,7 +14,7 @@ from foundation.eventlog.fold_state import exact, exact_micros
 from foundation.eventlog.records import Envelope
 from understudy.page.payloads import page_data
 
-MODULES = ("fold", "history", "offsets", "state", "tables", "znodes")
+MODULES = ("channels", "fold", "history", "offsets", "state", "tables", "znodes")
 _HTML = """<!DOCTYPE html><meta charset="utf-8"><link rel="icon" href="data:,">
 <script type="importmap">{imports}</script>
 <script type="module">

@@ -18,7 +18,13 @@ from foundation.eventlog.fold_document import canonical, document
 from foundation.eventlog.lines import decode_record
 from foundation.eventlog.reader import read, read_lines
 from foundation.eventlog.records import Envelope
-from tests.foundation.eventlog.stories import RandomRun, controller_never_ready, killed_controller, silent_controllers
+from tests.foundation.eventlog.stories import (
+    ChannelsRun,
+    RandomRun,
+    controller_never_ready,
+    killed_controller,
+    silent_controllers,
+)
 from tests.stories.test_stories import STORIES
 from tests.understudy.page.hostile import HostileRun
 from tests.understudy.page.scripts import load, page_text
@@ -129,6 +135,11 @@ def test_of_simulated_runs_with_faults(scripts: Page, seed: int, tmp_path: Path)
 @pytest.mark.parametrize("seed", range(12))
 def test_of_random_runs(scripts: Page, seed: int) -> None:
     require_agreement(scripts, read_lines(RandomRun(seed, records=400).logs.lines).records)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_of_requests_that_wait(scripts: Page, seed: int) -> None:
+    require_agreement(scripts, read_lines(ChannelsRun(seed, records=400).logs.lines).records)
 
 
 def test_of_a_sample_of_every_record_type_in_any_order(scripts: Page) -> None:

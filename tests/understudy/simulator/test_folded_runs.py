@@ -9,7 +9,7 @@ import pytest
 from foundation.eventlog.fold import EventLogPicture, Life, fold_all
 from foundation.eventlog.reader import read_lines
 from understudy.simulator.broker import SimulatedBroker
-from understudy.simulator.cluster import SimulatedCluster
+from understudy.simulator.cluster import PORT, SimulatedCluster
 
 VERBS = ("kill", "pause", "expire_session", "begin_stop", "isolate", "lose_power")
 
@@ -70,6 +70,38 @@ def test_znodes_processes_and_partitions_are_those_of_the_cluster(seed: int) -> 
             # Longer than a session, so that the controller has noticed what has expired.
             cluster.run_for(30_000)
             require_truth(cluster)
+
+
+def held_in_channels(broker: SimulatedBroker) -> dict[int, int]:
+    """How many requests a broker's channels hold, by receiver; those that the channels have taken not counted."""
+    if not broker.is_running or broker.instance is None or broker.instance._controller is None:
+        return {}
+    term = broker.instance.controller._term
+    return {} if term is None else {int(to): each.queue_size for to, each in term.channels.channels().items()}
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_requests_that_wait_are_those_in_the_channels(seed: int) -> None:
+    draw = random.Random(seed)
+    longest = 0
+    with SimulatedCluster(seed, brokers=3) as cluster:
+        cluster.start()
+        for number in range(16):
+            if (controller := cluster.controller_id()) is not None:
+                client = cluster.admin.with_bootstrap(f"broker-{controller}:{PORT}")
+                cluster.begin(client.create_topic(f"orders-{number}", assignment={0: [3, 1, 2]}))
+            if draw.random() < 0.3:
+                disturb(draw.choice(cluster.brokers[:2]), draw.choice(("kill", "pause", "isolate")), draw)
+            cluster.run_for(draw.choice((1, 20, 700, 700, 10_000)))
+            picture = folded(cluster)
+            for broker in cluster.brokers:
+                channels, held = picture.broker(broker.id).channels, held_in_channels(broker)
+                assert channels.keys() == held.keys(), broker.name
+                for to, channel in channels.items():
+                    is_taken = channel.in_flight is None and channel.unanswered is None and channel.waiting > 0
+                    assert channel.waiting == held[to] + is_taken, f"{broker.name} to broker {to}"
+                    longest = max(longest, channel.waiting)
+    assert longest > 1
 
 
 def test_a_deposed_controller_owns_no_znode_any_more() -> None:

@@ -12,6 +12,9 @@
  * Everything else are plain objects and arrays. An integer that a double cannot hold is a text in hexadecimal.
  */
 
+import {
+  atReceiver, channelClosed, channelOpened, dropRequestsFrom, requestEnded, requestFailed, requestQueued, requestSent,
+} from "#channels";
 import { highWatermarkChanged, leaderStarted, logOpened, logTruncated, recordsAppended } from "#offsets";
 import { larger, less, newNode, putNode, writable, writableNode } from "#state";
 import { Table, TopicTable } from "#tables";
@@ -106,76 +109,6 @@ function forgetTerm(state, node, name) {
 function forgetStates(state, node) {
   node.partition_states = new TopicTable(state.owner);
   node.replica_states = new TopicTable(state.owner);
-}
-
-// ------------------------------------------------------------------ requests
-
-function dropRequestsFrom(state, name) {
-  const orphans = [...state.in_flight].filter(([, request]) => request.from === name);
-  for (const [key] of orphans) writable(state, state, "in_flight").delete(key);
-}
-
-function dropRequest(state, key) {
-  if (key !== null && state.in_flight.has(key)) writable(state, state, "in_flight").delete(key);
-}
-
-function openChannel(state, node, to, channel) {
-  dropRequest(state, node.channels.get(to)?.in_flight ?? null);
-  writable(state, node, "channels").set(to, channel);
-}
-
-function channelOpened(state, node, data) {
-  openChannel(state, node, String(data.to), { broker_epoch: data.broker_epoch, in_flight: null });
-}
-
-function channelClosed(state, node, data) {
-  const channel = node.channels.get(String(data.to));
-  if (channel === undefined) return;
-  dropRequest(state, channel.in_flight);
-  writable(state, node, "channels").delete(String(data.to));
-}
-
-function requestSent(state, node, data, [us, name, incarnation, seq]) {
-  if (node.life === "dead") return; // recorded between the record of the fault and the end of the process
-  const key = `${name}/${incarnation}/${seq}`;
-  const broker_epoch = node.channels.get(String(data.to))?.broker_epoch ?? data.broker_epoch;
-  openChannel(state, node, String(data.to), { broker_epoch, in_flight: key });
-  writable(state, state, "in_flight").set(key, {
-    us,
-    from: name,
-    to: data.to,
-    api: data.api,
-    epoch: data.controller_epoch,
-    partitions: data.partitions,
-    event: data.event,
-    attempt: data.attempt,
-    client_id: data.client_id,
-    correlation_id: data.correlation_id,
-    is_received: false,
-    answer: null,
-  });
-}
-
-function requestEnded(state, node, data, record) {
-  const key = `${record[1]}/${record[2]}/${record[5] ?? 0}`;
-  const request = state.in_flight.get(key);
-  if (request === undefined) return;
-  dropRequest(state, key);
-  const to = String(request.to);
-  const channel = node.channels.get(to);
-  if (channel?.in_flight === key) writable(state, node, "channels").set(to, { ...channel, in_flight: null });
-}
-
-/** Changes the requests on their way to a node that the node's record is about. */
-function atReceiver(state, node, data, changes) {
-  if (node.broker_id === -1) return;
-  for (const sender of state.nodes.values()) {
-    const key = sender.channels.get(String(node.broker_id))?.in_flight ?? null;
-    const request = key === null ? undefined : state.in_flight.get(key);
-    const isMeant = request !== undefined && request.api === data.api && request.client_id === data.client_id
-      && request.correlation_id === data.correlation_id;
-    if (isMeant) writable(state, state, "in_flight").set(key, { ...request, ...changes });
-  }
 }
 
 // ------------------------------------------------------------------ faults
@@ -480,11 +413,12 @@ const HANDLERS = new Map(Object.entries({
   PartitionsMoved: partitionsMoved,
   ReplicasMoved: replicasMoved,
   LeadershipWritten: (state, node, data) => leadershipWritten(state, data.partitions),
-  RequestSent: requestSent,
-  ResponseReceived: requestEnded,
-  RequestFailed: requestEnded,
   ChannelOpened: channelOpened,
   ChannelClosed: channelClosed,
+  RequestQueued: requestQueued,
+  RequestSent: requestSent,
+  ResponseReceived: requestEnded,
+  RequestFailed: requestFailed,
   RequestReceived: (state, node, data) => atReceiver(state, node, data, { is_received: true }),
   ResponseSent: (state, node, data) => atReceiver(state, node, data, { is_received: true, answer: data.error }),
   LeaderAndIsrApplied: leaderAndIsr,

@@ -6,6 +6,7 @@ import { entries } from "#fold";
 import { count, duration, epochClass, nodeName } from "#words";
 
 const MOST_EVENTS = 12;
+const MOST_REQUESTS = 4;
 const RECENT = 60;
 
 /** The states of Kafka's partition state machine, with their places in the diagram and the moves between them. */
@@ -192,14 +193,48 @@ function drawMachine({ arrows, boxes }, counts, moved) {
 
 function drawChannels(node, state, us) {
   const channels = [...node.channels].sort(([a], [b]) => a - b);
-  const items = keyed(byId("channels"), channels.map(([to]) => to), () => h("li", {}, h("b"), h("span")));
+  const items = keyed(byId("channels"), channels.map(([to]) => to), newChannel);
   for (const [to, channel] of channels) {
-    const [name, text] = items.get(to).children;
+    const [name, status, waiting, more] = items.get(to).children;
     const request = channel.in_flight === null ? undefined : state.in_flight.get(channel.in_flight);
     setText(name, `→ broker ${to}`);
-    const attempt = request?.attempt > 1 ? `, attempt ${request.attempt}` : "";
-    setText(text, request === undefined ? " idle" : ` ${request.api} since ${duration(us - request.us)}${attempt}`);
-    setAttribute(items.get(to), "data-busy", request !== undefined);
+    setText(status, ` ${channelStatus(channel, request, us)}`);
+    setAttribute(items.get(to), "data-busy", request !== undefined || channel.unanswered !== null);
+    drawWaiting(channel, waiting, more, us);
   }
   setAttribute(byId("channels-none"), "hidden", channels.length > 0);
+}
+
+function newChannel(to) {
+  return h("li", { "data-to": to }, h("b"), h("span"), h("ol", { "aria-label": "waiting requests" }), h("p.faint"));
+}
+
+/** What a channel does, in words: its request, and how many wait. */
+function channelStatus({ unanswered, waiting }, request, us) {
+  const wait = waiting > 0 ? `; ${count(waiting, "request")} wait${waiting === 1 ? "s" : ""}` : "";
+  if (request !== undefined) {
+    const attempt = request.attempt > 1 ? `, attempt ${request.attempt}` : "";
+    return `${requestName(request)} sent ${duration(us - request.us)} ago${attempt}${wait}`;
+  }
+  if (unanswered !== null) {
+    return `${requestName(unanswered)} failed, to be sent again; last sent ${duration(us - unanswered.since_us)} ago${wait}`;
+  }
+  return `${waiting > 0 ? "nothing sent" : "idle"}${wait}`;
+}
+
+/** The names of the first requests that wait. */
+function drawWaiting({ waiting, first }, list, more, us) {
+  const shown = first.slice(0, MOST_REQUESTS).map((request) => [String(request.id), request]);
+  const items = keyed(list, shown.map(([id]) => id), () => h("li"));
+  for (const [id, request] of shown) {
+    setText(items.get(id), `${requestName(request)} · waits ${duration(us - request.since_us)}`);
+  }
+  const others = waiting - shown.length;
+  setText(more, others > 0 && shown.length > 0 ? `and ${others.toLocaleString("en")} more` : "");
+  setAttribute(list, "hidden", shown.length === 0);
+  setAttribute(more, "hidden", more.textContent === "");
+}
+
+function requestName({ api, partitions }) {
+  return partitions > 0 ? `${api} (${count(partitions, "partition")})` : api;
 }
