@@ -1,6 +1,6 @@
 /**
- * The channels of a controller and the requests in them: the part of `#fold` that `foundation/eventlog/fold_requests.py`
- * is in Python.
+ * The channels of a controller and the requests in them: the part of `#fold` that is in Python
+ * `foundation/eventlog/fold_requests.py`.
  *
  * A channel is never changed but replaced, so that the states before keep theirs.
  */

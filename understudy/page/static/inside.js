@@ -217,7 +217,8 @@ function channelStatus({ unanswered, waiting }, request, us) {
     return `${requestName(request)} sent ${duration(us - request.us)} ago${attempt}${wait}`;
   }
   if (unanswered !== null) {
-    return `${requestName(unanswered)} failed, to be sent again; last sent ${duration(us - unanswered.since_us)} ago${wait}`;
+    const ago = duration(us - unanswered.since_us);
+    return `${requestName(unanswered)} failed, to be sent again; last sent ${ago} ago${wait}`;
   }
   return `${waiting > 0 ? "nothing sent" : "idle"}${wait}`;
 }
