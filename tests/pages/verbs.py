@@ -47,6 +47,8 @@ understudy isolate . leader:orders/0 --compose --for 10s
 The fault is recorded in `run/compose/testbed/events`, which the user of the containers (uid 1000) owns; where the
 command may not write there, it refuses. With `--for` the command itself waits, and undoes the verb also at Ctrl-C.
 `isolate` takes the container off its network: traffic is lost, where a held connection would deliver it late.
+
+`understudy watch . --compose` shows the cluster in a browser, and does the verbs from there ([page.md](page.md)).
 """
 
 PORT = """\

@@ -84,6 +84,25 @@ def test_a_run_that_ends_early_excuses_what_a_loss_of_power_took(monkeypatch: py
     assert problem.startswith("Unsettled: ")
 
 
+MOVED = TopicPartition("orders", 0)
+
+
+def picture_of_a_move(isr: tuple[int, ...] | None, partition_epoch: int = 0) -> ClusterPicture:
+    """A partition that moves from broker 1 to broker 3, led by broker 2; without a state where `isr` is None."""
+    one, two, three = BrokerId(1), BrokerId(2), BrokerId(3)
+    state = None
+    if isr is not None:
+        leadership = LeaderAndIsr(two, 0, tuple(map(BrokerId, isr)), partition_epoch=partition_epoch)
+        state = LeaderIsrAndControllerEpoch(leadership, 1)
+    moving = ReplicaAssignment((two, three, one), adding_replicas=(three,), removing_replicas=(one,))
+    return ClusterPicture(
+        controller=one,
+        controller_epoch=1,
+        brokers={},
+        partitions={MOVED: PartitionPicture(assignment=moving, state=state)},
+    )
+
+
 @pytest.mark.parametrize(
     ("kind", "isr", "lost", "is_kept"),
     [
@@ -98,18 +117,8 @@ def test_a_run_that_ends_early_excuses_what_a_loss_of_power_took(monkeypatch: py
 def test_what_a_loss_of_power_keeps_from_settling(
     kind: FindingKind, isr: tuple[int, ...], lost: bool, is_kept: bool
 ) -> None:
-    partition = TopicPartition("orders", 0)
-    one, two, three = BrokerId(1), BrokerId(2), BrokerId(3)
-    assignment = ReplicaAssignment((two, three, one), adding_replicas=(three,), removing_replicas=(one,))
-    state = LeaderIsrAndControllerEpoch(LeaderAndIsr(two, 0, tuple(map(BrokerId, isr))), 1)
-    picture = ClusterPicture(
-        controller=one,
-        controller_epoch=1,
-        brokers={},
-        partitions={partition: PartitionPicture(assignment=assignment, state=state)},
-    )
-    left = Finding(kind=kind, message="left", partition=partition)
-    assert is_kept_by_loss(left, picture, {("orders", 0)} if lost else {("orders", 1)}) == is_kept
+    left = Finding(kind=kind, message="left", partition=MOVED)
+    assert is_kept_by_loss(left, picture_of_a_move(isr), {("orders", 0)} if lost else {("orders", 1)}) == is_kept
 
 
 @pytest.mark.parametrize(
@@ -125,20 +134,8 @@ def test_what_a_loss_of_power_keeps_from_settling(
 def test_what_a_first_state_keeps_from_settling(
     kind: FindingKind, isr: tuple[int, ...] | None, partition_epoch: int, is_kept: bool
 ) -> None:
-    partition = TopicPartition("orders", 0)
-    one, two, three = BrokerId(1), BrokerId(2), BrokerId(3)
-    assignment = ReplicaAssignment((two, three, one), adding_replicas=(three,), removing_replicas=(one,))
-    state = None
-    if isr is not None:
-        leadership = LeaderAndIsr(two, 0, tuple(map(BrokerId, isr)), partition_epoch=partition_epoch)
-        state = LeaderIsrAndControllerEpoch(leadership, 1)
-    picture = ClusterPicture(
-        controller=one,
-        controller_epoch=1,
-        brokers={},
-        partitions={partition: PartitionPicture(assignment=assignment, state=state)},
-    )
-    assert is_kept_by_first_state(Finding(kind=kind, message="left", partition=partition), picture) == is_kept
+    left = Finding(kind=kind, message="left", partition=MOVED)
+    assert is_kept_by_first_state(left, picture_of_a_move(isr, partition_epoch)) == is_kept
 
 
 @pytest.mark.slow

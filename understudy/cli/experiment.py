@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from understudy.cli.arguments import BadInput, Failed, Verbs, fences_off, os_error
 from understudy.cli.interruptions import ending_on_signals
+from understudy.cli.page_file import write_page
 
 if TYPE_CHECKING:
     from understudy.experiments.language.document import Experiment
@@ -135,15 +136,14 @@ def _run_one(options: argparse.Namespace, experiment: Experiment, engine: str, s
 
 
 def _write_page(folder: Path, file: Path) -> bool:
-    """Write the page of a run; leave out one that is too large. Raises OSError."""
-    from understudy.page.export import TooLarge, page_of
+    """Write the page of a run; leave out one that is too large or cannot be written."""
+    from understudy.page.export import page_of
 
     try:
-        html = page_of([folder])
-    except TooLarge as large:
-        print(f"{file.name} is not written: {large}", file=sys.stderr)
+        write_page(file, lambda: page_of([folder]))
+    except Failed as failed:
+        print(f"{file.name} is not written: {failed}", file=sys.stderr)
         return False
-    file.write_text(html, encoding="utf-8")
     return True
 
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from understudy.cli.arguments import BadInput, Failed, Verbs, os_error
 from understudy.cli.experiment import RUNS, BadFile, NotStarted
 from understudy.cli.interruptions import ending_on_signals
+from understudy.cli.page_file import write_page
 
 if TYPE_CHECKING:
     from understudy.lessons.document import Lesson
@@ -220,16 +221,10 @@ def _write_page(file: Path, paper: LessonPaper) -> None:
     """Write a lesson as one HTML file."""
     import msgspec
 
-    from understudy.page.export import TooLarge, lesson_page_of
+    from understudy.page.export import lesson_page_of
 
-    try:
-        html = lesson_page_of(msgspec.json.encode(paper), {side.side: Path(side.run) for side in paper.sides})
-        file.write_text(html, encoding="utf-8")
-    except TooLarge as error:
-        raise Failed(str(error)) from None
-    except OSError as error:
-        raise Failed(f"--page {os_error(error)}") from None
-    print(f"{file}  {file.stat().st_size:,} bytes; open it in a browser")
+    runs = {side.side: Path(side.run) for side in paper.sides}
+    print(write_page(file, lambda: lesson_page_of(msgspec.json.encode(paper), runs), "--page"))
 
 
 def _note(line: str) -> None:

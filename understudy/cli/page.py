@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import BadInput, Failed, Verbs, os_error
+from understudy.cli.arguments import BadInput, Verbs
+from understudy.cli.page_file import write_page
 
 if TYPE_CHECKING:
     from understudy.page.window import Window
@@ -33,20 +34,14 @@ def register(verbs: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from understudy.page.export import TooLarge, page_of
+    from understudy.page.export import page_of
     from understudy.page.runs import NoSuchRun
 
+    window = _window(options)
     try:
-        html = page_of(options.paths, options.run_id, _window(options))
+        print(write_page(options.output, lambda: page_of(options.paths, options.run_id, window), "--output"))
     except NoSuchRun as error:
         raise BadInput(str(error)) from None
-    except TooLarge as error:
-        raise Failed(str(error)) from None
-    try:
-        options.output.write_text(html, encoding="utf-8")
-    except OSError as error:
-        raise Failed(f"--output {os_error(error)}") from None
-    print(f"{options.output}  {options.output.stat().st_size:,} bytes; open it in a browser")
     return 0
 
 

@@ -13,6 +13,7 @@ from understudy.control.verb_table import ARM, POINT_ACTIONS, TARGETS, VERBS, Ve
 
 if TYPE_CHECKING:
     from understudy.control.verbs import VerbRequest
+    from understudy.testbed.containers.compose_project import Service
 
 _TARGETS = "\n".join(f"  {form:<18} {meaning}" for form, meaning in TARGETS.items())
 
@@ -90,13 +91,14 @@ def _on_compose(folder: Path, request: VerbRequest) -> int:
     try:
         with interruptible() as interruption:
             verbs = ComposeVerbs.of_project(folder)
-            done = verbs.do(request)
-            print(done.message, flush=True)
-            if request.lasts_ms is not None:
-                try:
+            done: list[Service] = []
+            try:
+                print(verbs.do(request, done.append), flush=True)
+                if request.lasts_ms is not None:
                     interruption.wait(request.lasts_ms / 1000)
-                finally:
-                    print(verbs.undo(done), flush=True)
+            finally:
+                if request.lasts_ms is not None and done:
+                    print(verbs.undo(VERBS[request.verb].undo, done), flush=True)
     except (ClusterError, OSError, *NO_ANSWER) as error:
         raise Failed(str(error)) from None
     return 0

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from understudy.cli.arguments import BadInput, Failed, Verbs, host_and_any_port, os_error
 from understudy.cli.interruptions import interruptible
 
+if TYPE_CHECKING:
+    from understudy.page.server import PageServer
+
 _LOOK_EVERY_S = 0.5
+_LOOK_AT_CONTAINERS_EVERY_S = 2.0
+"""Each look is a command of docker, which takes some hundredths of a second of a processor."""
 
 
 def register(verbs: Verbs) -> None:
@@ -25,6 +32,11 @@ def register(verbs: Verbs) -> None:
     )
     parser.add_argument("--run-id", metavar="ID", help="the run to show, where the logs have several")
     parser.add_argument(
+        "--compose",
+        action="store_true",
+        help="RUN is the folder of a compose project, which is followed while one of its containers runs",
+    )
+    parser.add_argument(
         "--port",
         type=host_and_any_port,
         metavar="HOST:PORT",
@@ -37,19 +49,18 @@ def register(verbs: Verbs) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from understudy.cluster import ClusterError
-    from understudy.control.http_thread import ANY_PORT
     from understudy.page.runs import NoSuchRun
-    from understudy.page.server import PageServer, open_run
 
+    if options.compose and len(options.paths) > 1:
+        raise BadInput("--compose takes one RUN: the folder of the compose file")
     try:
-        with interruptible() as interruption:
-            shown, folder, has_ended = open_run(options.paths, options.run_id)
-            with PageServer(shown, options.port or ANY_PORT, folder=folder, has_ended=has_ended) as server:
-                _introduce(server.url, is_live=not has_ended(), with_commands="#" in server.url)
-                if options.open:
-                    _open_browser(server.url)
-                while server.is_running and not interruption.wait(_LOOK_EVERY_S):
-                    pass
+        with interruptible() as interruption, contextlib.ExitStack() as stack:
+            server = stack.enter_context(_of_compose(options, stack) if options.compose else _of_paths(options))
+            _introduce(server)
+            if options.open:
+                _open_browser(server.url)
+            while server.is_running and not interruption.wait(_LOOK_EVERY_S):
+                pass
     except NoSuchRun as error:
         raise BadInput(str(error)) from None
     except ClusterError as error:
@@ -59,11 +70,51 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _introduce(url: str, *, is_live: bool, with_commands: bool) -> None:
-    if is_live:
+def _of_paths(options: argparse.Namespace) -> PageServer:
+    from understudy.control.http_thread import ANY_PORT
+    from understudy.page.server import PageServer, open_run
+
+    shown, folder, has_ended = open_run(options.paths, options.run_id)
+    return PageServer(shown, options.port or ANY_PORT, folder=folder, has_ended=has_ended)
+
+
+def _of_compose(options: argparse.Namespace, stack: contextlib.ExitStack) -> PageServer:
+    """The server of a compose project. The control port that takes its commands ends with the stack."""
+    from understudy.cluster import ClusterError
+    from understudy.control.compose_server import ComposeControl
+    from understudy.control.http_thread import ANY_PORT
+    from understudy.page.compose import compose_run
+    from understudy.page.control import of_compose
+    from understudy.page.server import PageServer
+    from understudy.testbed.containers.compose_project import ComposeProject
+
+    project = ComposeProject.of_folder(options.paths[0])
+    shown, folder, has_ended = compose_run(project, options.run_id)
+    control = None
+    if shown.is_live and not has_ended():
+        try:
+            control = stack.enter_context(ComposeControl(project, shown.name, _print_line))
+        except ClusterError as error:
+            print(f"the page takes no commands: {error}", file=sys.stderr)
+    return PageServer(
+        shown,
+        options.port or ANY_PORT,
+        folder=folder,
+        has_ended=has_ended,
+        look_every_s=_LOOK_AT_CONTAINERS_EVERY_S,
+        control=of_compose(control.client) if control is not None else None,
+    )
+
+
+def _print_line(line: str) -> None:
+    print(line, flush=True)
+
+
+def _introduce(server: PageServer) -> None:
+    if server.is_following:
         print("following the run while it goes on")
-    print(f"page  {url}")
-    if with_commands:
+    print(f"page  {server.url}")
+    if server.takes_commands:
         print("Its token lets the page send commands to the cluster; keep the address to yourself.")
     print("Open it in a browser. Ctrl-C ends.", flush=True)
 

@@ -27,13 +27,12 @@ from understudy.control.api_description import docs_page, openapi
 from understudy.control.bodies import B, Election, NewTopic, Records, body_of, decode
 from understudy.control.guard import Guard, http_error, read_body, refused
 from understudy.control.verb_table import VERBS
-from understudy.control.verbs import ClusterVerbs, checked
+from understudy.control.verbs import Commanded, checked
 from understudy.experiments.language.problems import BadValue
 from understudy.experiments.language.values import parse_partition
 from understudy.software import software_version
-from understudy.testbed.cluster_summary import summary
 from understudy.testbed.cluster_view import NO_ANSWER, ClusterView
-from understudy.testbed.run_folder import NotARunFolder, read_cluster_file
+from understudy.testbed.run_folder import NotARunFolder
 from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
 
 T = TypeVar("T")
@@ -44,7 +43,7 @@ CLIENT_TIMEOUT_MS: Final = 30_000
 _CLIENT_ID: Final = "understudy-control"
 
 
-def application(verbs: ClusterVerbs, view: ClusterView, *, hosts: frozenset[str], token: str) -> ASGIApp:
+def application(cluster: Commanded, view: ClusterView, *, hosts: frozenset[str], token: str) -> ASGIApp:
     """Return the application for one cluster.
 
     Args:
@@ -52,7 +51,7 @@ def application(verbs: ClusterVerbs, view: ClusterView, *, hosts: frozenset[str]
         hosts: the values of the header Host that are accepted.
         token: what a request that changes something must carry.
     """
-    port = _ControlPort(verbs, view)
+    port = _ControlPort(cluster, view)
     routes = [
         Route("/cluster", port.cluster, methods=["GET"]),
         Route("/openapi.json", port.openapi, methods=["GET"]),
@@ -79,26 +78,15 @@ def application(verbs: ClusterVerbs, view: ClusterView, *, hosts: frozenset[str]
 class _ControlPort:
     """The functions of the routes."""
 
-    def __init__(self, verbs: ClusterVerbs, view: ClusterView) -> None:
-        self._verbs = verbs
+    def __init__(self, cluster: Commanded, view: ClusterView) -> None:
+        self._cluster = cluster
         self._view = view
         self._openapi = openapi(software_version())
 
     # ------------------------------------------------------------------ reading
 
     async def cluster(self, request: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(self._summary))
-
-    def _summary(self) -> dict[str, Any]:
-        entry = read_cluster_file(self._verbs.cluster.directory)
-        return {
-            **summary(self._view.picture(), entry),
-            "run": entry.run,
-            "bootstrap": entry.bootstrap,
-            "zookeeper": entry.zookeeper,
-            "session_timeout_ms": self._verbs.cluster.session_timeout_ms,
-            "is_proxied": self._verbs.cluster.is_proxied,
-        }
+        return JSONResponse(await run_in_threadpool(self._cluster.described, self._view))
 
     async def openapi(self, request: Request) -> Response:
         return JSONResponse(self._openapi)
@@ -113,13 +101,13 @@ class _ControlPort:
         if verb not in VERBS:
             raise HTTPException(404, f"there is no verb {verb!r}; the verbs are {', '.join(VERBS)}")
         wanted = checked(verb, await _body(request, body_of(verb)))
-        outcome = self._verbs.submit(wanted, await run_in_threadpool(self._verbs.find, wanted))
+        outcome = await run_in_threadpool(self._cluster.begin, wanted)
         done = await _in_time(asyncio.wrap_future(outcome), VERB_TIMEOUT_S, verb)
         return JSONResponse({"verb": verb, "done": done.done, "skipped": done.skipped, "message": str(done)})
 
     async def create_topic(self, request: Request) -> Response:
         topic = await _body(request, NewTopic)
-        await self._admin().create_topic(
+        await (await self._admin()).create_topic(
             topic.name,
             partitions=topic.partitions,
             replication_factor=topic.replication_factor or -1,
@@ -131,13 +119,13 @@ class _ControlPort:
         election = await _body(request, Election)
         named = None if election.partitions is None else [parse_partition(each) for each in election.partitions]
         election_type = PREFERRED if election.type == "preferred" else UNCLEAN
-        results = await self._admin().elect_leaders(named, election_type=election_type)
+        results = await (await self._admin()).elect_leaders(named, election_type=election_type)
         return JSONResponse({"partitions": {_slashed(each): error.name for each, error in sorted(results.items())}})
 
     async def produce(self, request: Request) -> Response:
         records = await _body(request, Records)
         partition = parse_partition(records.partition)
-        connections = Connections(SocketNetwork(), self._bootstrap(), client_id=_CLIENT_ID)
+        connections = Connections(SocketNetwork(), await self._bootstrap(), client_id=_CLIENT_ID)
         with contextlib.closing(connections):
             producer = Producer(
                 connections,
@@ -151,15 +139,12 @@ class _ControlPort:
             return refused(status, f"the records are {delivery.outcome.value}: {delivery.reason}")
         return JSONResponse({"partition": _slashed(partition), "offset": delivery.offset})
 
-    def _admin(self) -> AdminClient:
-        return AdminClient(SocketNetwork(), self._bootstrap(), client_id=_CLIENT_ID, timeout_ms=CLIENT_TIMEOUT_MS)
+    async def _admin(self) -> AdminClient:
+        bootstrap = await self._bootstrap()
+        return AdminClient(SocketNetwork(), bootstrap, client_id=_CLIENT_ID, timeout_ms=CLIENT_TIMEOUT_MS)
 
-    def _bootstrap(self) -> list[str]:
-        """The addresses of the brokers that can answer: a paused one would accept a connection and stay silent."""
-        brokers = [each for each in self._verbs.cluster.brokers if each.is_running and not each.is_paused]
-        if not brokers:
-            raise ClusterError("no broker is running that is not paused")
-        return [broker.address for broker in brokers]
+    async def _bootstrap(self) -> list[str]:
+        return await run_in_threadpool(self._cluster.bootstrap)
 
 
 async def _body(request: Request, kind: type[B]) -> B:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from foundation.eventlog.records import FaultInjected, ProcessStarted
 from understudy.cluster import ClusterError, Unsupported
 from understudy.control.verb_table import VERBS
-from understudy.control.verbs import ANSWER_TIMEOUT_S, VerbRequest
-from understudy.experiments.language.values import Target, duration
+from understudy.control.verbs import ANSWER_TIMEOUT_S, Outcome, VerbRequest, note_of
+from understudy.experiments.language.values import Target
 from understudy.testbed.cluster_view import ClusterView
 from understudy.testbed.containers.compose_project import ComposeProject, Service
 from understudy.testbed.run_folder import this_process
@@ -37,23 +37,16 @@ _STATES: Final[Mapping[str, tuple[str, ...]]] = {
 """The states of a container in which a verb can be done; `restart` in all."""
 
 
-class Done(NamedTuple):
-    """A verb that was done.
+class ComposeVerbs:
+    """The verbs on one project.
 
-    Attributes:
-        undo: the verb that ends it after the duration; empty where none was given.
+    Args:
+        run: the id of the run in which faults are recorded; None for that of the compose file.
     """
 
-    message: str
-    services: tuple[Service, ...]
-    undo: str = ""
-
-
-class ComposeVerbs:
-    """The verbs on one project."""
-
-    def __init__(self, project: ComposeProject) -> None:
+    def __init__(self, project: ComposeProject, run: str | None = None) -> None:
         self._project = project
+        self._run = run or project.run_id
         self.services = project.services
 
     @classmethod
@@ -61,8 +54,11 @@ class ComposeVerbs:
         """Read the compose file in `folder`. Raises ClusterError as `ComposeProject.of_folder`."""
         return cls(ComposeProject.of_folder(folder))
 
-    def do(self, request: VerbRequest) -> Done:
+    def do(self, request: VerbRequest, note: Callable[[Service], None] = lambda service: None) -> Outcome:
         """Do a verb.
+
+        Args:
+            note: is called with each service when it is done to it, so that it can be undone where a later one fails.
 
         Raises:
             ClusterError: it is refused, cannot be recorded, or the command of docker failed.
@@ -76,22 +72,19 @@ class ComposeVerbs:
         states = self._project.states()
         refusals = {service.name: self._refusal(request.verb, service, states) for service in services}
         able = tuple(service for service in services if not refusals[service.name])
-        skipped = [reason for reason in refusals.values() if reason]
+        skipped = tuple(reason for reason in refusals.values() if reason)
         if not able:
             raise ClusterError("; ".join(skipped) or f"no broker is {request.target} at this moment")
-        self._inject(request.verb, able, role)
-        names = ", ".join(service.name for service in able)
-        parts = [f"{names}{f' ({role})' if role else ''} {verb.done}"]
-        if request.lasts_ms is not None:
-            parts.append(f"to be {VERBS[verb.undo].done} after {duration(request.lasts_ms)}")
-        return Done("; ".join([*parts, *skipped]), able, verb.undo if request.lasts_ms is not None else "")
+        self._inject(request.verb, able, role, note)
+        names = tuple(f"{service.name} ({role})" if role else service.name for service in able)
+        return Outcome(request.verb, names, skipped, note_of(request))
 
-    def undo(self, done: Done) -> str:
-        """End what a verb has done, where that still holds, and return what was done. Raises as `do`."""
+    def undo(self, verb: str, services: Sequence[Service]) -> str:
+        """Do the verb that ends another one, where that still holds, and return what was done. Raises as `do`."""
         states = self._project.states()
-        able = tuple(service for service in done.services if not self._refusal(done.undo, service, states))
-        self._inject(done.undo, able, "")
-        return f"{', '.join(service.name for service in able) or 'nothing'} {VERBS[done.undo].done}"
+        able = tuple(service for service in services if not self._refusal(verb, service, states))
+        self._inject(verb, able, "")
+        return f"{', '.join(service.name for service in able) or 'nothing'} {VERBS[verb].done}"
 
     # ------------------------------------------------------------------ targets
 
@@ -151,16 +144,23 @@ class ComposeVerbs:
 
     # ------------------------------------------------------------------ commands
 
-    def _inject(self, verb: str, services: Sequence[Service], role: str) -> None:
+    def _inject(
+        self,
+        verb: str,
+        services: Sequence[Service],
+        role: str,
+        note: Callable[[Service], None] = lambda service: None,
+    ) -> None:
         if not services:
             return
         with self._event_log() as events:
             for service in services:
                 if verb == "depose":
                     self._depose(service, events)
-                    continue
-                events.append(FaultInjected(fault=_FAULTS.get(verb, verb), target=service.name, role=role))
-                self._project.change(verb, service.name)
+                else:
+                    events.append(FaultInjected(fault=_FAULTS.get(verb, verb), target=service.name, role=role))
+                    self._project.change(verb, service.name)
+                note(service)
 
     def _depose(self, service: Service, events: TestbedLog) -> None:
         assert service.broker_id is not None
@@ -181,7 +181,7 @@ class ComposeVerbs:
         """
         folder = self._project.events_folder / "testbed" / "events"
         try:
-            events = TestbedLog(folder, run=self._project.run_id)
+            events = TestbedLog(folder, run=self._run)
             events.append(ProcessStarted(role="testbed", pid=this_process().pid))
         except OSError as error:
             raise ClusterError(

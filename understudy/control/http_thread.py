@@ -8,8 +8,9 @@ import ipaddress
 import socket
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -108,6 +109,29 @@ class HttpThread:
             beside.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await beside
+
+
+class Server(ABC):
+    """A context manager: entering it starts a server, leaving it ends the server, and so does a start that fails."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start to answer. Raises ClusterError where it does not in time."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the server. Harmless where it has not been started."""
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def address_of(listener: socket.socket) -> str:

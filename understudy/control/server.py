@@ -1,8 +1,12 @@
-"""`ControlServer`: serves the control port of one cluster, in a thread of the process that runs the cluster."""
+"""`ControlServer`: serves the control port of one cluster, in a thread of the process that runs the cluster.
+
+`ControlPort` is the server without the cluster; `compose_server` has another one of it.
+"""
 
 from __future__ import annotations
 
 import secrets
+import socket
 from collections.abc import Callable
 
 from understudy.cluster import ClusterError
@@ -13,15 +17,50 @@ from understudy.control.control_file import (
     remove_control_file,
     write_control_file,
 )
-from understudy.control.http_thread import ANY_PORT, HttpThread, hosts_of, is_loopback, listen
-from understudy.control.verbs import ANSWER_TIMEOUT_S, ClusterVerbs
+from understudy.control.http_thread import ANY_PORT, HttpThread, Server, hosts_of, is_loopback, listen
+from understudy.control.verbs import ANSWER_TIMEOUT_S, ClusterVerbs, Commanded
 from understudy.testbed.cluster_view import ClusterView
 from understudy.testbed.local_cluster import LocalCluster
 from understudy.testbed.run_folder import this_process
 
 
-class ControlServer:
-    """A context manager: entering it starts the server, leaving it ends the server and does no further verb.
+class ControlPort:
+    """The HTTP server of a control port. `start` makes it answer; `ask_to_end` and then `close` end it.
+
+    Args:
+        cluster: what the requests act on.
+        zookeeper_connect: where `GET /cluster` reads the cluster.
+        listener: a socket of `listen_for_control`.
+    """
+
+    def __init__(self, cluster: Commanded, zookeeper_connect: str, listener: socket.socket) -> None:
+        host, port = listener.getsockname()[:2]
+        self.entry = ControlEntry(
+            version=CONTROL_FILE_VERSION, host=host, port=port, token=secrets.token_urlsafe(32), owner=this_process()
+        )
+        self._view = ClusterView(zookeeper_connect, answer_timeout_s=ANSWER_TIMEOUT_S)
+        self._http = HttpThread(
+            application(cluster, self._view, hosts=hosts_of(listener), token=self.entry.token),
+            listener,
+            name="understudy-control",
+        )
+
+    def start(self) -> None:
+        """Start to answer. Raises ClusterError where it does not in time."""
+        self._http.start()
+
+    def ask_to_end(self) -> None:
+        """Let the server end, without waiting for it."""
+        self._http.ask_to_end()
+
+    def close(self) -> None:
+        """End the server."""
+        self._http.close()
+        self._view.close()
+
+
+class ControlServer(Server):
+    """The control port of a cluster of processes; after its end no further verb is done.
 
     Args:
         cluster: a cluster that has started. In the `with` block nothing else may act on it.
@@ -36,38 +75,28 @@ class ControlServer:
         self, cluster: LocalCluster, address: tuple[str, int] = ANY_PORT, *, report: Callable[[str], None]
     ) -> None:
         self._cluster = cluster
-        listener = listen(check_loopback(address[0]), address[1], what="the control port", option="--control")
-        host, port = listener.getsockname()[:2]
-        self.entry = ControlEntry(
-            version=CONTROL_FILE_VERSION, host=host, port=port, token=secrets.token_urlsafe(32), owner=this_process()
-        )
+        listener = listen_for_control(address)
         self._verbs = ClusterVerbs(cluster, report)
-        self._view = ClusterView(cluster.zookeeper_connect, answer_timeout_s=ANSWER_TIMEOUT_S)
-        self._http = HttpThread(
-            application(self._verbs, self._view, hosts=hosts_of(listener), token=self.entry.token),
-            listener,
-            name="understudy-control",
-        )
+        self._port = ControlPort(self._verbs, cluster.zookeeper_connect, listener)
+        self.entry = self._port.entry
 
-    def __enter__(self) -> ControlServer:
-        try:
-            self._http.start()
-            write_control_file(self._cluster.directory, self.entry)
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def start(self) -> None:
+        """Start to answer, then write `control.json`. Raises ClusterError where it does not answer in time."""
+        self._port.start()
+        write_control_file(self._cluster.directory, self.entry)
 
     def close(self) -> None:
         """Remove `control.json`, end the server, and undo what would keep the cluster from stopping in order."""
         remove_control_file(self._cluster.directory)
-        self._http.ask_to_end()
+        self._port.ask_to_end()
         self._verbs.close()
-        self._http.close()
-        self._view.close()
+        self._port.close()
+
+
+def listen_for_control(address: tuple[str, int] = ANY_PORT) -> socket.socket:
+    """Open the socket of a control port. Raises ClusterError where the host is not loopback, or the port is taken."""
+    host, port = address
+    return listen(check_loopback(host), port, what="the control port", option="--control")
 
 
 def check_loopback(host: str) -> str:

@@ -7,24 +7,29 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Final, NamedTuple, TypeAlias
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from understudy.cluster import ClusterError, check_point
 from understudy.control.bodies import Arm, OnTarget, OnTargetFor
 from understudy.control.job_thread import JobThread
 from understudy.control.verb_table import TARGETS, VERBS
+from understudy.control.waiting_undos import WaitingUndos, ended_by
 from understudy.control.zookeeper_handle import ZooKeeperHandle
 from understudy.experiments.language.problems import BadValue, one_of
 from understudy.experiments.language.values import Target, duration, parse_duration, parse_target
 from understudy.testbed import linux
+from understudy.testbed.cluster_summary import summary
 from understudy.testbed.cluster_view import NO_ANSWER, ClusterView
 from understudy.testbed.local_broker import LocalBroker
 from understudy.testbed.local_cluster import LocalCluster
+from understudy.testbed.run_folder import read_cluster_file
 from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
 
 ANSWER_TIMEOUT_S: Final = 5.0
 """How long ZooKeeper may take to answer which broker has a role."""
 CLOSE_TIMEOUT_S: Final = 10.0
+NO_BROKER: Final = "no broker is running that is not paused"
 _ENDING_S: Final = 5.0
 
 Handle: TypeAlias = LocalBroker | ZooKeeperHandle
@@ -108,6 +113,35 @@ def _as_bad_value() -> Iterator[None]:
         raise BadValue(str(error)) from None
 
 
+class Commanded(Protocol):
+    """A running cluster, as the control port acts on it."""
+
+    def begin(self, request: VerbRequest) -> Future[Outcome]:
+        """Do a verb when the verbs before it are done. It may wait for ZooKeeper in the calling thread.
+
+        It raises, and so does the future: ClusterError where the verb is refused, one of `NO_ANSWER` where ZooKeeper
+        does not answer, ZooKeeperNotStarted, and OSError where the fault cannot be recorded.
+        """
+
+    def bootstrap(self) -> list[str]:
+        """Return the addresses of the brokers that can answer: a paused one would accept a connection and stay silent.
+
+        Raises:
+            ClusterError: there is none.
+        """
+
+    def described(self, view: ClusterView) -> dict[str, Any]:
+        """Return what `GET /cluster` answers.
+
+        Args:
+            view: reads the cluster in ZooKeeper.
+
+        Raises:
+            ClusterError, NotARunFolder: the cluster has ended.
+            One of `NO_ANSWER`: ZooKeeper does not answer.
+        """
+
+
 class ClusterVerbs:
     """Does verbs on the processes that one cluster has started, and on no others.
 
@@ -122,10 +156,9 @@ class ClusterVerbs:
         self._jobs = JobThread("understudy-verbs")
         self._view = ClusterView(cluster.zookeeper_connect, answer_timeout_s=ANSWER_TIMEOUT_S)
         self._reading = threading.Lock()
-        self._pending: dict[tuple[str, str], Future[None]] = {}
-        """The undo that waits, by the name of the process and the verb that undoes."""
+        self._undos = WaitingUndos(self._jobs)
         self._to_undo: dict[tuple[str, str], Handle] = {}
-        """What has to be undone before the cluster can stop in order, by the same key."""
+        """What has to be undone before the cluster can stop in order, by the process and the verb that undoes."""
 
     def find(self, request: VerbRequest) -> Sequence[Handle]:
         """Return the processes that the target of a request means now.
@@ -147,6 +180,10 @@ class ClusterVerbs:
                     raise ClusterError(f"{names} cannot be deposed: {owner} is the controller")
             return handles
 
+    def begin(self, request: VerbRequest) -> Future[Outcome]:
+        """Do a verb on what its target means now; see `Commanded`."""
+        return self.submit(request, self.find(request))
+
     def submit(self, request: VerbRequest, handles: Sequence[Handle]) -> Future[Outcome]:
         """Do a verb on what `find` has returned, when the verbs before it are done.
 
@@ -154,6 +191,25 @@ class ClusterVerbs:
         does not answer, ZooKeeperNotStarted, and OSError where the fault cannot be recorded.
         """
         return self._jobs.submit(lambda: self._do(request, handles))
+
+    def bootstrap(self) -> list[str]:
+        """Return the addresses of the brokers that can answer; see `Commanded`."""
+        brokers = [each for each in self.cluster.brokers if each.is_running and not each.is_paused]
+        if not brokers:
+            raise ClusterError(NO_BROKER)
+        return [broker.address for broker in brokers]
+
+    def described(self, view: ClusterView) -> dict[str, Any]:
+        """Return what `GET /cluster` answers; see `Commanded`."""
+        entry = read_cluster_file(self.cluster.directory)
+        return {
+            **summary(view.picture(), entry),
+            "run": entry.run,
+            "bootstrap": entry.bootstrap,
+            "zookeeper": entry.zookeeper,
+            "session_timeout_ms": self.cluster.session_timeout_ms,
+            "is_proxied": self.cluster.is_proxied,
+        }
 
     def close(self) -> None:
         """Do no further verb, and undo what would keep the cluster from stopping in order.
@@ -195,8 +251,9 @@ class ClusterVerbs:
                 _DO[request.verb](handle)
             self._note(request.verb, handle)
             if request.lasts_ms is not None:
-                self._undo_later(handle, VERBS[request.verb].undo, request.lasts_ms)
-        outcome = Outcome(request.verb, tuple(_with_role(handle) for handle in able), skipped, _note_of(request))
+                undo = VERBS[request.verb].undo
+                self._undos.later(handle.name, undo, request.lasts_ms, partial(self._undo, handle, undo))
+        outcome = Outcome(request.verb, tuple(_with_role(handle) for handle in able), skipped, note_of(request))
         self._report(str(outcome))
         return outcome
 
@@ -222,23 +279,14 @@ class ClusterVerbs:
 
     def _note(self, verb: str, handle: Handle) -> None:
         """Leave out the undos that a verb has made pointless, and keep what must be undone at the end."""
-        ended = {"kill": ("resume",), "stop": ("resume",), "restart": ("resume", "start")}.get(verb, (verb,))
-        for undo in ended:
-            if (waiting := self._pending.pop((handle.name, undo), None)) is not None:
-                waiting.cancel()
+        self._undos.note(verb, handle.name)
+        for undo in ended_by(verb):
             self._to_undo.pop((handle.name, undo), None)
         undo = VERBS[verb].undo
         if undo and (isinstance(handle, ZooKeeperHandle) or undo == "heal"):
             self._to_undo[handle.name, undo] = handle
 
-    def _undo_later(self, handle: Handle, undo: str, ms: float) -> None:
-        key = (handle.name, undo)
-        if (earlier := self._pending.pop(key, None)) is not None:
-            earlier.cancel()
-        self._pending[key] = self._jobs.later(ms / 1000, lambda: self._undo(handle, undo))
-
     def _undo(self, handle: Handle, undo: str) -> None:
-        self._pending.pop((handle.name, undo), None)
         try:
             refusal = self._refusal(undo, handle)
             if not refusal:
@@ -303,7 +351,8 @@ def _await_end(broker: LocalBroker) -> None:
         child.wait(_ENDING_S)
 
 
-def _note_of(request: VerbRequest) -> str:
+def note_of(request: VerbRequest) -> str:
+    """Return what follows a verb later, in words; empty where nothing does."""
     if request.lasts_ms is None:
         return ""
     return f"to be {VERBS[VERBS[request.verb].undo].done} after {duration(request.lasts_ms)}"

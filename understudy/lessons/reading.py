@@ -29,8 +29,13 @@ from understudy.experiments.language.kinds import (
 )
 from understudy.experiments.language.library import find as find_experiment
 from understudy.experiments.language.problems import BadExperiment, BadValue, Problem, one_of
-from understudy.experiments.language.reading import read_experiment_file, read_experiment_within
-from understudy.experiments.language.yaml_nodes import Node, parse
+from understudy.experiments.language.reading import (
+    read_document,
+    read_experiment_file,
+    read_experiment_within,
+    read_file,
+)
+from understudy.experiments.language.yaml_nodes import Node
 from understudy.lessons.conditions import check_path, is_number, parse_condition
 from understudy.lessons.document import (
     SCHEMA,
@@ -165,30 +170,22 @@ def read_lesson(text: str, source: str) -> Lesson:
     Raises:
         BadExperiment: it cannot be used; the message names every problem with its line.
     """
-    root = parse(text, source)
-    problems: list[Problem] = []
-    try:
-        found = read_keys(root, KEYS, problems, "a lesson")
-    except BadValue as bad:
-        raise BadExperiment(source, [Problem(root.line, str(bad))]) from None
+    return read_document(text, source, lambda root, problems: _lesson_of(root, source, problems))
+
+
+def _lesson_of(root: Node, source: str, problems: list[Problem]) -> Lesson | None:
+    found = read_keys(root, KEYS, problems, "a lesson")
     if found is None:
-        raise BadExperiment(source, problems)
+        return None
     found.pop("schema")
     lesson = Lesson(line=root.line, source=source, **found)
     problems += _inconsistencies(lesson)
-    if problems:
-        raise BadExperiment(source, problems)
     return lesson
 
 
 def read_lesson_file(path: Path) -> Lesson:
     """Read a lesson file. Raises BadExperiment, also where the file cannot be read."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise BadExperiment(str(path), [Problem(1, f"the file cannot be read: {why}")]) from None
-    return read_lesson(text, str(path))
+    return read_file(path, read_lesson)
 
 
 def json_schema() -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,10 +18,11 @@ from starlette.types import ASGIApp
 
 from controller.points import POINTS
 from understudy.control.client import ControlClient, ControlRefused
-from understudy.control.control_file import NoControlPort, read_control_file
+from understudy.control.control_file import NoControlPort
 from understudy.control.guard import Guard, http_error, read_body, refused
 from understudy.control.verb_table import POINT_ACTIONS, TARGETS, VERBS
 from understudy.page.changes import Changes
+from understudy.page.control import PageControl, of_run_folder
 from understudy.page.event_stream import EventStream, Readers
 from understudy.page.runs import PageRun
 from understudy.page.static_files import TYPES, read_static, served_page
@@ -37,17 +39,26 @@ _POLICY: Final = "default-src 'none'; frame-ancestors 'none'"
 
 
 def application(
-    run: PageRun, changes: Changes, *, folder: Path | None, hosts: frozenset[str], token: str | None
+    run: PageRun,
+    changes: Changes,
+    *,
+    folder: Path | None,
+    hosts: frozenset[str],
+    token: str | None,
+    control: PageControl | None = None,
 ) -> ASGIApp:
     """Return the application for one run.
 
     Args:
         changes: is notified when the run has new records or has ended.
-        folder: the run folder, whose control port takes the commands; None where the page has only log files.
+        folder: the run folder; None where the page has only log files.
         hosts: the values of the header Host that are accepted.
         token: what a command must carry; None where commands are refused.
+        control: where commands go; None for the control port that the run folder names.
     """
-    page = _Page(run, changes, folder, can_command=token is not None)
+    if control is None:
+        control = PageControl(lambda: None) if folder is None else of_run_folder(folder)
+    page = _Page(run, changes, folder, control if token is not None else None)
     routes = [
         Route("/", page.index),
         Route("/favicon.ico", page.no_icon),
@@ -67,22 +78,23 @@ def application(
     )
 
 
-def described_verbs() -> list[dict[str, Any]]:
-    """Return the verbs as `run.json` lists them."""
+def described_verbs(names: Collection[str]) -> list[dict[str, Any]]:
+    """Return verbs as `run.json` lists them."""
     return [
         {"name": name, "meaning": verb.meaning, "undo": verb.undo, "on_zookeeper": verb.on_zookeeper}
         for name, verb in VERBS.items()
+        if name in names
     ]
 
 
 class _Page:
     """The functions of the routes."""
 
-    def __init__(self, run: PageRun, changes: Changes, folder: Path | None, *, can_command: bool) -> None:
+    def __init__(self, run: PageRun, changes: Changes, folder: Path | None, control: PageControl | None) -> None:
         self._run = run
         self._changes = changes
         self._folder = folder
-        self._can_command = can_command
+        self._control = control
         self._readers = Readers(MOST_READERS)
         self._commands = 0
 
@@ -105,8 +117,8 @@ class _Page:
         return JSONResponse(
             {
                 **self._run.facts(self._folder),
-                "can_command": self._control() is not None,
-                "verbs": described_verbs(),
+                "can_command": self._control_port() is not None,
+                "verbs": described_verbs(self._control.verbs if self._control is not None else ()),
                 "targets": dict(TARGETS),
                 "points": list(POINTS),
                 "point_actions": list(POINT_ACTIONS),
@@ -140,7 +152,7 @@ class _Page:
         path = f"/{request.path_params['path']}"
         if path not in COMMANDS:
             raise HTTPException(404, f"there is no command {path}; the commands are {', '.join(sorted(COMMANDS))}")
-        control = self._control()
+        control = self._control_port()
         if control is None:
             return refused(409, "this run takes no commands: its cluster has ended, or has no control port")
         try:
@@ -159,14 +171,9 @@ class _Page:
         finally:
             self._commands -= 1
 
-    def _control(self) -> ControlClient | None:
+    def _control_port(self) -> ControlClient | None:
         """The control port of the cluster; None where there is none now, or commands are refused."""
-        if not self._can_command or self._folder is None or not self._run.is_live:
-            return None
-        try:
-            return ControlClient(read_control_file(self._folder))
-        except NoControlPort:
-            return None
+        return self._control.find() if self._control is not None and self._run.is_live else None
 
 
 def _unless_known(request: Request, content: bytes, kind: str, headers: dict[str, str] | None = None) -> Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -153,10 +154,5 @@ def _shown(finding: LogFinding, folder: Path | None) -> dict[str, Any]:
     file = Path(finding.file)
     if folder is not None and file.is_relative_to(folder):
         file = file.relative_to(folder)
-    return {
-        "file": text_of(file),
-        "line": finding.line,
-        "kind": finding.kind,
-        "what": finding.what,
-        "count": finding.count,
-    }
+    shown = replace(finding, file=text_of(file))
+    return {**asdict(shown), "text": str(shown)}

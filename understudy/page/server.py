@@ -15,30 +15,32 @@ import msgspec
 from foundation.eventlog.files import log_files
 from foundation.eventlog.lines import MAX_LINE_BYTES, decode_header
 from understudy.cluster import ClusterError
-from understudy.control.http_thread import ANY_PORT, HttpThread, address_of, hosts_of, is_loopback, listen
+from understudy.control.http_thread import ANY_PORT, HttpThread, Server, address_of, hosts_of, is_loopback, listen
 from understudy.page.app import application
 from understudy.page.changes import Changes
+from understudy.page.control import PageControl
 from understudy.page.live import LiveRun
 from understudy.page.runs import NoSuchRun, PageRun, finished_run
 from understudy.testbed.run_folder import NotARunFolder, ProcessEntry, read_cluster_file
 
 POLL_S: Final = 0.04
 """So often a live run is looked at. With the time that records are held back it is most of the way to the screen."""
-_LOOK_FOR_THE_END_S: Final = 0.5
 LARGE_BYTES: Final = 100 << 20
 """Larger logs of a run that has ended are not read as a whole before the page is served."""
 _FINISH_TIMEOUT_S: Final = 5.0
 
 
-class PageServer:
-    """A context manager: entering it starts the server, leaving it ends the server.
+class PageServer(Server):
+    """The server of one page.
 
     Args:
         run: what is shown. A `LiveRun` is followed until `has_ended` says so.
         address: host and port to listen on; port 0 is any free one. On another address than loopback the page takes no
             commands.
-        folder: the run folder, whose control port takes the commands.
-        has_ended: whether the cluster of a live run has ended.
+        folder: the run folder.
+        has_ended: whether the cluster of a live run has ended. It is called in a thread of its own, and may wait.
+        look_every_s: how long the server waits before it asks that again.
+        control: where commands go; None for the control port that the run folder names.
 
     Raises:
         ClusterError: the host is not an address of this machine, or the port cannot be opened.
@@ -51,37 +53,35 @@ class PageServer:
         *,
         folder: Path | None = None,
         has_ended: Callable[[], bool] = lambda: False,
+        look_every_s: float = 0.5,
+        control: PageControl | None = None,
     ) -> None:
         host, port = address
         check_host(host)
         self._run = run
         self._has_ended = has_ended
+        self._look_every_s = look_every_s
         self._is_over = False
         self._changes = Changes()
         listener = listen(host, port, what="the page", option="--port")
         self.address = address_of(listener)
-        has_token = is_loopback(host) and isinstance(run, LiveRun) and not has_ended()
-        token = secrets.token_urlsafe(32) if has_token else None
+        self.is_following = isinstance(run, LiveRun) and not has_ended()
+        """Whether the run was going on when the server was made."""
+        self.takes_commands = self.is_following and is_loopback(host)
+        token = secrets.token_urlsafe(32) if self.takes_commands else None
         # The fragment of an address is in no request, and so in no log.
         self.url = f"http://{self.address}/" + (f"#token={token}" if token is not None else "")
         self._http = HttpThread(
-            application(run, self._changes, folder=folder, hosts=hosts_of(listener), token=token),
+            application(run, self._changes, folder=folder, hosts=hosts_of(listener), token=token, control=control),
             listener,
             name="understudy-page",
             beside=self._follow if isinstance(run, LiveRun) else None,
             before_end=self._changes.close,
         )
 
-    def __enter__(self) -> PageServer:
-        try:
-            self._http.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def start(self) -> None:
+        """Start to answer. Raises ClusterError where it does not in time."""
+        self._http.start()
 
     def close(self) -> None:
         """End the server."""
@@ -101,15 +101,25 @@ class PageServer:
 
     async def _follow(self) -> None:
         """Read on while the cluster runs."""
+        looking = asyncio.ensure_future(self._look_for_the_end())
+        try:
+            await self._read_on()
+        finally:
+            looking.cancel()
+
+    async def _look_for_the_end(self) -> None:
+        while not self._is_over:
+            if await asyncio.to_thread(self._has_ended):
+                self._is_over = True
+            else:
+                await asyncio.sleep(self._look_every_s)
+
+    async def _read_on(self) -> None:
         run = self._run
         assert isinstance(run, LiveRun)
-        look_s = 0.0
         while run.is_live:
             before = len(run.chunks)
             try:
-                if not self._is_over and time.monotonic() >= look_s:
-                    look_s = time.monotonic() + _LOOK_FOR_THE_END_S
-                    self._is_over = self._has_ended()
                 has_more = run.finish() if self._is_over else run.advance(time.monotonic() * 1000)
             except OSError as error:
                 run.fail(error)
@@ -161,13 +171,19 @@ def _size(folder: Path) -> int:
 
 
 def _only_run(folder: Path) -> str | None:
-    """The run of which all logs of a folder are, by their first lines; None where they are of several or of none."""
+    """The run of which all logs of a folder are; None where they are of several or of none."""
+    runs = runs_in(folder)
+    return runs.pop() if len(runs) == 1 else None
+
+
+def runs_in(folder: Path) -> set[str]:
+    """Return the ids of the runs of which the logs of a folder are, by their first lines."""
     runs = set()
     for events in folder.glob("*/events"):
         for file in log_files(events):
             with file.path.open("rb") as stream, contextlib.suppress(msgspec.MsgspecError):
                 runs.add(decode_header(stream.readline(MAX_LINE_BYTES)).run)
-    return runs.pop() if len(runs) == 1 else None
+    return runs
 
 
 def live_run(folder: Path, run: str, owner: ProcessEntry) -> tuple[LiveRun, Path, Callable[[], bool]]:

@@ -28,8 +28,10 @@ IMPORT_MAP: Final = '<script type="importmap"></script>'
 _NAME: Final = re.compile(r"[a-z0-9_]{1,64}\.(?:js|css|svg)")
 _INLINE_SCRIPT: Final = re.compile(r"<script(?P<attributes>[^>]*)>(?P<text>.*?)</script>", re.DOTALL)
 _RUN: Final = ('type="importmap"', 'type="module"')
-_STYLE: Final = re.compile(r"<style>(.*?)</style>", re.DOTALL)
-_STYLE_SHEET: Final = re.compile(r'<link rel="stylesheet" href="/static/(?P<name>[a-z0-9_]+\.css)"\s*/?>')
+_STYLE: Final = re.compile(r"<style[^>]*>(.*?)</style>", re.DOTALL)
+_STYLE_SHEET: Final = re.compile(
+    r'<link rel="stylesheet" href="/static/(?P<name>[a-z0-9_]+\.css)"(?P<attributes>[^>/]*)/?>'
+)
 
 
 def read_static(name: str) -> bytes | None:
@@ -64,7 +66,7 @@ def page_in_one_file(data: str, name: str = INDEX, *, frames: Iterable[str] = ()
         frames: pages made by this function that it shows in frames. A frame has the policy of the page around it, too.
     """
     html = _with_import_map(lambda module: _data_url(_read(module)), name)
-    html = _STYLE_SHEET.sub(lambda link: f"<style>{_read(link['name']).decode()}</style>", html)
+    html = _STYLE_SHEET.sub(lambda link: f"<style{link['attributes']}>{_read(link['name']).decode()}</style>", html)
     pages = (html, *frames)
     scripts = dict.fromkeys(each for page in pages for each in _script_hashes(page))
     styles = dict.fromkeys(_hash(style) for page in pages for style in _STYLE.findall(page))

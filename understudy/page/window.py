@@ -10,55 +10,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from foundation.eventlog.records import (
-    ContextAtIdle,
-    Envelope,
-    EventEnded,
-    EventPreempted,
-    EventQueued,
-    EventStarted,
-    HighWatermarkChanged,
-    IsrProposed,
-    IsrResult,
-    RecordsAcknowledged,
-    RecordsAppended,
-    RequestDetail,
-    RequestFailed,
-    RequestQueued,
-    RequestReceived,
-    RequestSent,
-    ResponseReceived,
-    ResponseSent,
-    StillRunning,
-    WatchFiredRecord,
-    ZkWrite,
-    ZkWriteDone,
-)
+from foundation.eventlog import records as types
+from foundation.eventlog.records import Envelope, HighWatermarkChanged, RecordsAppended
 from foundation.eventlog.run_records import micros
 
 SETTLING_US: Final = 10_000_000
 """So long before the window every record is kept: what was under way then may end in it."""
 _PASSING: Final = frozenset(
     {
-        ContextAtIdle,
-        EventEnded,
-        EventPreempted,
-        EventQueued,
-        EventStarted,
-        IsrProposed,
-        IsrResult,
-        RecordsAcknowledged,
-        RequestDetail,
-        RequestFailed,
-        RequestQueued,
-        RequestReceived,
-        RequestSent,
-        ResponseReceived,
-        ResponseSent,
-        StillRunning,
-        WatchFiredRecord,
-        ZkWrite,
-        ZkWriteDone,
+        types.ContextAtIdle,
+        types.EventEnded,
+        types.EventPreempted,
+        types.EventQueued,
+        types.EventStarted,
+        types.IsrProposed,
+        types.IsrResult,
+        types.RecordsAcknowledged,
+        types.RequestDetail,
+        types.RequestFailed,
+        types.RequestQueued,
+        types.RequestReceived,
+        types.RequestSent,
+        types.ResponseReceived,
+        types.ResponseSent,
+        types.StillRunning,
+        types.WatchFiredRecord,
+        types.ZkWrite,
+        types.ZkWriteDone,
     }
 )
 

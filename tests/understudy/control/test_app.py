@@ -5,16 +5,16 @@ The cluster has not been started, so a request that passes every check is answer
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from html.parser import HTMLParser
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
-from starlette.types import ASGIApp, Message
+from starlette.types import ASGIApp
 
 from controller.points import POINTS
+from tests.understudy.asgi import HOST, TOKEN, Answer, call
 from understudy.cluster import POINT_ACTIONS as CLUSTER_POINT_ACTIONS
 from understudy.control import verbs as verbs_module
 from understudy.control.api_description import OPERATIONS, READS, openapi
@@ -27,20 +27,8 @@ from understudy.experiments.language.values import parse_target
 from understudy.testbed.cluster_view import ClusterView
 from understudy.testbed.local_cluster import LocalCluster
 
-HOST = "127.0.0.1:4711"
-TOKEN = "a token"
 AUTHORIZED = {"host": HOST, "authorization": f"Bearer {TOKEN}"}
 NOT_STARTED = (409, "this cluster has not been started")
-
-
-class Answer(NamedTuple):
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def error(self) -> tuple[int, str]:
-        return self.status, json.loads(self.body)["error"]
 
 
 @pytest.fixture(scope="module")
@@ -56,44 +44,8 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ASGIApp]:
     view.close()
 
 
-def call(
-    app: ASGIApp, method: str, path: str, headers: dict[str, str] | list[tuple[str, str]], body: bytes = b"{}"
-) -> Answer:
-    """Send one request, its body in two parts, and return the answer."""
-    half = len(body) // 2
-    parts: list[Message] = [
-        {"type": "http.request", "body": body[:half], "more_body": True},
-        {"type": "http.request", "body": body[half:], "more_body": False},
-    ]
-    sent: list[Message] = []
-    pairs = headers.items() if isinstance(headers, dict) else headers
-
-    async def receive() -> Message:
-        return parts.pop(0) if parts else {"type": "http.disconnect"}
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    scope = {
-        "type": "http",
-        "method": method,
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": b"",
-        "headers": [(name.encode(), value.encode()) for name, value in pairs],
-    }
-
-    async def run() -> None:
-        await app(scope, receive, send)
-
-    asyncio.run(run())
-    start, *rest = sent
-    found = {name.decode(): value.decode() for name, value in start["headers"]}
-    return Answer(start["status"], found, b"".join(message.get("body", b"") for message in rest))
-
-
 def post(app: ASGIApp, path: str, body: object) -> Answer:
-    return call(app, "POST", path, AUTHORIZED, json.dumps(body).encode())
+    return call(app, path, AUTHORIZED, method="POST", body=json.dumps(body).encode())
 
 
 # ------------------------------------------------------------------ who may send what
@@ -107,7 +59,7 @@ def test_a_request_with_the_token_reaches_the_cluster(app: ASGIApp) -> None:
 @pytest.mark.parametrize("authorization", [None, "Bearer wrong", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN} "])
 def test_without_the_token_nothing_is_changed(app: ASGIApp, operation: Any, authorization: str | None) -> None:
     headers = {"host": HOST} | ({} if authorization is None else {"authorization": authorization})
-    answer = call(app, "POST", operation.path, headers)
+    answer = call(app, operation.path, headers, method="POST")
     assert answer.status == 401
     assert answer.headers["www-authenticate"] == "Bearer"
 
@@ -119,13 +71,13 @@ def test_without_the_token_nothing_is_changed(app: ASGIApp, operation: Any, auth
 def test_another_host_is_refused(app: ASGIApp, path: str, hosts: list[str]) -> None:
     """A page whose host name resolves to 127.0.0.1 (DNS rebinding) sends that name as Host."""
     headers = [("authorization", f"Bearer {TOKEN}"), *(("host", host) for host in hosts)]
-    answer = call(app, "POST" if path.startswith("/verbs") else "GET", path, headers)
+    answer = call(app, path, headers, method="POST" if path.startswith("/verbs") else "GET")
     assert answer.error == (403, f"the header Host must be one of {HOST}, localhost:4711")
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", f"http://{HOST}", "null"])
 def test_requests_of_web_pages_are_refused(app: ASGIApp, origin: str) -> None:
-    answer = call(app, "POST", "/verbs/kill", {**AUTHORIZED, "origin": origin}, b'{"target": "1"}')
+    answer = call(app, "/verbs/kill", {**AUTHORIZED, "origin": origin}, method="POST", body=b'{"target": "1"}')
     assert answer.error == (403, "requests of web pages are refused: the header Origin is set")
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
@@ -134,7 +86,8 @@ def test_requests_of_web_pages_are_refused(app: ASGIApp, origin: str) -> None:
 def test_a_large_body_is_refused(app: ASGIApp, declared: bool) -> None:
     body = b" " * (LARGEST_BODY + 1)
     headers = AUTHORIZED | ({"content-length": str(len(body))} if declared else {})
-    assert call(app, "POST", "/produce", headers, body).error == (413, "the body of a request may have 1048576 bytes")
+    answer = call(app, "/produce", headers, method="POST", body=body)
+    assert answer.error == (413, "the body of a request may have 1048576 bytes")
 
 
 # ------------------------------------------------------------------ what is wrong with a request
@@ -166,15 +119,15 @@ def test_a_wrong_request_is_answered_with_what_is_expected(
 
 
 def test_a_body_that_is_no_json_is_refused(app: ASGIApp) -> None:
-    status, error = call(app, "POST", "/topics", AUTHORIZED, b"{").error
+    status, error = call(app, "/topics", AUTHORIZED, method="POST", body=b"{").error
     assert (status, error) == (400, "the body of the request is not as expected: Input data was truncated")
 
 
 def test_an_unknown_verb_or_path_is_not_found(app: ASGIApp) -> None:
     status, error = post(app, "/verbs/explode", {"target": "1"}).error
     assert (status, error) == (404, f"there is no verb 'explode'; the verbs are {', '.join(VERBS)}")
-    assert call(app, "GET", "/nothing", AUTHORIZED).status == 404
-    assert call(app, "GET", "/verbs/kill", AUTHORIZED).status == 405
+    assert call(app, "/nothing", AUTHORIZED).status == 404
+    assert call(app, "/verbs/kill", AUTHORIZED).status == 405
 
 
 def test_a_server_that_the_cluster_did_not_start_is_no_target(app: ASGIApp) -> None:
@@ -197,14 +150,14 @@ def test_a_zookeeper_that_does_not_answer_is_503(app: ASGIApp) -> None:
 
 
 def test_every_operation_and_only_these_are_described_and_served(app: ASGIApp) -> None:
-    answer = call(app, "GET", "/openapi.json", {"host": HOST})
+    answer = call(app, "/openapi.json")
     assert answer.status == 200
     document = json.loads(answer.body)
     paths = {path: set(methods) for path, methods in document["paths"].items()}
     assert paths == {path: {"get"} for path in READS} | {operation.path: {"post"} for operation in OPERATIONS}
     for path, methods in document["paths"].items():
         for method in methods:
-            assert call(app, method.upper(), path, AUTHORIZED).status not in (404, 405), path
+            assert call(app, path, AUTHORIZED, method=method.upper()).status not in (404, 405), path
     assert {f"/verbs/{verb}" for verb in VERBS} < set(paths)
 
 
@@ -231,7 +184,7 @@ class Loads(HTMLParser):
 
 
 def test_the_page_loads_nothing_and_names_every_verb(app: ASGIApp) -> None:
-    answer = call(app, "GET", "/docs", {"host": HOST})
+    answer = call(app, "/docs")
     assert answer.headers["content-type"].startswith("text/html")
     assert answer.headers["content-security-policy"].startswith("default-src 'none'")
     page = answer.body.decode()

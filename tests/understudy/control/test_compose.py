@@ -1,89 +1,17 @@
 """Tests of the verbs on a compose project, with a script in place of the docker command.
 
-The script answers `config` and `ps`, and writes every other command to a file. tests/compose/test_verbs.py runs the
-verbs on an engine.
+tests/compose/test_verbs.py runs the verbs on an engine.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import FaultInjected
+from tests.understudy.control.scripted_project import NETWORK, Project
 from understudy.cli.main import main
-
-NETWORK = "mine_default"
-DOCKER = """\
-#!{python}
-import json, pathlib, sys
-here = pathlib.Path(__file__).parent
-words = sys.argv[1:]
-if words[:2] == ["compose", "config"]:
-    print((here / "config.json").read_text())
-elif words[:2] == ["compose", "ps"]:
-    for service, state in json.loads((here / "states.json").read_text()).items():
-        print(json.dumps({{"Service": service, "State": state, "ID": "id-of-" + service}}))
-else:
-    logs = sorted((here / "events").rglob("*.jsonl"))
-    recorded = sum(log.read_text().count("FaultInjected") for log in logs)
-    with (here / "commands").open("a") as commands:
-        commands.write(json.dumps([recorded, *words]) + "\\n")
-    if (here / "refusal").exists():
-        message = (here / "refusal").read_text()
-        (here / "refusal").unlink()
-        sys.exit(message)
-"""
-
-
-class Project:
-    """A folder with a scripted docker command and what it answers."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        docker = folder / "docker"
-        docker.write_text(DOCKER.format(python=sys.executable))
-        docker.chmod(0o755)
-        (folder / "events").mkdir()
-        self.states = {"broker-1": "running", "broker-2": "running", "zookeeper": "running"}
-        self.write()
-
-    def write(self, **states: str) -> None:
-        self.states |= {name.replace("_", "-"): state for name, state in states.items()}
-        (self.folder / "states.json").write_text(json.dumps(self.states))
-        services = {f"broker-{number}": self._broker(number) for number in (1, 2)}
-        config = {"services": {**services, "zookeeper": {}}, "networks": {"default": {"name": NETWORK}}}
-        (self.folder / "config.json").write_text(json.dumps(config))
-
-    def _broker(self, number: int) -> dict[str, Any]:
-        return {
-            "entrypoint": ["python", "-m", "brokers", "/dev/null", "--override", "understudy.run.id=evening"],
-            "command": ["--override", f"broker.id={number}", "--override", f"broker.rack={'ab'[number - 1]}"],
-            "volumes": [{"type": "bind", "source": str(self.folder / "events"), "target": "/run/understudy"}],
-        }
-
-    def run(self, *words: str) -> int:
-        verb, *rest = words
-        return main([verb, str(self.folder), *rest, "--compose"])
-
-    @property
-    def commands(self) -> list[tuple[int, str]]:
-        """Every command that changed something, and how many faults were on record when it began."""
-        path = self.folder / "commands"
-        lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-        return [(recorded, " ".join(words)) for recorded, *words in lines]
-
-    @property
-    def faults(self) -> list[tuple[str, str, str]]:
-        found = read([self.folder / "events"])
-        assert {record.run for record in found.records} <= {"evening"}
-        in_order = sorted(found.records, key=lambda record: (record.incarnation, record.seq))
-        data = [record.data for record in in_order if isinstance(record.data, FaultInjected)]
-        return [(fault.fault, fault.target, fault.role) for fault in data]
 
 
 @pytest.fixture
@@ -133,6 +61,17 @@ def test_a_duration_is_waited_for_and_the_verb_undone(project: Project, capsys: 
     assert [command.split()[1] for _, command in project.commands] == ["disconnect", "connect"]
     assert [fault for fault, _, _ in project.faults] == ["isolate", "heal"]
     assert capsys.readouterr().out == "broker-1 isolated; to be healed after 10ms\nbroker-1 healed\n"
+
+
+def test_what_was_done_before_a_failure_is_undone_too(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    (project.folder / "failing").write_text("id-of-broker-2")
+    assert project.run("isolate", "all", "--for", "1h") == 1
+    assert [fault[:2] for fault in project.faults] == [
+        ("isolate", "broker-1"),
+        ("isolate", "broker-2"),
+        ("heal", "broker-1"),
+    ]
+    assert capsys.readouterr().out == "broker-1 healed\n"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from foundation.eventlog.reader import read_lines
 from foundation.eventlog.records import StepReached
 from tests.foundation.eventlog.lines import Logs
-from tests.understudy.page.asgi import COMMAND, HOST, OWN, TOKEN, call, post
+from tests.understudy.asgi import COMMAND, HOST, OWN, TOKEN, call, post
 from understudy.control.client import ControlClient, ControlRefused
 from understudy.control.control_file import ControlEntry, NoControlPort, write_control_file
 from understudy.control.guard import LARGEST_BODY

@@ -182,6 +182,19 @@ def test_everything_can_be_reached_by_the_tab_key(opened: Page) -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
+def test_the_theme_is_the_systems_until_it_is_changed(opened: Page, theme: str) -> None:
+    """The colours of the page, and `color-scheme` for the browser's own controls, are of one theme."""
+    colours = {"light": ("rgb(251, 250, 247)", "light"), "dark": ("rgb(20, 22, 26)", "dark")}
+    shown = "() => [getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).colorScheme]"
+    opened.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    assert tuple(opened.evaluate(shown)) == colours[theme]
+    [other] = set(THEMES) - {theme}
+    for expected in (other, theme):
+        opened.locator("#theme").click()
+        assert tuple(opened.evaluate(shown)) == colours[expected]
+
+
+@pytest.mark.parametrize("theme", THEMES)
 def test_axe_finds_nothing(browser: Browser, file: Path, theme: str) -> None:
     context = browser.new_context(color_scheme="dark" if theme == "dark" else "light")
     page = context.new_page()

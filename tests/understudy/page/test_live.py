@@ -158,7 +158,9 @@ def test_other_runs_are_left_out_and_damage_is_listed(run: LiveRun, tmp_path: Pa
         ("unknown type", "Unheard", 1),
         ("unknown version", "version 2", 1),
     ]
-    assert run.facts(tmp_path)["findings"][0]["file"] == "broker-1/events/broker-1-0001-0001.jsonl"
+    first, *_ = run.facts(tmp_path)["findings"]
+    assert first["file"] == "broker-1/events/broker-1-0001-0001.jsonl"
+    assert first["text"] == "not a record (broker-1/events/broker-1-0001-0001.jsonl, 2 of them)"
 
 
 def test_a_log_that_cannot_be_read_ends_the_following_and_is_named(run: LiveRun, tmp_path: Path) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from understudy.experiments.language import expectations
 from understudy.experiments.language.actions import ACTIONS, TARGETS
@@ -43,6 +43,8 @@ from understudy.experiments.language.values import Target
 from understudy.experiments.language.yaml_nodes import Node, parse
 
 MOST_STEPS: Final = 200
+
+D = TypeVar("D")
 
 # ------------------------------------------------------------------ steps
 
@@ -210,15 +212,39 @@ def read_experiment(text: str, source: str) -> Experiment:
     Raises:
         BadExperiment: it cannot be used; the message names every problem with its line.
     """
+    return read_document(text, source, lambda root, problems: experiment_of(root, source, KEYS, problems))
+
+
+def read_document(text: str, source: str, build: Callable[[Node, list[Problem]], D | None]) -> D:
+    """Read a YAML text, and return what `build` makes of it.
+
+    Args:
+        source: the name of the file, for messages.
+        build: makes the document of the root node, or None. It appends what is wrong, and raises BadValue where the
+            root is no mapping.
+
+    Raises:
+        BadExperiment: the text is no YAML, or there are problems.
+    """
     root = parse(text, source)
     problems: list[Problem] = []
     try:
-        experiment = experiment_of(root, source, KEYS, problems)
+        found = build(root, problems)
     except BadValue as bad:
         raise BadExperiment(source, [Problem(root.line, str(bad))]) from None
-    if experiment is None or problems:
+    if found is None or problems:
         raise BadExperiment(source, problems)
-    return experiment
+    return found
+
+
+def read_file(path: Path, read: Callable[[str, str], D]) -> D:
+    """Return what `read` makes of the text and the name of a file. Raises BadExperiment, also for an unreadable one."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise BadExperiment(str(path), [Problem(1, f"the file cannot be read: {why}")]) from None
+    return read(text, str(path))
 
 
 def read_experiment_within(node: Node, source: str, name: str, problems: list[Problem]) -> Experiment | None:
@@ -249,12 +275,7 @@ def experiment_of(
 
 def read_experiment_file(path: Path) -> Experiment:
     """Read an experiment file. Raises BadExperiment, also where the file cannot be read."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise BadExperiment(str(path), [Problem(1, f"the file cannot be read: {why}")]) from None
-    return read_experiment(text, str(path))
+    return read_file(path, read_experiment)
 
 
 def _inconsistencies(experiment: Experiment) -> list[Problem]:

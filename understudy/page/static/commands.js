@@ -21,13 +21,14 @@ const ON_BROKER = [
  *
  * Args:
  *   source: sends a command (`source.command(path, body)`, a promise of the answer).
- *   run: `can_command`, and what can be armed: `points` and `point_actions`.
+ *   run: `can_command`, the verbs that this cluster can do, and what can be armed: `points` and `point_actions`.
  *   chosen: returns the partition that is chosen, [topic, partition] or null.
  */
 export class Commands {
   constructor(source, run, chosen) {
     this._source = source;
     this._run = run;
+    this._verbs = new Set(run.verbs.map(({ name }) => name));
     this._chosen = chosen;
     this._dialog = byId("commands");
     this._body = byId("commands-body");
@@ -50,10 +51,11 @@ export class Commands {
   }
 
   _brokerForms(target) {
-    const buttons = ON_BROKER.map(([label, verb, further]) => h("button", {
+    const able = ON_BROKER.filter(([, verb]) => this._verbs.has(verb));
+    const buttons = able.map(([label, verb, further]) => h("button", {
       type: "button", "data-verb": verb, onclick: () => this._send(`/verbs/${verb}`, { target, ...further }),
     }, label));
-    return [h("div.verbs", {}, ...buttons), this._armForm(target)];
+    return [h("div.verbs", {}, ...buttons), ...this._verbs.has("arm") ? [this._armForm(target)] : []];
   }
 
   _armForm(target) {
@@ -113,6 +115,6 @@ function labelled(text, input) {
 
 function whyNot(run) {
   return run.is_live
-    ? "This cluster was not started by this machine's `understudy up`, or the page was opened without its token."
+    ? "This cluster has no control port on this machine, or the page was opened without its token."
     : "The run has ended. Start one with `understudy up --watch`, and command it from here.";
 }

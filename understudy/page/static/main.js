@@ -167,7 +167,7 @@ class RunPage {
     const more = all - findings.length;
     setAttribute(byId("findings"), "hidden", all === 0);
     byId("findings").lastElementChild.replaceChildren(
-      ...findings.map((finding) => h("li", {}, findingText(finding))),
+      ...findings.map(({ text }) => h("li", {}, text)),
       ...(more > 0 ? [h("li", {}, `and ${count(more, "more finding")}`)] : []),
     );
   }
@@ -262,17 +262,9 @@ function isFramed() {
   return window.parent !== window;
 }
 
-/** Damage to a log in one line: kind, subject, file and line, how often. */
-function findingText({ file, line, kind, what, count: times }) {
-  const where = line > 0 ? `${file}:${line}` : file;
-  return `${kind}${what && `: ${what}`} (${where}${times > 1 ? `, ${times} of them` : ""})`;
-}
-
 function changeTheme() {
-  const root = document.documentElement;
-  const isDark = root.dataset.theme === "dark"
-    || root.dataset.theme === undefined && matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = isDark ? "light" : "dark";
+  const dark = byId("dark");
+  dark.media = matchMedia(dark.media).matches ? "not all" : "all";
 }
 
 try {

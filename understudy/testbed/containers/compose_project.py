@@ -21,6 +21,9 @@ EVENTS_TARGET: Final = "/run/understudy"
 ZOOKEEPER: Final = "zookeeper"
 """The service that is ZooKeeper."""
 _ID_AND_SERVICE: Final = '{{.Id}} {{index .Config.Labels "com.docker.compose.service"}}'
+LABEL: Final = "com.docker.compose.project"
+"""The label that has the name of the project, of everything that compose makes."""
+_LOOK_TIMEOUT_S: Final = 10.0
 _PAUSE_ATTEMPTS: Final = 20
 _PAUSE_WAIT_S: Final = 0.25
 
@@ -84,10 +87,23 @@ class ComposeProject:
     @property
     def zookeeper_address(self) -> str:
         """`host:port` at which this machine reaches ZooKeeper. Raises ClusterError where no port is published."""
-        for port in self._config["services"].get(ZOOKEEPER, {}).get("ports", ()):
-            if published := port.get("published"):
-                return f"{port.get('host_ip') or '127.0.0.1'}:{published}"
-        raise ClusterError("the compose file publishes no port of zookeeper, which a role or `depose` needs")
+        address = self.published(ZOOKEEPER)
+        if address is None:
+            raise ClusterError("the compose file publishes no port of zookeeper, which a role or `depose` needs")
+        return address
+
+    @property
+    def session_timeout_ms(self) -> int | None:
+        """The session timeout of the brokers; None where their command does not say it."""
+        text = _overrides(self._config, "broker-1").get("zookeeper.session.timeout.ms", "")
+        return int(text) if text.isdecimal() else None
+
+    def published(self, service: str) -> str | None:
+        """Return the `host:port` at which this machine reaches a service; None where no port is published."""
+        for port in self._config["services"].get(service, {}).get("ports", ()):
+            if number := port.get("published"):
+                return f"{port.get('host_ip') or '127.0.0.1'}:{number}"
+        return None
 
     @property
     def events_folder(self) -> Path:
@@ -96,8 +112,13 @@ class ComposeProject:
             if volume.get("target") == EVENTS_TARGET and volume.get("type") == "bind":
                 return Path(volume["source"])
         raise ClusterError(
-            f"nothing was done: it cannot be recorded; the compose file mounts no folder at {EVENTS_TARGET} of broker-1"
+            f"this machine has no event logs of it: the compose file mounts no folder at {EVENTS_TARGET} of broker-1"
         )
+
+    def is_running(self) -> bool:
+        """Whether a container of the project is running, or paused. Raises DockerFailed and NoDocker."""
+        label = f"label={LABEL}={self._config['name']}"
+        return bool(docker(self.folder, "ps", "--quiet", "--filter", label, timeout_s=_LOOK_TIMEOUT_S).strip())
 
     def states(self) -> dict[str, str]:
         """The state of each service's container, such as `running`, `paused` or `exited`."""

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import Final
 
+from understudy.testbed.containers.compose_project import LABEL
 from understudy.testbed.containers.docker_command import DockerFailed, docker
 
-LABEL: Final = "com.docker.compose.project"
 _KINDS: Final = {
     "container": ("container", "rm", "--force", "--volumes"),
     "network": ("network", "rm"),

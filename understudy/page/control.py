@@ -1,0 +1,41 @@
+"""`PageControl`: where the commands of a page go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from understudy.control.client import ControlClient
+from understudy.control.control_file import NoControlPort, read_control_file
+from understudy.control.verb_table import VERBS
+
+
+class PageControl(NamedTuple):
+    """A way to the control port of a cluster.
+
+    Attributes:
+        find: returns a client of the control port; None where there is none now.
+        verbs: the names of the verbs that it can do.
+    """
+
+    find: Callable[[], ControlClient | None]
+    verbs: Collection[str] = tuple(VERBS)
+
+
+def of_run_folder(folder: Path) -> PageControl:
+    """Return the control port that the `control.json` of a run folder names."""
+    return PageControl(partial(_named_in, folder))
+
+
+def of_compose(client: ControlClient) -> PageControl:
+    """Return the control port of a compose project."""
+    return PageControl(lambda: client, [name for name, verb in VERBS.items() if verb.on_compose])
+
+
+def _named_in(folder: Path) -> ControlClient | None:
+    try:
+        return ControlClient(read_control_file(folder))
+    except NoControlPort:
+        return None
