@@ -19,9 +19,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import BadInput, Failed, Verbs, os_error
+from understudy.cli.arguments import BadInput, Failed, Verbs, host_and_any_port, os_error
 from understudy.cli.experiment import RUNS, BadFile, NotStarted
 from understudy.cli.interruptions import ending_on_signals
+from understudy.cli.lesson_page import serve_finished, serve_on_processes, write_lesson_page
 
 if TYPE_CHECKING:
     from understudy.lessons.document import Lesson
@@ -45,6 +46,19 @@ def register(verbs: Verbs) -> None:
     )
     parser.add_argument(
         "--page", type=Path, metavar="FILE", help="write the lesson as one HTML file, to go through in a browser"
+    )
+    parser.add_argument(
+        "--watch",
+        action="store_true",
+        help="serve the lesson as a page that follows the run, until Ctrl-C; on processes it begins after the "
+        "prediction, and leaves its cluster to the page",
+    )
+    parser.add_argument(
+        "--port",
+        type=host_and_any_port,
+        metavar="HOST:PORT",
+        help="the address of the page of --watch (default: any free port of 127.0.0.1). On another address than "
+        "loopback it takes no commands, and the run begins at once",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="keep the run folders here")
     parser.set_defaults(run=run)
@@ -114,54 +128,96 @@ def _read(word: str) -> Lesson:
 
 
 def _show(options: argparse.Namespace, lesson: Lesson) -> int:
-    import msgspec
-
-    from understudy.lessons.library import archive_of
     from understudy.lessons.paper import write_paper
-    from understudy.lessons.recording import pack
-    from understudy.lessons.running import LessonNotShown
-    from understudy.lessons.telling import tell
+    from understudy.lessons.running import PROCESSES
 
     if options.recorded and options.seed is not None:
         raise BadInput(f"--seed {options.seed}: recorded runs have the seed {lesson.seed}; give --simulated with it")
+    _check_watch(options)
     answers = _answers(options.answers)
     seed = lesson.seed if options.seed is None else options.seed
-    with _folder(options.output or (_kept(lesson) if options.json else None)) as folder:
-        runs, source = _runs(options, lesson, folder)
-        try:
-            paper = write_paper(lesson, runs, source, seed)
-        except LessonNotShown as failure:
-            raise NotStarted(str(failure)) from None
-        if options.record:
-            archive = archive_of(lesson)
-            pack(lesson, folder, archive)
-            print(f"{archive.name}: {archive.stat().st_size:,} bytes", flush=True)
-        elif options.page is not None:
-            _write_page(options.page, paper)
-        elif options.json:
-            sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(paper), indent=2) + b"\n")
-        else:
-            interactive = answers is None and sys.stdin.isatty() and sys.stdout.isatty()
-            tell(paper, runs, _Asker(answers, interactive), _print, pauses=interactive)
+    with _folder(options.output or (_kept(lesson) if options.json else None)) as folder, _failures():
+        world = _world(options, lesson)
+        if options.watch and world == PROCESSES:
+            serve_on_processes(lesson, folder, seed, options.port, _note)
+            return 0
+        runs = _runs(lesson, world, folder, seed)
+        _deliver(options, lesson, runs, write_paper(lesson, runs, world, seed), answers, folder)
     return 0
 
 
-def _runs(options: argparse.Namespace, lesson: Lesson, folder: Path) -> tuple[tuple[SideRun, SideRun], str]:
+def _check_watch(options: argparse.Namespace) -> None:
+    """Raise BadInput where options contradict --watch, or need it."""
+    if options.port is not None and not options.watch:
+        raise BadInput("--port is the address of the page of --watch; give --watch with it")
+    for name in ("page", "json", "answers", "record"):
+        if options.watch and getattr(options, name):
+            raise BadInput(f"--{name} and --watch: a lesson is either written or served; leave one of them out")
+
+
+def _deliver(
+    options: argparse.Namespace,
+    lesson: Lesson,
+    runs: tuple[SideRun, SideRun],
+    paper: LessonPaper,
+    answers: list[str] | None,
+    folder: Path,
+) -> None:
+    """Record, write, serve or tell a lesson whose runs have ended."""
+    import msgspec
+
+    from understudy.lessons.library import archive_of
+    from understudy.lessons.recording import pack
+    from understudy.lessons.telling import tell
+
+    if options.record:
+        archive = archive_of(lesson)
+        pack(lesson, folder, archive)
+        print(f"{archive.name}: {archive.stat().st_size:,} bytes", flush=True)
+    elif options.page is not None:
+        write_lesson_page(options.page, paper)
+    elif options.watch:
+        serve_finished(paper, options.port)
+    elif options.json:
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(paper), indent=2) + b"\n")
+    else:
+        interactive = answers is None and sys.stdin.isatty() and sys.stdout.isatty()
+        tell(paper, runs, _Asker(answers, interactive), _print, pauses=interactive)
+
+
+def _world(options: argparse.Namespace, lesson: Lesson) -> str:
+    """Where the first side is run."""
+    from understudy.lessons.running import PROCESSES, RECORDED, SIMULATED
+
+    if options.recorded:
+        return RECORDED
+    return SIMULATED if options.simulated or options.record or lesson.sweep is not None else PROCESSES
+
+
+def _runs(lesson: Lesson, world: str, folder: Path, seed: int) -> tuple[SideRun, SideRun]:
+    from understudy.lessons.library import archive_of
+    from understudy.lessons.recording import unpack
+    from understudy.lessons.running import RECORDED, run_lesson
+
+    if world == RECORDED:
+        return unpack(lesson, archive_of(lesson), folder)
+    with ending_on_signals():
+        return run_lesson(lesson, world, folder, seed=seed, note=_note)
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    """Turn what can go wrong while a lesson is run into errors of the command."""
     from understudy.cluster import ClusterError
     from understudy.experiments.running import CannotRun
     from understudy.java import JavaNotFound
-    from understudy.lessons.library import archive_of
-    from understudy.lessons.recording import BadRecording, unpack
-    from understudy.lessons.running import PROCESSES, RECORDED, SIMULATED, LessonNotShown, run_lesson
+    from understudy.lessons.recording import BadRecording
+    from understudy.lessons.running import LessonNotShown
     from understudy.testbed.cluster_view import NO_ANSWER
     from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
 
     try:
-        if options.recorded:
-            return unpack(lesson, archive_of(lesson), folder), RECORDED
-        world = SIMULATED if options.simulated or options.record or lesson.sweep is not None else PROCESSES
-        with ending_on_signals():
-            return run_lesson(lesson, world, folder, seed=options.seed, note=_note), world
+        yield
     except CannotRun as refused:
         raise BadInput(str(refused)) from None
     except (LessonNotShown, BadRecording, ClusterError, JavaNotFound, ZooKeeperNotStarted, *NO_ANSWER) as error:
@@ -214,22 +270,6 @@ class _Asker:
         if answer:
             print(f"{prompt}{answer}")
         return answer
-
-
-def _write_page(file: Path, paper: LessonPaper) -> None:
-    """Write a lesson as one HTML file."""
-    import msgspec
-
-    from understudy.page.export import TooLarge, lesson_page_of
-
-    try:
-        html = lesson_page_of(msgspec.json.encode(paper), {side.side: Path(side.run) for side in paper.sides})
-        file.write_text(html, encoding="utf-8")
-    except TooLarge as error:
-        raise Failed(str(error)) from None
-    except OSError as error:
-        raise Failed(f"--page {os_error(error)}") from None
-    print(f"{file}  {file.stat().st_size:,} bytes; open it in a browser")
 
 
 def _note(line: str) -> None:

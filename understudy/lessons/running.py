@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -19,12 +20,13 @@ from understudy.experiments.engine import Engine
 from understudy.experiments.engines import ENGINES
 from understudy.experiments.language.document import Experiment
 from understudy.experiments.language.expectations import switches
-from understudy.experiments.language.frozen import freeze
+from understudy.experiments.language.frozen import FrozenPlan, freeze
 from understudy.experiments.report.verdict import Status, Verdict
-from understudy.experiments.running import run_experiment
+from understudy.experiments.running import run_and_keep, run_experiment
 from understudy.lessons.document import ONE, OTHER, Lesson, SweepPlan
 from understudy.simulator.sweep import run_cell
 from understudy.sweep import SIMULATOR, Cell, grid, unfinished, unfinished_folder
+from understudy.testbed.local_cluster import LocalCluster
 
 SIMULATED: Final = "simulated"
 PROCESSES: Final = "processes"
@@ -112,13 +114,33 @@ def run_lesson(
             for plan, title, side in zip(plans, titles, (ONE, OTHER), strict=True)
         )
         return one, other
-    first, second = experiments_of(lesson)
+    first, _ = experiments_of(lesson)
     note(f"{lesson.called}: {'brokers and ZooKeeper as processes' if world == PROCESSES else 'simulated'} …")
     engine = ENGINES["real" if world == PROCESSES else "sim"]
     one = _run_side(first, engine, chosen, "", lesson.called, folder / ONE)
+    return one, run_other(lesson, folder, seed=chosen, note=note)
+
+
+def run_other(lesson: Lesson, folder: Path, *, seed: int, note: Callable[[str], None] = lambda line: None) -> SideRun:
+    """Run the second side of a lesson that has an experiment. Arguments and errors are those of `run_lesson`."""
+    _, second = experiments_of(lesson)
     note(f"{lesson.other.called}: simulated …")
-    other = _run_side(second, ENGINES["sim"], chosen, lesson.other.without, lesson.other.called, folder / OTHER)
-    return one, other
+    return _run_side(second, ENGINES["sim"], seed, lesson.other.without, lesson.other.called, folder / OTHER)
+
+
+def first_plan(lesson: Lesson, seed: int) -> FrozenPlan:
+    """Return the plan of the first side of a lesson that has an experiment."""
+    return freeze(experiments_of(lesson)[0], seed)
+
+
+@contextmanager
+def first_side_kept(lesson: Lesson, plan: FrozenPlan, folder: Path) -> Iterator[tuple[SideRun, LocalCluster]]:
+    """Run the first side on processes, in a folder of its own, and leave its cluster to the block.
+
+    Raises as `run_lesson`.
+    """
+    with run_and_keep(plan, folder) as (verdict, cluster):
+        yield _side_of(verdict, lesson.called, PROCESSES, folder), cluster
 
 
 def _run_side(
@@ -126,11 +148,15 @@ def _run_side(
 ) -> SideRun:
     plan = freeze(experiment, seed, fences_off=switches(without) if without else ())
     verdict = run_experiment(plan, engine, folder, command="")
+    return _side_of(verdict, title, PROCESSES if engine.name == "real" else SIMULATED, folder)
+
+
+def _side_of(verdict: Verdict, title: str, world: str, folder: Path) -> SideRun:
     if verdict.status in (Status.NOT_STARTED, Status.NOT_INJECTED):
         raise LessonNotShown(f"{title}: the run is {verdict.status.value}: {verdict.why}")
     facts = _facts(verdict)
     (folder / FACTS).write_bytes(msgspec.json.encode(facts))
-    return read_side(title, PROCESSES if engine.name == "real" else SIMULATED, folder)
+    return read_side(title, world, folder)
 
 
 def _facts(verdict: Verdict) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from controller.points import POINTS
@@ -47,24 +48,56 @@ def application(
         hosts: the values of the header Host that are accepted.
         token: what a command must carry; None where commands are refused.
     """
-    page = _Page(run, changes, folder, can_command=token is not None)
-    routes = [
-        Route("/", page.index),
-        Route("/favicon.ico", page.no_icon),
-        Route("/static/{name}", page.static),
-        Route("/run.json", page.facts),
-        Route("/chunks/{number:int}", page.chunk),
-        Route("/events", page.events),
-        Route("/control/{path:path}", page.command, methods=["POST"]),
-    ]
+    routes = (*FILES, *run_routes(run, changes, folder=folder, can_command=token is not None))
+    return guarded(routes, hosts=hosts, token=token)
+
+
+def guarded(routes: Sequence[BaseRoute], *, hosts: frozenset[str], token: str | None) -> ASGIApp:
+    """Return the application with these routes, behind the guard that every page has."""
     return Guard(
         Starlette(routes=routes, exception_handlers={HTTPException: http_error}),  # type: ignore[dict-item]  # starlette's handlers take any Exception
         hosts=hosts,
         token=token,
         has_page=True,
         policy=_POLICY,
-        token_hint="open the address that `understudy watch` has printed",
+        token_hint="open the address that the command has printed",
     )
+
+
+def run_routes(
+    run: PageRun, changes: Changes, *, folder: Path | None, can_command: bool, is_framed: bool = False
+) -> tuple[BaseRoute, ...]:
+    """Return the routes of the page of one run, without those of its files.
+
+    Args:
+        can_command: whether commands are passed to the control port of the run folder.
+        is_framed: whether another page of this server shows this one in a frame.
+    """
+    page = _Page(run, changes, folder, can_command=can_command, is_framed=is_framed)
+    return (
+        Route("/", page.index),
+        Route("/run.json", page.facts),
+        Route("/chunks/{number:int}", page.chunk),
+        Route("/events", page.events),
+        Route("/control/{path:path}", page.command, methods=["POST"]),
+    )
+
+
+async def _no_icon(request: Request) -> Response:
+    """Browsers ask for an icon by themselves; without an answer their console shows an error."""
+    return Response(status_code=204)
+
+
+async def _static(request: Request) -> Response:
+    name = request.path_params["name"]
+    content = read_static(name)
+    if content is None:
+        raise HTTPException(404, f"the page has no file {name!r}")
+    return unless_known(request, content, TYPES[Path(name).suffix])
+
+
+FILES: Final = (Route("/favicon.ico", _no_icon), Route("/static/{name}", _static))
+"""The routes of the files that every page loads."""
 
 
 def described_verbs() -> list[dict[str, Any]]:
@@ -78,28 +111,20 @@ def described_verbs() -> list[dict[str, Any]]:
 class _Page:
     """The functions of the routes."""
 
-    def __init__(self, run: PageRun, changes: Changes, folder: Path | None, *, can_command: bool) -> None:
+    def __init__(
+        self, run: PageRun, changes: Changes, folder: Path | None, *, can_command: bool, is_framed: bool
+    ) -> None:
         self._run = run
         self._changes = changes
         self._folder = folder
         self._can_command = can_command
+        self._is_framed = is_framed
         self._readers = Readers(MOST_READERS)
         self._commands = 0
 
     async def index(self, request: Request) -> Response:
-        html, policy = served_page()
+        html, policy = served_page(ancestors="'self'" if self._is_framed else "'none'")
         return HTMLResponse(html, headers={"content-security-policy": policy})
-
-    async def no_icon(self, request: Request) -> Response:
-        """Browsers ask for an icon by themselves; without an answer their console shows an error."""
-        return Response(status_code=204)
-
-    async def static(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        content = read_static(name)
-        if content is None:
-            raise HTTPException(404, f"the page has no file {name!r}")
-        return _unless_known(request, content, TYPES[Path(name).suffix])
 
     async def facts(self, request: Request) -> Response:
         return JSONResponse(
@@ -121,7 +146,7 @@ class _Page:
         except IndexError as error:
             raise HTTPException(404, str(error)) from None
         records = str(chunks.records_in(number))
-        return _unless_known(
+        return unless_known(
             request, content, "application/json", {"content-encoding": _COMPRESSED, "understudy-records": records}
         )
 
@@ -169,7 +194,7 @@ class _Page:
             return None
 
 
-def _unless_known(request: Request, content: bytes, kind: str, headers: dict[str, str] | None = None) -> Response:
+def unless_known(request: Request, content: bytes, kind: str, headers: dict[str, str] | None = None) -> Response:
     """Return the content, or 304 where the browser has it: it asks each time, as another run may have the address."""
     tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
     found = {**(headers or {}), "etag": tag, "cache-control": "no-cache"}

@@ -8,9 +8,10 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
+from starlette.types import ASGIApp
 
 from foundation.eventlog.files import log_files
 from foundation.eventlog.lines import MAX_LINE_BYTES, decode_header
@@ -30,6 +31,14 @@ LARGE_BYTES: Final = 100 << 20
 _FINISH_TIMEOUT_S: Final = 5.0
 
 
+class MakeApplication(Protocol):
+    """Makes the application that a `PageServer` serves, as `understudy.page.app.application` does."""
+
+    def __call__(
+        self, run: PageRun, changes: Changes, *, folder: Path | None, hosts: frozenset[str], token: str | None
+    ) -> ASGIApp: ...
+
+
 class PageServer:
     """A context manager: entering it starts the server, leaving it ends the server.
 
@@ -39,6 +48,7 @@ class PageServer:
             commands.
         folder: the run folder, whose control port takes the commands.
         has_ended: whether the cluster of a live run has ended.
+        make_application: makes what answers; the page of the run, unless it is a part of something larger.
 
     Raises:
         ClusterError: the host is not an address of this machine, or the port cannot be opened.
@@ -51,6 +61,7 @@ class PageServer:
         *,
         folder: Path | None = None,
         has_ended: Callable[[], bool] = lambda: False,
+        make_application: MakeApplication = application,
     ) -> None:
         host, port = address
         check_host(host)
@@ -65,7 +76,7 @@ class PageServer:
         # The fragment of an address is in no request, and so in no log.
         self.url = f"http://{self.address}/" + (f"#token={token}" if token is not None else "")
         self._http = HttpThread(
-            application(run, self._changes, folder=folder, hosts=hosts_of(listener), token=token),
+            make_application(run, self._changes, folder=folder, hosts=hosts_of(listener), token=token),
             listener,
             name="understudy-page",
             beside=self._follow if isinstance(run, LiveRun) else None,
