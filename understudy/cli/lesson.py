@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from understudy.cli.activity import Activity
 from understudy.cli.arguments import BadInput, Failed, Verbs, host_and_any_port, os_error
 from understudy.cli.experiment import RUNS, BadFile, NotStarted
 from understudy.cli.interruptions import ending_on_signals
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
     from understudy.lessons.document import Lesson
     from understudy.lessons.paper import LessonPaper
     from understudy.lessons.running import SideRun
+    from understudy.lessons.sweeping import MeasureSweeps, SweepTable
 
+LAKE = "lake"
+"""The folder of the lake that a lesson with sweeps leaves beside its runs."""
 _ACTIONS = ("new", "check")
 
 
@@ -141,7 +145,8 @@ def _show(options: argparse.Namespace, lesson: Lesson) -> int:
         if options.watch and world == PROCESSES:
             serve_on_processes(lesson, folder, seed, options.port, _note)
             return 0
-        runs = _runs(lesson, world, folder, seed)
+        # A recording has no word about what computed its numbers, and is made without waiting for Spark.
+        runs = _runs(lesson, world, folder, seed, in_spark=not options.record)
         _deliver(options, lesson, runs, write_paper(lesson, runs, world, seed), answers, folder)
     return 0
 
@@ -194,7 +199,7 @@ def _world(options: argparse.Namespace, lesson: Lesson) -> str:
     return SIMULATED if options.simulated or options.record or lesson.sweep is not None else PROCESSES
 
 
-def _runs(lesson: Lesson, world: str, folder: Path, seed: int) -> tuple[SideRun, SideRun]:
+def _runs(lesson: Lesson, world: str, folder: Path, seed: int, *, in_spark: bool) -> tuple[SideRun, SideRun]:
     from understudy.lessons.library import archive_of
     from understudy.lessons.recording import unpack
     from understudy.lessons.running import RECORDED, run_lesson
@@ -202,7 +207,45 @@ def _runs(lesson: Lesson, world: str, folder: Path, seed: int) -> tuple[SideRun,
     if world == RECORDED:
         return unpack(lesson, archive_of(lesson), folder)
     with ending_on_signals():
-        return run_lesson(lesson, world, folder, seed=seed, note=_note)
+        return run_lesson(lesson, world, folder, seed=seed, note=_note, measure_sweeps=_measuring(folder, in_spark))
+
+
+def _measuring(folder: Path, in_spark: bool) -> MeasureSweeps:
+    """Return what computes the tables of sweeps: Spark, or Python where Spark cannot run, which it then says."""
+    import msgspec
+
+    from understudy.lessons.sweeping import PYTHON, measure_in_python
+
+    def measure(sweeps: Sequence[Path]) -> list[SweepTable]:
+        try:
+            return _measured_in_spark(sweeps, folder / LAKE)
+        except _NoSpark as reason:
+            _note(f"no Spark, so the table is computed in Python: {reason}")
+            by = f"{PYTHON}, which gives the numbers of Spark, because there is no Spark: {reason}"
+            return [msgspec.structs.replace(each, measured_by=by) for each in measure_in_python(sweeps)]
+
+    return measure if in_spark else measure_in_python
+
+
+class _NoSpark(Exception):
+    """Spark cannot run here. The message says why."""
+
+
+def _measured_in_spark(sweeps: Sequence[Path], lake: Path) -> list[SweepTable]:
+    try:
+        from understudy.java import JavaNotFound, choose_java
+        from understudy.lake.manifest import LakeError
+        from understudy.spark.context import SparkFailed, SparkSettings
+        from understudy.spark.gateway import GatewayFailed
+        from understudy.spark.sweep_job import measure_in_spark
+    except ModuleNotFoundError as error:
+        raise _NoSpark(f"the package {error.name} is not installed") from None
+    try:
+        settings = SparkSettings.with_class_cache(choose_java())
+        with Activity(sys.stderr, plain_lines=False) as activity:
+            return measure_in_spark(sweeps, lake, settings, activity.step)
+    except (JavaNotFound, GatewayFailed, SparkFailed, LakeError) as error:
+        raise _NoSpark(str(error)) from None
 
 
 @contextmanager

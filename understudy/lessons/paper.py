@@ -21,7 +21,8 @@ from understudy.lessons.measurements import (
     numbers_so_far,
     value_of,
 )
-from understudy.lessons.running import PROCESSES, LessonNotShown, SideRun, SweepRow
+from understudy.lessons.running import PROCESSES, LessonNotShown, SideRun
+from understudy.lessons.sweeping import SweepRow
 
 VERSION: Final = 1
 """The version of the JSON."""
@@ -61,6 +62,8 @@ class SidePaper(msgspec.Struct, frozen=True, kw_only=True):
     stops: tuple[StopPaper, ...]
     numbers: dict[str, Any]
     table: tuple[SweepRow, ...] = ()
+    measured_by: str = ""
+    """Of a sweep that was run now: what has computed the table, Spark or Python."""
 
 
 class QuestionPaper(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,6 +221,7 @@ def _paper(
                 stops=tuple(_stop(each, found.get(each.name), filled) for each in lesson.stops if each.side == side),
                 numbers=numbers[side],
                 table=run.table,
+                measured_by=run.measured_by,
             )
             for side, run in zip(SIDES, runs, strict=True)
         ),

@@ -1,4 +1,4 @@
-"""`understudy lesson zombie --watch` in a browser: predicted, run on processes beside its text, and left to the learner."""
+"""`understudy lesson --watch` in a browser: predicted, run on processes beside its text, and left to the learner."""
 
 from __future__ import annotations
 

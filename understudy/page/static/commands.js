@@ -125,7 +125,7 @@ function labelled(text, input) {
 
 function whyNot(run) {
   return run.is_live
-    ? "This cluster was not started by this machine's `understudy up`, an experiment acts on it, or the page was opened "
-      + "without its token."
+    ? "This cluster was not started by this machine's `understudy up`, an experiment acts on it, "
+      + "or the page was opened without its token."
     : "The run has ended. Start one with `understudy up --watch`, and command it from here.";
 }

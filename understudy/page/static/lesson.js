@@ -37,7 +37,7 @@ function stepsOf() {
 
 function stopStep(side, stop, number, isAwaited) {
   return {
-    of: [stop, isAwaited && phase],
+    of: [stop, phase],
     draw: () => (isAwaited ? awaiting() : stopText(side, stop)),
     isAwaited,
     at: isAwaited ? EDGE : stop.record,
@@ -151,9 +151,15 @@ function marked(text) {
 }
 
 function stopText(side, stop) {
-  const missing = stop.record === null ? [h("p.faint", {}, "This run does not have that moment.")] : [];
+  const missing = stop.record === null ? [h("p.faint", {}, "This run does not have that moment.")] : openValues(stop);
   const at = stop.at_ms === null ? side.title : `${side.title}, ${(stop.at_ms / 1000).toFixed(3)} s`;
   return [h("p.faint", {}, at), h("h2", {}, ...marked(stop.headline)), ...paragraphs(stop.text), ...missing];
+}
+
+/** Says what an ellipsis in a text stands for, while the run goes on. */
+function openValues({ text }) {
+  const isOpen = phase === "running" && text.includes("…");
+  return isOpen ? [h("p.faint", {}, "What … stands for is known when the run has ended.")] : [];
 }
 
 function questionForm(title, name, question) {
@@ -201,7 +207,9 @@ function tableOf(side) {
   const names = Object.keys(side.table[0]);
   const rows = side.table.map((row) => h("tr", {}, ...names.map((name) => h("td", {}, number(row[name])))));
   const head = h("tr", {}, ...names.map((name) => h("th", { scope: "col" }, name.replaceAll("_", " "))));
-  return [h("div.table", { tabindex: 0, role: "group", "aria-label": side.title }, h("table", {}, head, ...rows))];
+  const by = side.measured_by === "" ? [] : [h("p.faint", {}, `Computed by ${side.measured_by}.`)];
+  const table = h("table", {}, head, ...rows);
+  return [...by, h("div.table", { tabindex: 0, role: "group", "aria-label": side.title }, table)];
 }
 
 function number(value) {

@@ -11,8 +11,8 @@ const LOOK_EVERY_MS = 400;
  * Opens the lesson of this page.
  *
  * @returns {Promise<LessonSource>} `document` has the lesson, its phase (`ready`, `starting`, `running`, `yours`,
- *   `over` or `failed`) and a note; `frameOf(side)` returns the attributes of the frame with its run; `begin()` lets the
- *   run begin; `follow(onDocument, onLost)` calls `onDocument` with each further document, and `onLost` with a text
+ *   `over` or `failed`) and a note; `frameOf(side)` returns the attributes of the frame with its run; `begin()` lets
+ *   the run begin; `follow(onDocument, onLost)` calls `onDocument` with each further document, and `onLost` with a text
  *   where there is none, or with an empty one.
  */
 export async function openLesson() {
