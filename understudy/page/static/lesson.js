@@ -222,15 +222,16 @@ function reading(read) {
     h("li", {}, `${names[kind]} `, h("code", {}, where), `: ${why}`)));
 }
 
-async function move(steppingBy) {
+function move(steppingBy) {
   if (steppingBy > 0 && phase === "ready" && steps[current].asks === "predict") {
-    await begin();
+    begin();
   }
   current = Math.max(0, Math.min(current + steppingBy, steps.length - 1));
   draw();
   byId("text").scrollTop = 0;
 }
 
+/** Lets the run begin; the next step waits for it in any case. */
 async function begin() {
   try {
     await source.begin();
