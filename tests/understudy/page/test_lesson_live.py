@@ -71,7 +71,7 @@ def predict(page: Page, address: str) -> None:
 
 
 @pytest.mark.parametrize("address", [("zombie",)], indirect=True)
-def test_the_zombie_is_run_beside_its_text_and_left_to_the_learner(address: str, page: Page) -> None:
+def test_the_zombie_is_run_beside_its_text_and_left_to_the_learner(browser: Browser, address: str, page: Page) -> None:
     predict(page, address)
     assert document(page, address)["phase"] == "ready"
     page.locator("#next").click()
@@ -99,6 +99,19 @@ def test_the_zombie_is_run_beside_its_text_and_left_to_the_learner(address: str,
     expect(page.locator("#next")).to_be_disabled()
     the_controller_is_killed_from(live)
     page.screenshot(path=SCREENSHOTS / "lesson-yours.png")
+    a_page_without_the_token_only_shows(browser, address.partition("#")[0])
+
+
+def a_page_without_the_token_only_shows(browser: Browser, address: str) -> None:
+    page = browser.new_context().new_page()
+    page.goto(address)
+    expect(page.locator("body")).to_have_attribute("data-ready", "true")
+    while not page.locator("#yours").count():
+        if page.locator("input[type=radio]").count():
+            page.locator("input[type=radio]").first.check()
+        page.locator("#next").click()
+    expect(page.locator("#yours")).to_contain_text("opened without the token")
+    page.context.close()
 
 
 def the_controller_is_killed_from(live: FrameLocator) -> None:

@@ -135,9 +135,13 @@ function unanswered() {
 
 /** The last step where a cluster runs: the learner breaks it. */
 function ownHands() {
-  const how = phase === "yours"
-    ? "The cluster of this run goes on, and takes commands now: open the menu ⋯ of a broker, or press c on its page."
-    : "The cluster takes commands once the run has ended.";
+  let how = "The cluster takes commands once the run has ended.";
+  if (!source.canCommand) {
+    how = "This page only shows the cluster: it was opened without the token that commands need.";
+  } else if (phase === "yours") {
+    how = "The cluster of this run goes on, and takes commands now: open the menu ⋯ of a broker, "
+      + "or press c on its page.";
+  }
   return [h("h2", {}, "With your own hands"), h("p", { id: "yours" }, how), ...paragraphs(lesson.exercise)];
 }
 

@@ -11,9 +11,9 @@ const LOOK_EVERY_MS = 400;
  * Opens the lesson of this page.
  *
  * @returns {Promise<LessonSource>} `document` has the lesson, its phase (`ready`, `starting`, `running`, `yours`,
- *   `over` or `failed`) and a note; `frameOf(side)` returns the attributes of the frame with its run; `begin()` lets
- *   the run begin; `follow(onDocument, onLost)` calls `onDocument` with each further document, and `onLost` with a text
- *   where there is none, or with an empty one.
+ *   `over` or `failed`) and a note; `canCommand` says whether the page was opened with its token; `frameOf(side)`
+ *   returns the attributes of the frame with its run; `begin()` lets the run begin; `follow(onDocument, onLost)` calls
+ *   `onDocument` with each further document, and `onLost` with a text where there is none, or with an empty one.
  */
 export async function openLesson() {
   const embedded = document.getElementById("lesson");
@@ -23,6 +23,7 @@ export async function openLesson() {
 function openEmbedded(lesson) {
   return {
     document: { lesson, phase: "over", note: "" },
+    canCommand: false,
     frameOf: (side) => ({ srcdoc: JSON.parse(document.getElementById(`side-${side}`).textContent) }),
     begin: async () => {},
     follow: () => {},
@@ -33,6 +34,7 @@ async function openServed() {
   const token = takeToken();
   return {
     document: await read(),
+    canCommand: token !== null,
     frameOf: (side) => ({ src: `/${side}/` }),
     begin: () => begin(token),
     follow,
