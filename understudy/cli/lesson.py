@@ -19,16 +19,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import BadInput, Failed, Verbs, os_error
+from understudy.cli.activity import Activity
+from understudy.cli.arguments import BadInput, Failed, Verbs, host_and_any_port, os_error
 from understudy.cli.experiment import RUNS, BadFile, NotStarted
 from understudy.cli.interruptions import ending_on_signals
-from understudy.cli.page_file import write_page
+from understudy.cli.lesson_page import serve_finished, serve_on_processes, write_lesson_page
 
 if TYPE_CHECKING:
     from understudy.lessons.document import Lesson
     from understudy.lessons.paper import LessonPaper
     from understudy.lessons.running import SideRun
+    from understudy.lessons.sweeping import MeasureSweeps, SweepTable
 
+LAKE = "lake"
+"""The folder of the lake that a lesson with sweeps leaves beside its runs."""
 _ACTIONS = ("new", "check")
 
 
@@ -46,6 +50,19 @@ def register(verbs: Verbs) -> None:
     )
     parser.add_argument(
         "--page", type=Path, metavar="FILE", help="write the lesson as one HTML file, to go through in a browser"
+    )
+    parser.add_argument(
+        "--watch",
+        action="store_true",
+        help="serve the lesson as a page that follows the run, until Ctrl-C; on processes it begins after the "
+        "prediction, and leaves its cluster to the page",
+    )
+    parser.add_argument(
+        "--port",
+        type=host_and_any_port,
+        metavar="HOST:PORT",
+        help="the address of the page of --watch (default: any free port of 127.0.0.1). On another address than "
+        "loopback it takes no commands, and the run begins at once",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="keep the run folders here")
     parser.set_defaults(run=run)
@@ -115,54 +132,135 @@ def _read(word: str) -> Lesson:
 
 
 def _show(options: argparse.Namespace, lesson: Lesson) -> int:
-    import msgspec
-
-    from understudy.lessons.library import archive_of
     from understudy.lessons.paper import write_paper
-    from understudy.lessons.recording import pack
-    from understudy.lessons.running import LessonNotShown
-    from understudy.lessons.telling import tell
+    from understudy.lessons.running import PROCESSES
 
     if options.recorded and options.seed is not None:
         raise BadInput(f"--seed {options.seed}: recorded runs have the seed {lesson.seed}; give --simulated with it")
+    _check_watch(options)
     answers = _answers(options.answers)
     seed = lesson.seed if options.seed is None else options.seed
-    with _folder(options.output or (_kept(lesson) if options.json else None)) as folder:
-        runs, source = _runs(options, lesson, folder)
-        try:
-            paper = write_paper(lesson, runs, source, seed)
-        except LessonNotShown as failure:
-            raise NotStarted(str(failure)) from None
-        if options.record:
-            archive = archive_of(lesson)
-            pack(lesson, folder, archive)
-            print(f"{archive.name}: {archive.stat().st_size:,} bytes", flush=True)
-        elif options.page is not None:
-            _write_page(options.page, paper)
-        elif options.json:
-            sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(paper), indent=2) + b"\n")
-        else:
-            interactive = answers is None and sys.stdin.isatty() and sys.stdout.isatty()
-            tell(paper, runs, _Asker(answers, interactive), _print, pauses=interactive)
+    with _folder(options.output or (_kept(lesson) if options.json else None)) as folder, _failures():
+        world = _world(options, lesson)
+        if options.watch and world == PROCESSES:
+            serve_on_processes(lesson, folder, seed, options.port, _note)
+            return 0
+        # A recording has no word about what computed its numbers, and is made without waiting for Spark.
+        runs = _runs(lesson, world, folder, seed, in_spark=not options.record)
+        _deliver(options, lesson, runs, write_paper(lesson, runs, world, seed), answers, folder)
     return 0
 
 
-def _runs(options: argparse.Namespace, lesson: Lesson, folder: Path) -> tuple[tuple[SideRun, SideRun], str]:
+def _check_watch(options: argparse.Namespace) -> None:
+    """Raise BadInput where options contradict --watch, or need it."""
+    if options.port is not None and not options.watch:
+        raise BadInput("--port is the address of the page of --watch; give --watch with it")
+    for name in ("page", "json", "answers", "record"):
+        if options.watch and getattr(options, name):
+            raise BadInput(f"--{name} and --watch: a lesson is either written or served; leave one of them out")
+
+
+def _deliver(
+    options: argparse.Namespace,
+    lesson: Lesson,
+    runs: tuple[SideRun, SideRun],
+    paper: LessonPaper,
+    answers: list[str] | None,
+    folder: Path,
+) -> None:
+    """Record, write, serve or tell a lesson whose runs have ended."""
+    import msgspec
+
+    from understudy.lessons.library import archive_of
+    from understudy.lessons.recording import pack
+    from understudy.lessons.telling import tell
+
+    if options.record:
+        archive = archive_of(lesson)
+        pack(lesson, folder, archive)
+        print(f"{archive.name}: {archive.stat().st_size:,} bytes", flush=True)
+    elif options.page is not None:
+        write_lesson_page(options.page, paper)
+    elif options.watch:
+        serve_finished(paper, options.port)
+    elif options.json:
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(paper), indent=2) + b"\n")
+    else:
+        interactive = answers is None and sys.stdin.isatty() and sys.stdout.isatty()
+        tell(paper, runs, _Asker(answers, interactive), _print, pauses=interactive)
+
+
+def _world(options: argparse.Namespace, lesson: Lesson) -> str:
+    """Where the first side is run."""
+    from understudy.lessons.running import PROCESSES, RECORDED, SIMULATED
+
+    if options.recorded:
+        return RECORDED
+    return SIMULATED if options.simulated or options.record or lesson.sweep is not None else PROCESSES
+
+
+def _runs(lesson: Lesson, world: str, folder: Path, seed: int, *, in_spark: bool) -> tuple[SideRun, SideRun]:
+    from understudy.lessons.library import archive_of
+    from understudy.lessons.recording import unpack
+    from understudy.lessons.running import RECORDED, run_lesson
+
+    if world == RECORDED:
+        return unpack(lesson, archive_of(lesson), folder)
+    with ending_on_signals():
+        return run_lesson(lesson, world, folder, seed=seed, note=_note, measure_sweeps=_measuring(folder, in_spark))
+
+
+def _measuring(folder: Path, in_spark: bool) -> MeasureSweeps:
+    """Return what computes the tables of sweeps: Spark, or Python where Spark cannot run, which it then says."""
+    import msgspec
+
+    from understudy.lessons.sweeping import PYTHON, measure_in_python
+
+    def measure(sweeps: Sequence[Path]) -> list[SweepTable]:
+        try:
+            return _measured_in_spark(sweeps, folder / LAKE)
+        except _NoSpark as reason:
+            _note(f"no Spark, so the table is computed in Python: {reason}")
+            by = f"{PYTHON}, which gives the numbers of Spark, because there is no Spark: {reason}"
+            return [msgspec.structs.replace(each, measured_by=by) for each in measure_in_python(sweeps)]
+
+    return measure if in_spark else measure_in_python
+
+
+class _NoSpark(Exception):
+    """Spark cannot run here. The message says why."""
+
+
+def _measured_in_spark(sweeps: Sequence[Path], lake: Path) -> list[SweepTable]:
+    try:
+        from understudy.java import JavaNotFound, choose_java
+        from understudy.lake.manifest import LakeError
+        from understudy.spark.context import SparkFailed, SparkSettings
+        from understudy.spark.gateway import GatewayFailed
+        from understudy.spark.sweep_job import measure_in_spark
+    except ModuleNotFoundError as error:
+        raise _NoSpark(f"the package {error.name} is not installed") from None
+    try:
+        settings = SparkSettings.with_class_cache(choose_java())
+        with Activity(sys.stderr, plain_lines=False) as activity:
+            return measure_in_spark(sweeps, lake, settings, activity.step)
+    except (JavaNotFound, GatewayFailed, SparkFailed, LakeError) as error:
+        raise _NoSpark(str(error)) from None
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    """Turn what can go wrong while a lesson is run into errors of the command."""
     from understudy.cluster import ClusterError
     from understudy.experiments.running import CannotRun
     from understudy.java import JavaNotFound
-    from understudy.lessons.library import archive_of
-    from understudy.lessons.recording import BadRecording, unpack
-    from understudy.lessons.running import PROCESSES, RECORDED, SIMULATED, LessonNotShown, run_lesson
+    from understudy.lessons.recording import BadRecording
+    from understudy.lessons.running import LessonNotShown
     from understudy.testbed.cluster_view import NO_ANSWER
     from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
 
     try:
-        if options.recorded:
-            return unpack(lesson, archive_of(lesson), folder), RECORDED
-        world = SIMULATED if options.simulated or options.record or lesson.sweep is not None else PROCESSES
-        with ending_on_signals():
-            return run_lesson(lesson, world, folder, seed=options.seed, note=_note), world
+        yield
     except CannotRun as refused:
         raise BadInput(str(refused)) from None
     except (LessonNotShown, BadRecording, ClusterError, JavaNotFound, ZooKeeperNotStarted, *NO_ANSWER) as error:
@@ -215,16 +313,6 @@ class _Asker:
         if answer:
             print(f"{prompt}{answer}")
         return answer
-
-
-def _write_page(file: Path, paper: LessonPaper) -> None:
-    """Write a lesson as one HTML file."""
-    import msgspec
-
-    from understudy.page.export import lesson_page_of
-
-    runs = {side.side: Path(side.run) for side in paper.sides}
-    print(write_page(file, lambda: lesson_page_of(msgspec.json.encode(paper), runs), "--page"))
 
 
 def _note(line: str) -> None:

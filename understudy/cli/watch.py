@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,6 +84,7 @@ def _of_compose(options: argparse.Namespace, stack: contextlib.ExitStack) -> Pag
     from understudy.cluster import ClusterError
     from understudy.control.compose_server import ComposeControl
     from understudy.control.http_thread import ANY_PORT
+    from understudy.page.app import application
     from understudy.page.compose import compose_run
     from understudy.page.control import of_compose
     from understudy.page.server import PageServer
@@ -102,7 +104,7 @@ def _of_compose(options: argparse.Namespace, stack: contextlib.ExitStack) -> Pag
         folder=folder,
         has_ended=has_ended,
         look_every_s=_LOOK_AT_CONTAINERS_EVERY_S,
-        control=of_compose(control.client) if control is not None else None,
+        make_application=partial(application, control=of_compose(control.client) if control is not None else None),
     )
 
 

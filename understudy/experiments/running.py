@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -13,12 +14,14 @@ from foundation.eventlog.records import Envelope
 from understudy.experiments.engine import Engine
 from understudy.experiments.judging import judge
 from understudy.experiments.language.frozen import FrozenPlan
+from understudy.experiments.processes.engine import LeftRunning
 from understudy.experiments.report.explain import missing_actions
 from understudy.experiments.report.html_page import html_page
 from understudy.experiments.report.junit import junit_xml
 from understudy.experiments.report.trace import trace_json
 from understudy.experiments.report.verdict import Verdict
 from understudy.experiments.runner import Runner
+from understudy.testbed.local_cluster import LocalCluster
 
 REPORT: Final = "report.html"
 PAGE: Final = "page.html"
@@ -55,9 +58,7 @@ def run_experiment(
         ClusterError: the cluster cannot be started.
         OSError: the folder cannot be written.
     """
-    missing = missing_actions(plan.experiment, engine.actions())
-    if missing:
-        raise CannotRun(f"the engine {engine.name} cannot do {', '.join(missing)}; try another one with --engine")
+    _check_actions(plan, engine)
     folder.mkdir(parents=True, exist_ok=True)
     verdict = run_once(plan, engine, folder, command=command)
     write(verdict, folder, page=PAGE if write_page(folder, folder / PAGE) else "")
@@ -73,6 +74,35 @@ def run_once(plan: FrozenPlan, engine: type[Engine], folder: Path, *, command: s
         return judge(Runner(plan, running).run(), command)
     finally:
         running.close()
+
+
+@contextmanager
+def run_and_keep(plan: FrozenPlan, folder: Path) -> Iterator[tuple[Verdict, LocalCluster]]:
+    """Run an experiment on processes and judge it, and leave its cluster to the block; stop it in order afterwards.
+
+    Yields:
+        The verdict, and the cluster, on which nothing else acts while the block runs.
+
+    Raises:
+        CannotRun, ClusterError, OSError: as `run_experiment`.
+    """
+    _check_actions(plan, LeftRunning)
+    folder.mkdir(parents=True, exist_ok=True)
+    running = LeftRunning.begin(plan, folder)
+    try:
+        verdict = judge(Runner(plan, running).run(), "")
+        write(verdict, folder)
+        yield verdict, running.cluster
+        running.cluster.stop()
+    finally:
+        running.close()
+
+
+def _check_actions(plan: FrozenPlan, engine: type[Engine]) -> None:
+    """Raise CannotRun where the engine cannot do what a step asks."""
+    missing = missing_actions(plan.experiment, engine.actions())
+    if missing:
+        raise CannotRun(f"the engine {engine.name} cannot do {', '.join(missing)}; try another one with --engine")
 
 
 def write(verdict: Verdict, folder: Path, *, page: str = "") -> None:

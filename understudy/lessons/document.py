@@ -132,6 +132,8 @@ class Lesson:
     stops: tuple[Stop, ...]
     check: Question
     explain: str
+    exercise: str = ""
+    """What to do to the cluster with one's own hands, where it goes on after the run."""
     read: tuple[Reading, ...]
 
     def stop(self, name: str) -> Stop | None:

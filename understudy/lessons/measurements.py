@@ -103,6 +103,20 @@ def numbers_of(records: tuple[Envelope, ...], facts: Mapping[str, float]) -> dic
     return {name: value for name, value in found.items() if value is not None}
 
 
+def numbers_so_far(records: tuple[Envelope, ...]) -> dict[str, Any]:
+    """Return the measurements of a run so far that further records cannot change: those of its first failover."""
+    failovers = measure("run", records).failovers if records else ()
+    if not failovers or failovers[0].outage_ms is None:
+        return {}
+    found = {name: getattr(failovers[0], name) for name in _FAILOVER if name != "propagation_ms"}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def load_has_begun(records: tuple[Envelope, ...]) -> bool:
+    """Whether the cluster of an experiment has started up, and its load has begun."""
+    return any(isinstance(each.data, StepReached) and each.data.step == LOAD_BEGUN for each in records)
+
+
 def load_began_ms(records: tuple[Envelope, ...]) -> float:
     """Return when the load of an experiment began, on the clock of its records; else the time of the first record."""
     begun = (each.mono_ms for each in records if isinstance(each.data, StepReached) and each.data.step == LOAD_BEGUN)

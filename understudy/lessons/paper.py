@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -10,9 +11,18 @@ import msgspec
 from foundation.eventlog.records import Envelope
 from understudy.experiments.language.problems import BadValue
 from understudy.lessons.conditions import fits, holds, values_at
-from understudy.lessons.document import ONE, SIDES, Lesson, Question, Stop
-from understudy.lessons.measurements import AtStop, fill, load_began_ms, numbers_of, value_of
-from understudy.lessons.running import LessonNotShown, SideRun, SweepRow
+from understudy.lessons.document import ONE, OTHER, SIDES, Lesson, Question, Stop
+from understudy.lessons.measurements import (
+    AtStop,
+    fill,
+    load_began_ms,
+    load_has_begun,
+    numbers_of,
+    numbers_so_far,
+    value_of,
+)
+from understudy.lessons.running import PROCESSES, LessonNotShown, SideRun
+from understudy.lessons.sweeping import SweepRow
 
 VERSION: Final = 1
 """The version of the JSON."""
@@ -52,6 +62,8 @@ class SidePaper(msgspec.Struct, frozen=True, kw_only=True):
     stops: tuple[StopPaper, ...]
     numbers: dict[str, Any]
     table: tuple[SweepRow, ...] = ()
+    measured_by: str = ""
+    """Of a sweep that was run now: what has computed the table, Spark or Python."""
 
 
 class QuestionPaper(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +123,8 @@ class LessonPaper(msgspec.Struct, frozen=True, kw_only=True):
     sides: tuple[SidePaper, ...]
     check: QuestionPaper
     explain: str
+    exercise: str
+    """What to do to the cluster with one's own hands; empty where a lesson has no such text."""
     read: tuple[ReadingPaper, ...]
 
 
@@ -124,11 +138,42 @@ def write_paper(lesson: Lesson, runs: Sequence[SideRun], source: str, seed: int)
         LessonNotShown: a simulated run lacks a stop or a value, or not exactly one choice is right.
     """
     numbers = {side: numbers_of(run.records, run.facts) for side, run in zip(SIDES, runs, strict=True)}
-    is_strict = all(run.world == "simulated" for run in runs)
+    return _written(lesson, runs, source, seed, numbers, all(run.world == "simulated" for run in runs))
+
+
+def write_paper_so_far(lesson: Lesson, runs: Sequence[SideRun], seed: int, planned: Mapping[str, Any]) -> LessonPaper:
+    """Write the paper of a lesson whose first run goes on, on processes: with the stops that it has reached.
+
+    Of its values only those are filled in that further records cannot change, and no question has an answer yet.
+
+    Args:
+        runs: the first has the records so far, in the order in which the page has them.
+        planned: measurements that are known before the run.
+    """
+    one, other = runs
+    numbers = {ONE: {**planned, **numbers_so_far(one.records)}, OTHER: numbers_of(other.records, other.facts)}
+    if not load_has_begun(one.records):
+        runs = (replace(one, records=()), other)
+    paper = _written(lesson, runs, PROCESSES, seed, numbers, is_strict=False)
+    return msgspec.structs.replace(paper, predict=_unanswered(paper.predict), check=_unanswered(paper.check))
+
+
+def _unanswered(question: QuestionPaper) -> QuestionPaper:
+    return msgspec.structs.replace(question, right_choice=None, right_number=None)
+
+
+def _written(
+    lesson: Lesson,
+    runs: Sequence[SideRun],
+    source: str,
+    seed: int,
+    numbers: Mapping[str, dict[str, Any]],
+    is_strict: bool,
+) -> LessonPaper:
     found: dict[str, AtStop] = {}
 
     def value(name: str) -> Any:
-        return value_of(name, numbers[ONE], numbers[SIDES[1]], found)
+        return value_of(name, numbers[ONE], numbers[OTHER], found)
 
     for side, run in zip(SIDES, runs, strict=True):
         stops = [each for each in lesson.stops if each.side == side]
@@ -141,7 +186,7 @@ def write_paper(lesson: Lesson, runs: Sequence[SideRun], source: str, seed: int)
         return fill(text.strip(), value, None if is_strict else MISSING)
 
     try:
-        return _paper(lesson, runs, source, seed, numbers, found, filled, value)
+        return _paper(lesson, runs, source, seed, numbers, found, filled, value, is_strict)
     except BadValue as bad:
         raise LessonNotShown(f"{lesson.name}: {bad}") from None
 
@@ -155,8 +200,8 @@ def _paper(
     found: Mapping[str, AtStop],
     filled: Callable[[str], str],
     value: Callable[[str], Any],
+    is_strict: bool,
 ) -> LessonPaper:
-    is_strict = all(run.world == "simulated" for run in runs)
     return LessonPaper(
         number=lesson.number,
         name=lesson.name,
@@ -176,11 +221,13 @@ def _paper(
                 stops=tuple(_stop(each, found.get(each.name), filled) for each in lesson.stops if each.side == side),
                 numbers=numbers[side],
                 table=run.table,
+                measured_by=run.measured_by,
             )
             for side, run in zip(SIDES, runs, strict=True)
         ),
         check=_question(lesson.check, filled, value, is_strict),
         explain=filled(lesson.explain),
+        exercise=filled(lesson.exercise),
         read=tuple(ReadingPaper(kind=each.where[0], where=each.where[1], why=each.why) for each in lesson.read),
     )
 

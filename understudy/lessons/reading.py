@@ -154,6 +154,7 @@ KEYS: Final = (
     Key("stops", list_of(section(STOP_KEYS, Stop, "a stop"), most=40), "the moments to stop at", is_required=True),
     Key("check", section(QUESTION_KEYS, Question, "check"), "a question at the end", is_required=True),
     Key("explain", TEXT, "what to explain at the end", is_required=True),
+    Key("exercise", TEXT, "what to do to the cluster with one's own hands, after `--watch` has shown the run"),
     Key("read", list_of(section(READ_KEYS, Reading, "a reading")), "what to read", is_required=True),
 )
 """The keys of a file."""
@@ -258,7 +259,7 @@ def _wrong_stops(lesson: Lesson) -> Iterator[Problem]:
 def texts_of(lesson: Lesson) -> Iterator[tuple[int, str]]:
     """Yield every text of a lesson that may have marked values, with its line."""
     yield from ((lesson.line, text) for text in (lesson.title, lesson.question, lesson.intro, lesson.explain))
-    yield lesson.line, lesson.called
+    yield from ((lesson.line, text) for text in (lesson.called, lesson.exercise) if text)
     yield lesson.other.line, lesson.other.called
     for question in (lesson.predict, lesson.check):
         yield from ((question.line, text) for text in (question.question, question.because))

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from foundation.eventlog.metric_tables import Failover
-from foundation.eventlog.metrics import measure
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import Envelope
 from understudy.experiments.engine import Engine
 from understudy.experiments.engines import ENGINES
 from understudy.experiments.language.document import Experiment
 from understudy.experiments.language.expectations import switches
-from understudy.experiments.language.frozen import freeze
+from understudy.experiments.language.frozen import FrozenPlan, freeze
 from understudy.experiments.report.verdict import Status, Verdict
-from understudy.experiments.running import run_experiment
-from understudy.lessons.document import ONE, OTHER, Lesson, SweepPlan
-from understudy.simulator.sweep import run_cell
-from understudy.sweep import SIMULATOR, Cell, grid, unfinished, unfinished_folder
+from understudy.experiments.running import run_and_keep, run_experiment
+from understudy.lessons.document import ONE, OTHER, Lesson
+from understudy.lessons.sweeping import (
+    MeasureSweeps,
+    SweepNotRun,
+    SweepRow,
+    SweepTable,
+    keep_median,
+    measure_in_python,
+    run_sweep,
+)
+from understudy.testbed.local_cluster import LocalCluster
 
 SIMULATED: Final = "simulated"
 PROCESSES: Final = "processes"
@@ -35,22 +40,9 @@ FACTS: Final = "facts.json"
 TABLE: Final = "failovers.json"
 """Of a sweep: one row for each run."""
 
-_SWEEP_RUNS: Final = "sweep"
-
 
 class LessonNotShown(Exception):
     """A run did not show what its lesson is about, for example because a fault was not injected."""
-
-
-class SweepRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of a sweep. Times are ms."""
-
-    run: str
-    detection_ms: float
-    election_ms: float
-    takeover_ms: float
-    propagation_ms: float
-    outage_ms: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +54,7 @@ class SideRun:
         folder: where its event logs are.
         facts: numbers that its records do not hold.
         table: of a sweep: its runs, shortest outage first.
+        measured_by: of a sweep that was run now: what has computed the table.
     """
 
     title: str
@@ -70,6 +63,7 @@ class SideRun:
     records: tuple[Envelope, ...]
     facts: Mapping[str, float]
     table: tuple[SweepRow, ...] = ()
+    measured_by: str = ""
 
 
 def experiments_of(lesson: Lesson) -> tuple[Experiment, Experiment]:
@@ -88,6 +82,7 @@ def run_lesson(
     *,
     seed: int | None = None,
     note: Callable[[str], None] = lambda line: None,
+    measure_sweeps: MeasureSweeps = measure_in_python,
 ) -> tuple[SideRun, SideRun]:
     """Run both sides of a lesson, the second one always in the simulator, and leave their event logs in a folder.
 
@@ -96,6 +91,7 @@ def run_lesson(
         folder: a new or empty folder; the sides go to `one` and `other` below it.
         seed: by default that of the file.
         note: called with a line about what is run.
+        measure_sweeps: computes the tables of sweeps.
 
     Raises:
         LessonNotShown: a fault was not injected, or the cluster did not start up.
@@ -104,21 +100,35 @@ def run_lesson(
         OSError: the folder cannot be written.
     """
     chosen = lesson.seed if seed is None else seed
-    titles = (lesson.called, lesson.other.called)
-    if lesson.sweep is not None and lesson.other.sweep is not None:
-        plans = (lesson.sweep, lesson.other.sweep)
-        one, other = (
-            _run_sweep(plan, chosen, title, folder / side, note)
-            for plan, title, side in zip(plans, titles, (ONE, OTHER), strict=True)
-        )
-        return one, other
-    first, second = experiments_of(lesson)
+    if lesson.sweep is not None:
+        return _run_sweeps(lesson, chosen, folder, measure_sweeps, note)
+    first, _ = experiments_of(lesson)
     note(f"{lesson.called}: {'brokers and ZooKeeper as processes' if world == PROCESSES else 'simulated'} …")
     engine = ENGINES["real" if world == PROCESSES else "sim"]
     one = _run_side(first, engine, chosen, "", lesson.called, folder / ONE)
+    return one, run_other(lesson, folder, seed=chosen, note=note)
+
+
+def run_other(lesson: Lesson, folder: Path, *, seed: int, note: Callable[[str], None] = lambda line: None) -> SideRun:
+    """Run the second side of a lesson that has an experiment. Arguments and errors are those of `run_lesson`."""
+    _, second = experiments_of(lesson)
     note(f"{lesson.other.called}: simulated …")
-    other = _run_side(second, ENGINES["sim"], chosen, lesson.other.without, lesson.other.called, folder / OTHER)
-    return one, other
+    return _run_side(second, ENGINES["sim"], seed, lesson.other.without, lesson.other.called, folder / OTHER)
+
+
+def first_plan(lesson: Lesson, seed: int) -> FrozenPlan:
+    """Return the plan of the first side of a lesson that has an experiment."""
+    return freeze(experiments_of(lesson)[0], seed)
+
+
+@contextmanager
+def first_side_kept(lesson: Lesson, plan: FrozenPlan, folder: Path) -> Iterator[tuple[SideRun, LocalCluster]]:
+    """Run the first side on processes, in a folder of its own, and leave its cluster to the block.
+
+    Raises as `run_lesson`.
+    """
+    with run_and_keep(plan, folder) as (verdict, cluster):
+        yield _side_of(verdict, lesson.called, PROCESSES, folder), cluster
 
 
 def _run_side(
@@ -126,11 +136,15 @@ def _run_side(
 ) -> SideRun:
     plan = freeze(experiment, seed, fences_off=switches(without) if without else ())
     verdict = run_experiment(plan, engine, folder, command="")
+    return _side_of(verdict, title, PROCESSES if engine.name == "real" else SIMULATED, folder)
+
+
+def _side_of(verdict: Verdict, title: str, world: str, folder: Path) -> SideRun:
     if verdict.status in (Status.NOT_STARTED, Status.NOT_INJECTED):
         raise LessonNotShown(f"{title}: the run is {verdict.status.value}: {verdict.why}")
     facts = _facts(verdict)
     (folder / FACTS).write_bytes(msgspec.json.encode(facts))
-    return read_side(title, PROCESSES if engine.name == "real" else SIMULATED, folder)
+    return read_side(title, world, folder)
 
 
 def _facts(verdict: Verdict) -> dict[str, float]:
@@ -160,66 +174,30 @@ def read_side(title: str, world: str, folder: Path) -> SideRun:
 # ------------------------------------------------------------------ sweeps
 
 
-def _run_sweep(plan: SweepPlan, seed: int, title: str, folder: Path, note: Callable[[str], None]) -> SideRun:
-    """Run every cell, and keep the event log of the run of median outage."""
-    cells = grid(
-        SIMULATOR,
-        brokers=[plan.brokers],
-        partitions=[plan.partitions],
-        session_timeouts_ms=[plan.session_ms],
-        faults=["kill"],
-        draws=range(seed, seed + plan.runs),
+def _run_sweeps(
+    lesson: Lesson, seed: int, folder: Path, measure_sweeps: MeasureSweeps, note: Callable[[str], None]
+) -> tuple[SideRun, SideRun]:
+    """Run the sweeps of both sides, measure them together, and keep of each the run of median outage."""
+    assert lesson.sweep is not None
+    assert lesson.other.sweep is not None
+    sides = ((ONE, lesson.sweep, lesson.called), (OTHER, lesson.other.sweep, lesson.other.called))
+    runs = []
+    try:
+        for side, plan, title in sides:
+            note(f"{title}: {plan.runs} simulated runs …")
+            runs.append(run_sweep(plan, seed, folder / side))
+        tables = measure_sweeps(runs)
+    except SweepNotRun as failure:
+        raise LessonNotShown(str(failure)) from None
+    one, other = (
+        _measured(title, folder / side, sweep, table)
+        for (side, _, title), sweep, table in zip(sides, runs, tables, strict=True)
     )
-    output = folder / _SWEEP_RUNS
-    output.mkdir(parents=True)
-    unfinished_folder(output).mkdir()
-    note(f"{title}: {plan.runs} simulated runs …")
-    rows = sorted((_run_cell(cell, output) for cell in cells), key=lambda row: (row.outage_ms, row.run))
-    shutil.rmtree(unfinished_folder(output))
-    assert not unfinished(cells, output)
-    chosen = rows[(len(rows) - 1) // 2]
-    (output / chosen.run).rename(folder / "events")
-    shutil.rmtree(output)
-    (folder / FACTS).write_bytes(msgspec.json.encode(sweep_facts(rows)))
-    (folder / TABLE).write_bytes(msgspec.json.encode(rows))
-    return read_side(title, SIMULATED, folder)
+    return one, other
 
 
-def _run_cell(cell: Cell, output: Path) -> SweepRow:
-    report = run_cell(cell, output)
-    if report.problem:
-        raise LessonNotShown(f"{cell.name}: {report.problem}")
-    failovers = measure(cell.name, read([output / cell.name]).records).failovers
-    if not failovers:
-        raise LessonNotShown(f"{cell.name}: there was no failover")
-    return _row(cell.name, failovers[0])
-
-
-def _row(run: str, failover: Failover) -> SweepRow:
-    def number(value: Any) -> float:
-        return 0.0 if value is None else float(value)
-
-    return SweepRow(
-        run=run,
-        detection_ms=number(failover.detection_ms),
-        election_ms=number(failover.election_ms),
-        takeover_ms=number(failover.takeover_ms),
-        propagation_ms=number(failover.propagation_ms),
-        outage_ms=number(failover.outage_ms),
-    )
-
-
-def sweep_facts(rows: list[SweepRow]) -> dict[str, float]:
-    """Return the numbers of a sweep: medians, extremes, and the share of the detections in all outages."""
-    outages = [row.outage_ms for row in rows]
-    return {
-        "runs": len(rows),
-        "median_detection_ms": median(row.detection_ms for row in rows),
-        "median_election_ms": median(row.election_ms for row in rows),
-        "median_takeover_ms": median(row.takeover_ms for row in rows),
-        "median_propagation_ms": median(row.propagation_ms for row in rows),
-        "median_outage_ms": median(outages),
-        "shortest_outage_ms": min(outages),
-        "longest_outage_ms": max(outages),
-        "detection_share": 100 * sum(row.detection_ms for row in rows) / sum(outages),
-    }
+def _measured(title: str, folder: Path, sweep: Path, table: SweepTable) -> SideRun:
+    keep_median(sweep, table)
+    (folder / FACTS).write_bytes(msgspec.json.encode(table.facts))
+    (folder / TABLE).write_bytes(msgspec.json.encode(table.rows))
+    return replace(read_side(title, SIMULATED, folder), measured_by=table.measured_by)

@@ -117,6 +117,8 @@ def _side_heading(side: SidePaper) -> Iterator[str]:
                     f"{duration(row.takeover_ms):>12}{duration(row.propagation_ms):>14}{duration(row.outage_ms):>12}"
                 )
         yield f"({len(rows)} runs by outage: the shortest, the median and the longest)"
+        if side.measured_by:
+            yield from wrapped(f"Computed by {side.measured_by}.")
 
 
 def _stop(stop: StopPaper, records: Sequence[Envelope]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from controller.points import POINTS
@@ -56,26 +56,58 @@ def application(
         token: what a command must carry; None where commands are refused.
         control: where commands go; None for the control port that the run folder names.
     """
-    if control is None:
-        control = PageControl(lambda: None) if folder is None else of_run_folder(folder)
-    page = _Page(run, changes, folder, control if token is not None else None)
-    routes = [
-        Route("/", page.index),
-        Route("/favicon.ico", page.no_icon),
-        Route("/static/{name}", page.static),
-        Route("/run.json", page.facts),
-        Route("/chunks/{number:int}", page.chunk),
-        Route("/events", page.events),
-        Route("/control/{path:path}", page.command, methods=["POST"]),
-    ]
+    control = control or of_run_folder(folder)
+    routes = (*FILES, *run_routes(run, changes, folder=folder, control=None if token is None else control))
+    return guarded(routes, hosts=hosts, token=token)
+
+
+def guarded(routes: Sequence[BaseRoute], *, hosts: frozenset[str], token: str | None) -> ASGIApp:
+    """Return the application with these routes, behind the guard that every page has."""
     return Guard(
         Starlette(routes=routes, exception_handlers={HTTPException: http_error}),  # type: ignore[dict-item]  # starlette's handlers take any Exception
         hosts=hosts,
         token=token,
         has_page=True,
         policy=_POLICY,
-        token_hint="open the address that `understudy watch` has printed",
+        token_hint="open the address that the command has printed",
     )
+
+
+def run_routes(
+    run: PageRun, changes: Changes, *, folder: Path | None, control: PageControl | None, is_framed: bool = False
+) -> tuple[BaseRoute, ...]:
+    """Return the routes of the page of one run, without those of its files.
+
+    Args:
+        folder: the run folder; None where the page has only log files.
+        control: where commands go; None where they are refused.
+        is_framed: whether another page of this server shows this one in a frame.
+    """
+    page = _Page(run, changes, folder, control, is_framed=is_framed)
+    return (
+        Route("/", page.index),
+        Route("/run.json", page.facts),
+        Route("/chunks/{number:int}", page.chunk),
+        Route("/events", page.events),
+        Route("/control/{path:path}", page.command, methods=["POST"]),
+    )
+
+
+async def _no_icon(request: Request) -> Response:
+    """Browsers ask for an icon by themselves; without an answer their console shows an error."""
+    return Response(status_code=204)
+
+
+async def _static(request: Request) -> Response:
+    name = request.path_params["name"]
+    content = read_static(name)
+    if content is None:
+        raise HTTPException(404, f"the page has no file {name!r}")
+    return unless_known(request, content, TYPES[Path(name).suffix])
+
+
+FILES: Final = (Route("/favicon.ico", _no_icon), Route("/static/{name}", _static))
+"""The routes of the files that every page loads."""
 
 
 def described_verbs(names: Collection[str]) -> list[dict[str, Any]]:
@@ -90,28 +122,20 @@ def described_verbs(names: Collection[str]) -> list[dict[str, Any]]:
 class _Page:
     """The functions of the routes."""
 
-    def __init__(self, run: PageRun, changes: Changes, folder: Path | None, control: PageControl | None) -> None:
+    def __init__(
+        self, run: PageRun, changes: Changes, folder: Path | None, control: PageControl | None, *, is_framed: bool
+    ) -> None:
         self._run = run
         self._changes = changes
         self._folder = folder
         self._control = control
+        self._is_framed = is_framed
         self._readers = Readers(MOST_READERS)
         self._commands = 0
 
     async def index(self, request: Request) -> Response:
-        html, policy = served_page()
+        html, policy = served_page(ancestors="'self'" if self._is_framed else "'none'")
         return HTMLResponse(html, headers={"content-security-policy": policy})
-
-    async def no_icon(self, request: Request) -> Response:
-        """Browsers ask for an icon by themselves; without an answer their console shows an error."""
-        return Response(status_code=204)
-
-    async def static(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        content = read_static(name)
-        if content is None:
-            raise HTTPException(404, f"the page has no file {name!r}")
-        return _unless_known(request, content, TYPES[Path(name).suffix])
 
     async def facts(self, request: Request) -> Response:
         return JSONResponse(
@@ -133,7 +157,7 @@ class _Page:
         except IndexError as error:
             raise HTTPException(404, str(error)) from None
         records = str(chunks.records_in(number))
-        return _unless_known(
+        return unless_known(
             request, content, "application/json", {"content-encoding": _COMPRESSED, "understudy-records": records}
         )
 
@@ -176,7 +200,7 @@ class _Page:
         return self._control.find() if self._control is not None and self._run.is_live else None
 
 
-def _unless_known(request: Request, content: bytes, kind: str, headers: dict[str, str] | None = None) -> Response:
+def unless_known(request: Request, content: bytes, kind: str, headers: dict[str, str] | None = None) -> Response:
     """Return the content, or 304 where the browser has it: it asks each time, as another run may have the address."""
     tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
     found = {**(headers or {}), "etag": tag, "cache-control": "no-cache"}

@@ -24,9 +24,9 @@ class PageControl(NamedTuple):
     verbs: Collection[str] = tuple(VERBS)
 
 
-def of_run_folder(folder: Path) -> PageControl:
-    """Return the control port that the `control.json` of a run folder names."""
-    return PageControl(partial(_named_in, folder))
+def of_run_folder(folder: Path | None) -> PageControl:
+    """Return the control port that the `control.json` of a run folder names; without a folder there is none."""
+    return PageControl(partial(_named_in, folder) if folder is not None else lambda: None)
 
 
 def of_compose(client: ControlClient) -> PageControl:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -46,10 +46,12 @@ class LiveRun(PageRun):
     Args:
         folder: the run folder: the logs of each node are in NODE/events.
         name: the id of the run; records of other runs in the folder are left out.
+        on_record: is called with each record that is passed on, in the thread that reads.
     """
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, on_record: Callable[[Envelope], None] = lambda record: None) -> None:
         super().__init__(name, text_of(Path(folder.resolve().name)))
+        self._on_record = on_record
         self.is_live = True
         self.folder = folder
         self._nodes: dict[Path, _Node] = {}
@@ -81,6 +83,10 @@ class LiveRun(PageRun):
                 has_more = True
         self.add(self._due(until_ms))
         return has_more
+
+    def _observe(self, record: Envelope) -> None:
+        super()._observe(record)
+        self._on_record(record)
 
     def _read(self, node: _Node, mono_ms: float) -> None:
         for file, line in node.lines():

@@ -8,9 +8,10 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
+from starlette.types import ASGIApp
 
 from foundation.eventlog.files import log_files
 from foundation.eventlog.lines import MAX_LINE_BYTES, decode_header
@@ -18,7 +19,6 @@ from understudy.cluster import ClusterError
 from understudy.control.http_thread import ANY_PORT, HttpThread, Server, address_of, hosts_of, is_loopback, listen
 from understudy.page.app import application
 from understudy.page.changes import Changes
-from understudy.page.control import PageControl
 from understudy.page.live import LiveRun
 from understudy.page.runs import NoSuchRun, PageRun, finished_run
 from understudy.testbed.run_folder import NotARunFolder, ProcessEntry, read_cluster_file
@@ -28,6 +28,14 @@ POLL_S: Final = 0.04
 LARGE_BYTES: Final = 100 << 20
 """Larger logs of a run that has ended are not read as a whole before the page is served."""
 _FINISH_TIMEOUT_S: Final = 5.0
+
+
+class MakeApplication(Protocol):
+    """Makes the application that a `PageServer` serves, as `understudy.page.app.application` does."""
+
+    def __call__(
+        self, run: PageRun, changes: Changes, *, folder: Path | None, hosts: frozenset[str], token: str | None
+    ) -> ASGIApp: ...
 
 
 class PageServer(Server):
@@ -40,7 +48,7 @@ class PageServer(Server):
         folder: the run folder.
         has_ended: whether the cluster of a live run has ended. It is called in a thread of its own, and may wait.
         look_every_s: how long the server waits before it asks that again.
-        control: where commands go; None for the control port that the run folder names.
+        make_application: makes what answers; the page of the run, unless it is a part of something larger.
 
     Raises:
         ClusterError: the host is not an address of this machine, or the port cannot be opened.
@@ -54,7 +62,7 @@ class PageServer(Server):
         folder: Path | None = None,
         has_ended: Callable[[], bool] = lambda: False,
         look_every_s: float = 0.5,
-        control: PageControl | None = None,
+        make_application: MakeApplication = application,
     ) -> None:
         host, port = address
         check_host(host)
@@ -72,7 +80,7 @@ class PageServer(Server):
         # The fragment of an address is in no request, and so in no log.
         self.url = f"http://{self.address}/" + (f"#token={token}" if token is not None else "")
         self._http = HttpThread(
-            application(run, self._changes, folder=folder, hosts=hosts_of(listener), token=token, control=control),
+            make_application(run, self._changes, folder=folder, hosts=hosts_of(listener), token=token),
             listener,
             name="understudy-page",
             beside=self._follow if isinstance(run, LiveRun) else None,

@@ -40,18 +40,25 @@ def read_static(name: str) -> bytes | None:
     return path.read_bytes() if _NAME.fullmatch(name) and path.is_file() else None
 
 
-def served_page() -> tuple[str, str]:
-    """Return the HTML of the page as it is served, and its Content-Security-Policy."""
-    html = _with_import_map(lambda name: f"/static/{name}")
+def served_page(name: str = INDEX, *, frames: str = "'none'", ancestors: str = "'none'") -> tuple[str, str]:
+    """Return the HTML of a page as it is served, and its Content-Security-Policy.
+
+    Args:
+        name: the HTML file in the folder of the page.
+        frames: which pages it may show in frames, as in the directive `frame-src`.
+        ancestors: which pages may show it in a frame, as in the directive `frame-ancestors`.
+    """
+    html = _with_import_map(lambda module: f"/static/{module}", name)
     policy = (
         "default-src 'none'",
         f"script-src 'self' {' '.join(_script_hashes(html))}",
         "style-src 'self'",
         "img-src 'self' data:",
         "connect-src 'self'",
+        f"frame-src {frames}",
         "base-uri 'none'",
         "form-action 'none'",
-        "frame-ancestors 'none'",
+        f"frame-ancestors {ancestors}",
     )
     return html, "; ".join(policy)
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from understudy.cli.main import main
-from understudy.lessons.library import names
+from understudy.java import JavaNotFound, choose_java
+from understudy.lake.manifest import is_lake
+from understudy.lessons.library import FILES, names
 from understudy.lessons.template import template
 
 
@@ -93,6 +95,9 @@ def test_the_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
         (("check", "none.yaml"), 3, "cannot be read"),
         (("zombie", "--recorded", "--seed", "4"), 2, "recorded runs have the seed 1"),
         (("zombie", "--recorded", "--answers", "none"), 2, "one answer in a line"),
+        (("zombie", "--port", "127.0.0.1:0"), 2, "give --watch with it"),
+        (("zombie", "--watch", "--json"), 2, "either written or served"),
+        (("zombie", "--recorded", "--watch", "--port", "0.0.0.0:0"), 2, "stands for every address"),
     ],
 )
 def test_bad_input_is_named(
@@ -109,6 +114,36 @@ def test_a_folder_that_is_not_empty_is_refused(capsys: pytest.CaptureFixture[str
     code, _, err = command(capsys, "zombie", "--recorded", "-o", "kept")
     assert code == 2
     assert "kept is not empty" in err
+
+
+def test_without_java_the_sweeps_are_measured_in_python_which_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNDERSTUDY_JAVA_HOME", "/nowhere")
+    text = next(FILES.glob("*-two-hundred-runs.yaml")).read_text(encoding="utf-8")
+    Path("few.yaml").write_text(text.replace("runs: 100", "runs: 3"))
+    code, out, err = command(capsys, "few.yaml", "--simulated", "--json", "-o", "kept")
+    assert code == 0
+    assert "UNDERSTUDY_JAVA_HOME=/nowhere" in err
+    for side in json.loads(out)["sides"]:
+        assert len(side["table"]) == side["numbers"]["runs"] == 3
+        assert side["measured_by"].startswith("Python, which gives the numbers of Spark")
+        assert "/nowhere" in side["measured_by"]
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark lesson")
+def test_with_java_they_are_measured_in_spark_and_the_lake_stays(capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        choose_java()
+    except JavaNotFound as reason:
+        pytest.skip(f"Spark needs Java: {reason}")
+    text = next(FILES.glob("*-two-hundred-runs.yaml")).read_text(encoding="utf-8")
+    Path("few.yaml").write_text(text.replace("runs: 100", "runs: 3"))
+    code, out, _ = command(capsys, "few.yaml", "--simulated", "--json", "-o", "kept")
+    assert code == 0
+    assert [side["measured_by"].split()[0] for side in json.loads(out)["sides"]] == ["Spark", "Spark"]
+    assert is_lake(Path("kept/lake"))
 
 
 @pytest.mark.slow

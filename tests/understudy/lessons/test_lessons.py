@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -25,7 +26,7 @@ COLUMNS = 120
 
 
 def texts_in(paper: LessonPaper) -> Iterator[str]:
-    yield from (paper.question, paper.intro, paper.explain)
+    yield from (paper.question, paper.intro, paper.explain, *([paper.exercise] if paper.exercise else []))
     for question in (paper.predict, paper.check):
         yield from (question.question, question.because, *question.choices)
     for side in paper.sides:
@@ -119,3 +120,28 @@ def test_the_zombie_is_refused_by_the_fence_and_obeyed_without_it() -> None:
     assert one.numbers["violations"] == 0
     assert other.numbers["violations"] > 0
     assert "refuse them" in paper.predict.choices[paper.predict.right_choice or 0]
+
+
+def record_at(name: str, stop: str) -> Any:
+    """The payload of the record at a stop of a lesson."""
+    for side, run in zip(shown(name).paper.sides, shown(name).runs, strict=True):
+        wanted = {each.record for each in side.stops if each.name == stop}
+        for record in run.records:
+            if (record.node, record.incarnation, record.seq) in wanted:
+                return record.data
+    raise AssertionError(f"{name} has no stop {stop}")
+
+
+def test_what_was_acknowledged_survives_the_leader_and_is_lost_without_kip_497() -> None:
+    acknowledged, leads = record_at("isr", "acknowledged"), record_at("isr", "leads")
+    assert leads.log_end_offset > acknowledged.last_offset
+    assert record_at("isr", "safe").base_offset == leads.log_end_offset
+    early, leads_there = record_at("isr", "too-early"), record_at("isr", "leads-there")
+    assert leads_there.log_end_offset <= early.base_offset
+    assert record_at("isr", "truncated").to_offset <= early.base_offset
+    one, other = shown("isr").paper.sides
+    text = next(stop.text for stop in other.stops if stop.name == "leads-there")
+    assert f"Offset {early.last_offset} was acknowledged" in text
+    assert one.numbers["violations"] == 0
+    assert one.numbers["acknowledged"] == one.numbers["sent"]
+    assert other.numbers["violations"] > 0

@@ -85,6 +85,7 @@ def test_the_page_may_run_its_own_scripts_and_nothing_else(app: ASGIApp) -> None
         "style-src": "'self'",
         "img-src": "'self' data:",
         "connect-src": "'self'",
+        "frame-src": "'none'",
         "base-uri": "'none'",
         "form-action": "'none'",
         "frame-ancestors": "'none'",

@@ -59,6 +59,18 @@ def test_records_pass_when_they_are_old_enough_sorted_by_clock(run: LiveRun, tmp
     assert run.now_us == round((1020.0 + HELD_BACK_MS) * 1000)
 
 
+def test_each_record_is_named_as_it_is_passed_on(tmp_path: Path) -> None:
+    named: list[int] = []
+    run = LiveRun(tmp_path, "r", lambda record: named.append(record.seq))
+    files = log(tmp_path)
+    files.write(line(1, 1000.0))
+    files.write(line(2, 1020.0))
+    run.advance(1005.0 + HELD_BACK_MS)
+    assert named == [1]
+    run.finish()
+    assert named == [1, 2]
+
+
 def test_a_late_record_is_appended_and_the_others_keep_their_numbers(run: LiveRun, tmp_path: Path) -> None:
     log(tmp_path, "broker-1").write(line(1, 1000.0))
     run.advance(2000.0)

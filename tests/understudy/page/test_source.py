@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page
 from foundation.eventlog.files import JsonLinesFiles
 from tests.understudy.page.test_live import line
 from understudy.control.client import ControlClient
-from understudy.control.control_file import ControlEntry, write_control_file
+from understudy.control.control_file import CONTROL_FILE, ControlEntry, write_control_file
 from understudy.page import chunks as chunks_module
 from understudy.page.export import page_of
 from understudy.page.live import LiveRun
@@ -148,6 +148,22 @@ def test_the_token_leaves_the_address_and_commands_carry_it(
         page.reload()
         page.evaluate(FOLLOW)
         assert page.evaluate("() => window.found.source.run.can_command") is False
+        page.goto("about:blank")  # before the server ends, which the console would note as an error
+
+
+def test_whether_commands_are_taken_is_looked_at_again(page: Page, tmp_path: Path) -> None:
+    """While an experiment acts on a cluster it has no control port; the page is open before and after."""
+    with live(tmp_path) as (server, _):
+        entry = (tmp_path / CONTROL_FILE).read_bytes()
+        page.goto(server.url)
+        page.evaluate(FOLLOW)
+        for has_port in (False, True):
+            if has_port:
+                (tmp_path / CONTROL_FILE).write_bytes(entry)
+            else:
+                (tmp_path / CONTROL_FILE).unlink()
+            page.evaluate("() => window.found.source.refresh()")
+            assert page.evaluate("() => window.found.source.run.can_command") is has_port
         page.goto("about:blank")  # before the server ends, which the console would note as an error
 
 

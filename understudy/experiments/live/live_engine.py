@@ -62,6 +62,8 @@ class LiveEngine:
     name: str
     able: Mapping[str, LiveAction]
     """What it can do, by action."""
+    stops_cluster = True
+    """Whether `finish` stops the cluster; otherwise it runs until `close`."""
 
     def __init__(self, plan: FrozenPlan, folder: Path) -> None:
         self._plan = plan
@@ -250,7 +252,8 @@ class LiveEngine:
                 notes.append("not every partition could be read to its end within a minute")
         for broker in self.cluster.brokers:
             self._note_end(broker)
-        self.cluster.stop()
+        if self.stops_cluster:
+            self.cluster.stop()
         reading = read([self._folder])
         records: dict[str, list[Envelope]] = {}
         for record in sorted(reading.records, key=lambda each: (each.incarnation, each.seq)):

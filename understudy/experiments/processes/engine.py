@@ -13,6 +13,11 @@ from understudy.experiments.processes.actions import ACTIONS
 from understudy.testbed.local_cluster import LocalCluster
 
 
+def run_of(plan: FrozenPlan) -> str:
+    """Return the id of the run of a plan, which its event logs have."""
+    return f"{plan.experiment.name}-{plan.seed}"
+
+
 class ProcessEngine(LiveEngine):
     """One run on real processes, whose traffic goes through a proxy.
 
@@ -34,9 +39,15 @@ class ProcessEngine(LiveEngine):
             properties=properties_of(plan),
             environment={EXPERIMENT_VARIABLE: plan.experiment.name},
             proxied=True,
-            run=f"{plan.experiment.name}-{plan.seed}",
+            run=run_of(plan),
             described=RunDescribed(seed=plan.seed),
         )
+
+
+class LeftRunning(ProcessEngine):
+    """A run whose cluster goes on after its last step, so that it can be used afterwards."""
+
+    stops_cluster = False
 
 
 def _as_engine(engine: type[ProcessEngine]) -> type[Engine]:

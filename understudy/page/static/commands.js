@@ -37,9 +37,10 @@ export class Commands {
   }
 
   /** Open the commands of a broker, or those of the cluster where `broker` is null. */
-  open(broker) {
-    setText(byId("commands-title"), broker === null ? "Commands for the cluster" : `Commands for broker ${broker}`);
+  async open(broker) {
     setText(this._status, "");
+    await this._refresh();
+    setText(byId("commands-title"), broker === null ? "Commands for the cluster" : `Commands for broker ${broker}`);
     if (!this._run.can_command) {
       this._body.replaceChildren(h("p", {}, whyNot(this._run)));
     } else if (broker === null) {
@@ -47,7 +48,18 @@ export class Commands {
     } else {
       this._body.replaceChildren(...this._brokerForms(String(broker)));
     }
-    this._dialog.showModal();
+    if (!this._dialog.open) {
+      this._dialog.showModal();
+    }
+  }
+
+  /** Look whether the cluster takes commands now; where the server does not answer, what was known stays. */
+  async _refresh() {
+    try {
+      await this._source.refresh();
+    } catch (error) {
+      setText(this._status, error.message);
+    }
   }
 
   _brokerForms(target) {
@@ -115,6 +127,7 @@ function labelled(text, input) {
 
 function whyNot(run) {
   return run.is_live
-    ? "This cluster has no control port on this machine, or the page was opened without its token."
+    ? "This cluster has no control port on this machine, an experiment acts on it, "
+      + "or the page was opened without its token."
     : "The run has ended. Start one with `understudy up --watch`, and command it from here.";
 }

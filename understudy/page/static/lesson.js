@@ -1,61 +1,148 @@
 /** A lesson: question, prediction, the stops of both runs on their pages, a question to check, what to read. */
 
 import { byId, h, setAttribute, setText } from "#dom";
+import { openLesson } from "#lesson_source";
 
-const lesson = JSON.parse(byId("lesson").textContent);
+/** Asks the frame for the newest moment of its run. */
+const EDGE = "edge";
+
+const source = await openLesson();
 const answers = new Map();
-const frames = lesson.sides.map((side) => frameOf(side));
-const steps = stepsOf(lesson);
+const frames = [null, null];
+let { lesson, phase } = source.document;
+let steps = stepsOf();
 let current = 0;
+let drawn = "";
 
-/** The steps of a lesson, each with what it shows; `question` is one that must be answered before the next step. */
-function stepsOf({ predict, check, sides: [one, other], intro, explain, read }) {
+/**
+ * The steps of the lesson. Each has what it is made of (`of`), how that is drawn, and how many of the runs it shows;
+ * `asks` is the name of a question that must be answered before the next step, `at` the moment that it shows of the run
+ * `side`, and `isAwaited` whether that has not happened yet.
+ */
+function stepsOf() {
+  const { predict, check, sides: [one, other], question, intro, explain, read } = lesson;
+  const isGoingOn = ["ready", "starting", "running"].includes(phase);
   return [
-    { draw: () => [...paragraphs(lesson.question), ...paragraphs(intro)], sides: 0 },
-    { draw: () => questionForm("Predict", predict), question: predict, sides: 0 },
-    ...one.stops.map((stop) => ({ draw: () => stopText(one, stop), stop, side: 0, sides: 1 })),
-    { draw: () => [...tableOf(one), ...verdict("You predicted", predict)], sides: 1 },
-    ...other.stops.map((stop) => ({ draw: () => stopText(other, stop), stop, side: 1, sides: 2 })),
-    { draw: () => [...tableOf(other), ...questionForm("Check", check)], question: check, sides: 2 },
-    { draw: () => verdict("You answered", check), sides: 2 },
-    { draw: () => [...paragraphs(explain), h("h2", {}, "To read"), reading(read)], sides: 2 },
+    { of: [question, intro], draw: () => [...paragraphs(question), ...paragraphs(intro)], sides: 0 },
+    { ...asking("Predict", "predict", predict), sides: 0 },
+    ...one.stops.map((stop) => stopStep(one, stop, 0, isGoingOn && stop.record === null)),
+    { ...judging("You predicted", "predict", predict, one, isGoingOn), sides: 1, side: 0, at: isGoingOn ? EDGE : null },
+    ...other.stops.map((stop) => stopStep(other, stop, 1, false)),
+    { ...asking("Check", "check", check, tableOf(other)), sides: 2 },
+    { ...judging("You answered", "check", check, null, isGoingOn), sides: 2 },
+    { of: [explain], draw: () => [...paragraphs(explain), h("h2", {}, "To read"), reading(read)], sides: 2 },
+    ...(phase === "over" ? [] : [{ of: [lesson.exercise, phase], draw: ownHands, sides: 1, side: 0, at: EDGE }]),
   ];
 }
 
-function frameOf(side) {
-  const text = byId(`side-${side.side}`).textContent;
-  const frame = h("iframe", { title: `the run: ${side.title}`, srcdoc: JSON.parse(text) });
-  const figure = h("figure", { hidden: true }, h("figcaption", {}, side.title), frame);
-  byId("frames").append(figure);
-  return { frame, figure, isReady: false, wanted: null };
+function stopStep(side, stop, number, isAwaited) {
+  return {
+    of: [stop, phase],
+    draw: () => (isAwaited ? awaiting() : stopText(side, stop)),
+    isAwaited,
+    at: isAwaited ? EDGE : stop.record,
+    side: number,
+    sides: number + 1,
+  };
 }
 
-function show(frame, record) {
-  frame.wanted = record;
-  if (frame.isReady && record !== null) {
-    frame.frame.contentWindow.postMessage({ at: record }, "*");
+function asking(title, name, question, before = []) {
+  const { question: text, choices } = question;
+  return { of: [text, choices], draw: () => [...before, ...questionForm(title, name, question)], asks: name };
+}
+
+function judging(begin, name, question, side, isGoingOn) {
+  const table = side === null ? [] : tableOf(side);
+  return {
+    of: [question, isGoingOn],
+    draw: () => [...table, ...(isGoingOn ? unanswered() : verdict(begin, answers.get(name), question))],
+  };
+}
+
+/** Takes another document of the lesson, and draws what has changed of the step that is shown. */
+function update(found) {
+  ({ lesson, phase } = found);
+  steps = stepsOf();
+  setText(byId("lesson-note"), found.note);
+  draw();
+}
+
+/** The frame with the page of a run; null while that cluster has not started. */
+function frameOf(number) {
+  if (frames[number] === null && (number > 0 || !["ready", "starting"].includes(phase))) {
+    const side = lesson.sides[number];
+    const frame = h("iframe", { title: `the run: ${side.title}`, ...source.frameOf(side.side) });
+    const figure = h("figure", { hidden: true }, h("figcaption", {}, side.title), frame);
+    byId("frames").append(figure);
+    frames[number] = { frame, figure, isReady: false, wanted: null };
+  }
+  return frames[number];
+}
+
+function show(frame, at) {
+  if (at !== null && String(at) !== String(frame.wanted)) {
+    frame.wanted = at;
+    ask(frame);
+  }
+}
+
+function ask({ frame, isReady, wanted }) {
+  if (isReady && wanted !== null) {
+    frame.contentWindow.postMessage({ at: wanted }, "*");
   }
 }
 
 function draw() {
   const step = steps[current];
-  byId("lesson-step").replaceChildren(...step.draw());
-  frames.forEach((frame, number) => {
-    setAttribute(frame.figure, "hidden", number >= step.sides);
-    setAttribute(frame.figure, "data-current", String(step.side === number));
-  });
-  if (step.stop !== undefined) {
-    show(frames[step.side], step.stop.record);
+  const text = JSON.stringify([current, step.of]);
+  if (text !== drawn) {
+    drawn = text;
+    byId("lesson-step").replaceChildren(...step.draw());
   }
+  lesson.sides.forEach((_, number) => drawFrame(step, number));
   setText(byId("progress"), `${current + 1} of ${steps.length}`);
   setAttribute(byId("back"), "disabled", current === 0);
   drawNext();
 }
 
+function drawFrame(step, number) {
+  const frame = number < step.sides ? frameOf(number) : frames[number];
+  if (frame !== null) {
+    setAttribute(frame.figure, "hidden", number >= step.sides);
+    setAttribute(frame.figure, "data-current", String(step.side === number));
+    if (step.side === number) {
+      show(frame, step.at);
+    }
+  }
+}
+
 function drawNext() {
-  const { question } = steps[current];
-  const waits = question !== undefined && !answers.has(question);
+  const { asks, isAwaited } = steps[current];
+  const waits = isAwaited || asks !== undefined && !answers.has(asks);
   setAttribute(byId("next"), "disabled", waits || current === steps.length - 1);
+}
+
+function awaiting() {
+  const text = phase === "running"
+    ? "The run goes on, live beside this text. It stops here at the next moment that matters."
+    : "ZooKeeper and the brokers are starting, which takes some seconds …";
+  return [h("p.waiting", {}, text)];
+}
+
+function unanswered() {
+  return [h("p.waiting", {}, "The run goes on. The answer is here when it has ended: it is measured, not written.")];
+}
+
+/** The last step where a cluster runs: the learner breaks it. */
+function ownHands() {
+  let how = "The cluster takes commands once the run has ended.";
+  if (!source.canCommand) {
+    how = "This page only shows the cluster: it was opened without the token that commands need.";
+  } else if (phase === "yours") {
+    how = "The cluster of this run goes on, and takes commands now: open the menu ⋯ of a broker, "
+      + "or press c on its page.";
+  }
+  return [h("h2", {}, "With your own hands"), h("p", { id: "yours" }, how), ...paragraphs(lesson.exercise)];
 }
 
 function paragraphs(text) {
@@ -68,30 +155,35 @@ function marked(text) {
 }
 
 function stopText(side, stop) {
-  const missing = stop.record === null ? [h("p.faint", {}, "This run does not have that moment.")] : [];
+  const missing = stop.record === null ? [h("p.faint", {}, "This run does not have that moment.")] : openValues(stop);
   const at = stop.at_ms === null ? side.title : `${side.title}, ${(stop.at_ms / 1000).toFixed(3)} s`;
   return [h("p.faint", {}, at), h("h2", {}, ...marked(stop.headline)), ...paragraphs(stop.text), ...missing];
 }
 
-function questionForm(title, question) {
+/** Says what an ellipsis in a text stands for, while the run goes on. */
+function openValues({ text }) {
+  const isOpen = phase === "running" && text.includes("…");
+  return isOpen ? [h("p.faint", {}, "What … stands for is known when the run has ended.")] : [];
+}
+
+function questionForm(title, name, question) {
   const answer = (value) => {
-    answers.set(question, value);
+    answers.set(name, value);
     drawNext();
   };
   const inputs = question.choices.length > 0
     ? question.choices.map((text, number) => h("label", {}, h("input", {
-      type: "radio", name: title, checked: answers.get(question) === number, onchange: () => answer(number),
+      type: "radio", name: title, checked: answers.get(name) === number, onchange: () => answer(number),
     }), " ", ...marked(text)))
     : [h("label", {}, "your number ", h("input", {
-      type: "number", step: "any", value: answers.get(question) ?? null,
+      type: "number", step: "any", value: answers.get(name) ?? null,
       oninput: (event) => answer(Number(event.target.value)),
     }), ` ${question.unit}`)];
   const fieldset = h("fieldset", {}, h("legend", {}, "answer"), ...inputs);
   return [h("h2", {}, title), ...paragraphs(question.question), fieldset];
 }
 
-function verdict(begin, question) {
-  const answer = answers.get(question);
+function verdict(begin, answer, question) {
   const [given, right] = question.choices.length > 0
     ? [question.choices[answer], question.choices[question.right_choice]]
     : [`${answer} ${question.unit}`, `${question.right_number} ${question.unit}`];
@@ -119,7 +211,9 @@ function tableOf(side) {
   const names = Object.keys(side.table[0]);
   const rows = side.table.map((row) => h("tr", {}, ...names.map((name) => h("td", {}, number(row[name])))));
   const head = h("tr", {}, ...names.map((name) => h("th", { scope: "col" }, name.replaceAll("_", " "))));
-  return [h("div.table", { tabindex: 0, role: "group", "aria-label": side.title }, h("table", {}, head, ...rows))];
+  const by = side.measured_by === "" ? [] : [h("p.faint", {}, `Computed by ${side.measured_by}.`)];
+  const table = h("table", {}, head, ...rows);
+  return [...by, h("div.table", { tabindex: 0, role: "group", "aria-label": side.title }, table)];
 }
 
 function number(value) {
@@ -133,16 +227,28 @@ function reading(read) {
 }
 
 function move(steppingBy) {
+  if (steppingBy > 0 && phase === "ready" && steps[current].asks === "predict") {
+    begin();
+  }
   current = Math.max(0, Math.min(current + steppingBy, steps.length - 1));
   draw();
   byId("text").scrollTop = 0;
 }
 
+/** Lets the run begin; the next step waits for it in any case. */
+async function begin() {
+  try {
+    await source.begin();
+  } catch (error) {
+    setText(byId("lesson-note"), `The run does not begin: ${error.message}`);
+  }
+}
+
 window.addEventListener("message", (event) => {
-  const frame = frames.find((each) => each.frame.contentWindow === event.source);
+  const frame = frames.find((each) => each !== null && each.frame.contentWindow === event.source);
   if (frame !== undefined && event.data?.isReady === true) {
     frame.isReady = true;
-    show(frame, frame.wanted);
+    ask(frame);
   }
 });
 byId("next").addEventListener("click", () => move(1));
@@ -150,5 +256,6 @@ byId("back").addEventListener("click", () => move(-1));
 setText(byId("lesson-number"), `Lesson ${lesson.number || ""} · ${lesson.minutes} minutes · ${lesson.source}`);
 setText(byId("lesson-title"), lesson.title);
 document.title = `${lesson.title} · Understudy`;
-draw();
+update(source.document);
+source.follow(update, (trouble) => setText(byId("lesson-trouble"), trouble));
 document.body.dataset.ready = "true";

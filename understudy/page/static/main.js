@@ -37,6 +37,7 @@ class RunPage {
     this._inside = new InsideView(this._history, this.player);
     this._drawn = -1;
     this._linked = { text: "", at: 0 };
+    this._awaited = null;
     this._listen();
   }
 
@@ -55,7 +56,7 @@ class RunPage {
     this._show(wanted);
     if (this._run.is_live) {
       this._source.events(
-        (text) => { this._history.append(text); this.player.grew(); },
+        (text) => { this._history.append(text); this.player.grew(); this._showAwaited(); },
         () => { this.player.isLive = false; this._drawStatus(); },
         (state) => { setText(byId("live"), state === "open" ? "live" : "reconnecting …"); },
       );
@@ -73,10 +74,23 @@ class RunPage {
     document.body.classList.add("framed");
     window.addEventListener("message", (event) => {
       if (event.source === window.parent && Array.isArray(event.data?.at)) {
-        this._show({ at: event.data.at, us: null, partition: null });
+        this._awaited = event.data.at;
+        this._showAwaited();
+      } else if (event.source === window.parent && event.data?.at === "edge") {
+        this._awaited = null;
+        this.player.toEdge();
       }
     });
     window.parent.postMessage({ isReady: true }, "*");
+  }
+
+  /** Show the record that a lesson asks for, now or as soon as it has come. */
+  _showAwaited() {
+    const at = this._awaited;
+    if (at !== null && (!this.player.isLive || this._catalogue.numberOf(...at) >= 0)) {
+      this._awaited = null;
+      this._show({ at, us: null, partition: null });
+    }
   }
 
   _show({ at, us, partition }) {

@@ -12,7 +12,8 @@ const TOKEN = "understudy-token";
  *
  * @returns {Promise<Source>} `run` is the object of run.json; `chunks()` yields the texts of JSON arrays of records,
  *   in order; `events(onRecords, onEnd, onState)` follows a live run from the last record of `chunks()` on and returns
- *   a function that stops it: `onRecords` gets such texts, `onState` gets `open` or `lost`; `command(path, body)` posts
+ *   a function that stops it: `onRecords` gets such texts, `onState` gets `open` or `lost`; `refresh()` looks whether
+ *   the cluster takes commands now, which it does not while an experiment runs; `command(path, body)` posts
  *   to the control port, for example `command("/verbs/kill", {target: "1"})`, and resolves to its answer or rejects
  *   with an `Error` whose `status` is that of the answer.
  */
@@ -23,13 +24,18 @@ export async function openSource() {
 
 async function openServed() {
   const token = takeToken();
-  const run = await (await get("/run.json")).json();
+  const run = await (await get("run.json")).json();
   run.can_command = run.can_command && token !== null;
   const read = { records: 0 };
+  const refresh = async () => {
+    const now = await (await get("run.json")).json();
+    run.can_command = now.can_command && token !== null;
+  };
   return {
     run,
     chunks: () => servedChunks(run, read),
     events: (onRecords, onEnd, onState) => follow(read, onRecords, onEnd, onState),
+    refresh,
     command: (path, body) => command(token, path, body),
   };
 }
@@ -42,14 +48,19 @@ function openEmbedded(run) {
       onEnd();
       return () => {};
     },
+    refresh: async () => {},
     command: async () => {
       throw failure("this page is a file: it cannot send commands", 0);
     },
   };
 }
 
-/** Takes the token out of the address, so that a copied address does not have it; a reload still finds it. */
-function takeToken() {
+/**
+ * Takes the token out of the address, so that a copied address does not have it; a reload still finds it, and so does a
+ * frame with a page of the same server.
+ * @returns {null|string} null where the page was opened without it
+ */
+export function takeToken() {
   const parts = new URLSearchParams(location.hash.slice(1));
   const token = parts.get("token");
   if (token === null) {
@@ -77,7 +88,7 @@ async function* servedChunks(run, read) {
   read.records = 0;
   for (let number = 0; number < known; number += 1) {
     while (next < known && next <= number + AHEAD && (next < run.chunks || next === number)) {
-      waiting.push(get(`/chunks/${next}`));
+      waiting.push(get(`chunks/${next}`));
       next += 1;
     }
     const response = await waiting.shift();
@@ -114,7 +125,7 @@ function follow(read, onRecords, onEnd, onState = () => {}) {
     events.close();
   };
   const open = () => {
-    events = new EventSource(`/events?after=${read.records}`);
+    events = new EventSource(`events?after=${read.records}`);
     events.onopen = () => onState("open");
     events.onmessage = (event) => {
       read.records = Number(event.lastEventId);
@@ -136,7 +147,7 @@ function follow(read, onRecords, onEnd, onState = () => {}) {
 }
 
 async function command(token, path, body) {
-  const response = await fetch(`/control${path}`, {
+  const response = await fetch(`control${path}`, {
     method: "POST",
     headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
     body: JSON.stringify(body),

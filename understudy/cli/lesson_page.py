@@ -1,0 +1,126 @@
+"""The page of a lesson, for `understudy lesson`: as one file, or served while the lesson runs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from understudy.cli.interruptions import Interruption, ending_on_signals, interruptible
+from understudy.cli.page_file import write_page
+
+if TYPE_CHECKING:
+    from understudy.lessons.document import Lesson
+    from understudy.lessons.in_progress import LessonInProgress
+    from understudy.lessons.paper import LessonPaper
+    from understudy.page.lesson_app import ServedLesson
+    from understudy.page.runs import PageRun
+    from understudy.page.server import PageServer
+
+_LOOK_EVERY_S = 0.5
+
+
+def write_lesson_page(file: Path, paper: LessonPaper) -> None:
+    """Write a lesson as one HTML file. Raises Failed."""
+    import msgspec
+
+    from understudy.page.export import lesson_page_of
+
+    runs = {side.side: Path(side.run) for side in paper.sides}
+    print(write_page(file, lambda: lesson_page_of(msgspec.json.encode(paper), runs), "--page"))
+
+
+def serve_finished(paper: LessonPaper, address: tuple[str, int] | None) -> None:
+    """Serve a lesson whose runs have ended, until Ctrl-C. Raises ClusterError."""
+    from understudy.lessons.in_progress import FinishedLesson
+    from understudy.page.runs import finished_run
+
+    one, other = (finished_run([Path(side.run)]) for side in paper.sides)
+    with interruptible() as interruption, _served(FinishedLesson(paper), one, other, address) as server:
+        _introduce(server.url)
+        _until_interrupted(interruption, server)
+
+
+def serve_on_processes(
+    lesson: Lesson, folder: Path, seed: int, address: tuple[str, int] | None, note: Callable[[str], None]
+) -> None:
+    """Serve a lesson, run it on processes once the page asks for it, and leave its cluster to the page until Ctrl-C.
+
+    Args:
+        folder: a new or empty folder for the runs.
+        note: is called with a line about what is done.
+
+    Raises:
+        LessonNotShown: a run did not show what the lesson is about.
+        CannotRun, ClusterError, OSError: as `run_lesson`.
+    """
+    from understudy.experiments.processes.engine import run_of
+    from understudy.lessons.document import ONE
+    from understudy.lessons.in_progress import LessonInProgress
+    from understudy.lessons.running import first_plan, run_other
+    from understudy.page.live import LiveRun
+    from understudy.page.runs import finished_run
+
+    with ending_on_signals():
+        other = run_other(lesson, folder, seed=seed, note=note)
+        shown = finished_run([other.folder])
+    plan = first_plan(lesson, seed)
+    (folder / ONE).mkdir()
+    progress = LessonInProgress(lesson, plan, folder / ONE, other)
+    run = LiveRun(folder / ONE, run_of(plan), progress.observe)
+    with interruptible() as interruption, _served(progress, run, shown, address, folder / ONE) as server:
+        _introduce(server.url)
+        if "#" not in server.url:
+            progress.begin()  # a page without a token cannot ask for it
+        while not progress.has_begun:
+            if not server.is_running or interruption.wait(_LOOK_EVERY_S):
+                return
+        _run_and_keep(progress, server, interruption, note)
+
+
+def _run_and_keep(
+    progress: LessonInProgress, server: PageServer, interruption: Interruption, note: Callable[[str], None]
+) -> None:
+    """Run the first side, and leave its cluster to the page until Ctrl-C."""
+    from understudy.cluster import ClusterError
+    from understudy.control.server import ControlServer
+    from understudy.lessons.running import LessonNotShown
+
+    with contextlib.ExitStack() as stack:
+        try:
+            with ending_on_signals():
+                cluster = stack.enter_context(progress.run(note))
+        except (LessonNotShown, ClusterError) as failure:
+            progress.fails(str(failure))
+            note(f"{failure}\nCtrl-C ends.")
+            _until_interrupted(interruption, server)
+            raise
+        with ControlServer(cluster, report=note):
+            progress.hand_over()
+            note("The run has ended. Its cluster goes on, and takes commands from the page; Ctrl-C stops it.")
+            _until_interrupted(interruption, server)
+            note("stopping in order; Ctrl-C again to kill")
+    server.finish()
+
+
+def _served(
+    lesson: ServedLesson, one: PageRun, other: PageRun, address: tuple[str, int] | None, folder: Path | None = None
+) -> PageServer:
+    from understudy.control.http_thread import ANY_PORT
+    from understudy.page.lesson_app import LessonApplication
+    from understudy.page.server import PageServer
+
+    return PageServer(one, address or ANY_PORT, folder=folder, make_application=LessonApplication(lesson, other))
+
+
+def _until_interrupted(interruption: Interruption, server: PageServer) -> None:
+    while server.is_running and not interruption.wait(_LOOK_EVERY_S):
+        pass
+
+
+def _introduce(url: str) -> None:
+    print(f"page  {url}")
+    if "#" in url:
+        print("Its token lets the page send commands to the cluster; keep the address to yourself.")
+    print("Open it in a browser. Ctrl-C ends.", flush=True)

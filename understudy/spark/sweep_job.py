@@ -1,0 +1,83 @@
+"""Measures the sweeps of a lesson in Spark: their event logs go into a lake, and its tables are asked in SQL.
+
+The numbers are those of `understudy.lessons.sweeping.measure_in_python`, to the last digit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import Row, SparkSession
+
+from understudy.lake.ingest import find_logs, ingest
+from understudy.lessons.sweeping import SweepRow, SweepTable
+from understudy.spark.context import Progress, SparkSettings, no_progress, spark_context, spark_errors
+from understudy.spark.ingest_job import SparkEngine
+from understudy.spark.lake_tables import read_lake
+
+_TIMES: Final = ("detection_ms", "election_ms", "takeover_ms", "propagation_ms", "outage_ms")
+
+FIRST_FAILOVERS: Final = f"""
+SELECT sweep, run, {", ".join(f"coalesce({name}, 0D) AS {name}" for name in _TIMES)}
+FROM (SELECT *, row_number() OVER (PARTITION BY run ORDER BY epoch) AS place FROM failovers)
+JOIN sweeps USING (run)
+WHERE place = 1
+"""
+"""The first failover of each run."""
+
+NUMBERS: Final = f"""
+SELECT sweep, count(*) AS runs,
+  {", ".join(f"percentile({name}, 0.5D) AS median_{name}" for name in _TIMES)},
+  min(outage_ms) AS shortest_outage_ms, max(outage_ms) AS longest_outage_ms,
+  100 * sum(bigint(round(detection_ms * 1000))) / sum(bigint(round(outage_ms * 1000))) AS detection_share
+FROM first_failovers
+GROUP BY sweep
+"""
+"""The numbers of each sweep."""
+
+
+def measure_in_spark(
+    sweeps: Sequence[Path], lake: Path, settings: SparkSettings, progress: Progress = no_progress
+) -> list[SweepTable]:
+    """Bring the runs of sweeps into a lake, and return the table of each sweep. All of it runs in one Spark.
+
+    Args:
+        sweeps: folders that have the event logs of a run in each folder below; runs have the names of their folders.
+        lake: a new folder.
+
+    Raises:
+        GatewayFailed: Java did not start.
+        SparkFailed: Spark does not run, or cannot read the lake.
+        LakeError: there are no logs.
+        OSError: the lake cannot be written.
+    """
+    with spark_context(settings, progress) as context:
+        ingest(find_logs(sweeps), lake, lambda size: contextlib.nullcontext(SparkEngine(context)), progress)
+        progress("asking the lake")
+        with spark_errors(f"the tables of {lake} cannot be read in Spark"):
+            return _asked(SparkSession(context), lake, sweeps, settings.engine)
+
+
+def _asked(session: SparkSession, lake: Path, sweeps: Sequence[Path], engine: str) -> list[SweepTable]:
+    read_lake(session, lake, "failovers").createOrReplaceTempView("failovers")
+    runs = [(number, folder.name) for number, sweep in enumerate(sweeps) for folder in sorted(sweep.iterdir())]
+    session.createDataFrame(runs, "sweep INT, run STRING").createOrReplaceTempView("sweeps")
+    first = session.sql(FIRST_FAILOVERS).cache()
+    first.createOrReplaceTempView("first_failovers")
+    rows = first.orderBy("sweep", "outage_ms", "run").collect()
+    numbers = {row["sweep"]: row for row in session.sql(NUMBERS).collect()}
+    return [
+        SweepTable(
+            rows=tuple(_row(row) for row in rows if row["sweep"] == number),
+            facts={name: value for name, value in numbers[number].asDict().items() if name != "sweep"},
+            measured_by=f"{engine}, from a lake with {len(runs)} runs",
+        )
+        for number in range(len(sweeps))
+    ]
+
+
+def _row(row: Row) -> SweepRow:
+    return SweepRow(run=row["run"], **{name: row[name] for name in _TIMES})
