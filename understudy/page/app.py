@@ -21,7 +21,7 @@ from understudy.control.control_file import NoControlPort, read_control_file
 from understudy.control.guard import Guard, http_error, read_body, refused
 from understudy.control.verb_table import POINT_ACTIONS, TARGETS, VERBS
 from understudy.page.changes import Changes
-from understudy.page.event_stream import EventStream, Readers
+from understudy.page.event_stream import HEARTBEAT_S, EventStream, Readers
 from understudy.page.runs import PageRun
 from understudy.page.static_files import TYPES, read_static, served_page
 
@@ -116,6 +116,8 @@ class _Page:
     async def chunk(self, request: Request) -> Response:
         number = request.path_params["number"]
         chunks = self._run.chunks
+        while self._run.is_behind and number == chunks.full and not self._changes.are_over:
+            await self._changes.wait(HEARTBEAT_S)
         try:
             content = chunks.chunk(number)
         except IndexError as error:

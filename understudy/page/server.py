@@ -20,12 +20,13 @@ from understudy.page.app import application
 from understudy.page.changes import Changes
 from understudy.page.live import LiveRun
 from understudy.page.runs import NoSuchRun, PageRun, finished_run
+from understudy.replay.kernel import without_garbage_collection
 from understudy.testbed.run_folder import NotARunFolder, ProcessEntry, read_cluster_file
 
 POLL_S: Final = 0.04
 """So often a live run is looked at. With the time that records are held back it is most of the way to the screen."""
 _LOOK_FOR_THE_END_S: Final = 0.5
-LARGE_BYTES: Final = 100 << 20
+LARGE_BYTES: Final = 16 << 20
 """Larger logs of a run that has ended are not read as a whole before the page is served."""
 _FINISH_TIMEOUT_S: Final = 5.0
 
@@ -55,6 +56,8 @@ class PageServer:
         host, port = address
         check_host(host)
         self._run = run
+        # Before the first look at its logs a run may have any number of records.
+        run.is_behind = isinstance(run, LiveRun)
         self._has_ended = has_ended
         self._is_over = False
         self._changes = Changes()
@@ -103,20 +106,28 @@ class PageServer:
         """Read on while the cluster runs."""
         run = self._run
         assert isinstance(run, LiveRun)
+        loop = asyncio.get_running_loop()
         look_s = 0.0
         while run.is_live:
             before = len(run.chunks)
+            was_behind = run.is_behind
+            # Zlib does not hold the interpreter's lock: it takes the other core while this one reads on.
+            compressed = loop.run_in_executor(None, run.chunks.compress) if run.chunks.can_compress else None
             try:
                 if not self._is_over and time.monotonic() >= look_s:
                     look_s = time.monotonic() + _LOOK_FOR_THE_END_S
                     self._is_over = self._has_ended()
-                has_more = run.finish() if self._is_over else run.advance(time.monotonic() * 1000)
+                with without_garbage_collection():
+                    has_more = run.finish() if self._is_over else run.advance(time.monotonic() * 1000)
             except OSError as error:
                 run.fail(error)
                 has_more = False
-            if len(run.chunks) > before or not run.is_live:
+            if len(run.chunks) > before or run.is_behind != was_behind or not run.is_live:
                 self._changes.notify()
+            if compressed is not None:
+                await compressed
             await asyncio.sleep(0 if has_more else POLL_S)
+        run.chunks.compress()
 
 
 def check_host(host: str) -> None:
@@ -151,7 +162,7 @@ def open_run(paths: Sequence[Path], wanted: str | None = None) -> tuple[PageRun,
     if missing:
         raise NoSuchRun(f"{missing[0]} does not exist; give a run folder or the files of an event log")
     if folder is not None and _size(folder) > LARGE_BYTES and (name := wanted or _only_run(folder)) is not None:
-        return LiveRun(folder, name), folder, lambda: True
+        return LiveRun(folder, name, is_over=True), folder, lambda: True
     return finished_run(paths, wanted), folder, lambda: True
 
 

@@ -101,7 +101,7 @@ def test_the_torn_end_of_a_killed_incarnation_does_not_hide_the_next(run: LiveRu
 def test_long_logs_are_read_in_pieces_and_still_come_in_order(
     run: LiveRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "MOST_LINES", 7)
+    monkeypatch.setattr(live, "MOST_BYTES", 1_000)
     choose = random.Random(1)
     written = []
     files = {node: log(tmp_path, node) for node in ("broker-1", "broker-2", "testbed")}
@@ -126,6 +126,16 @@ def test_what_is_left_at_the_end_passes_at_once(run: LiveRun, tmp_path: Path) ->
     assert run.finish() is False
     assert shown(run) == [("broker-1", 1, 1)]
     assert not run.is_live
+
+
+def test_of_two_records_with_one_number_both_are_shown(run: LiveRun, tmp_path: Path) -> None:
+    log(tmp_path, "broker-1").write(line(1, 1000.0))
+    log(tmp_path, "broker-1").write(line(1, 1000.0).replace(b"a step", b"another"))
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "broker-1" / "events").rename(tmp_path / "copy" / "events")
+    log(tmp_path, "broker-1").write(line(1, 1000.0).replace(b"a step", b"a third"))
+    run.advance(2000.0)
+    assert shown(run) == [("broker-1", 1, 1)] * 3
 
 
 def test_a_clock_of_an_earlier_boot_holds_nothing_back(run: LiveRun, tmp_path: Path) -> None:
@@ -175,7 +185,7 @@ def test_a_log_that_cannot_be_read_ends_the_following_and_is_named(run: LiveRun,
 def test_large_logs_of_a_run_that_has_ended_are_shown_while_they_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "MOST_LINES", 7)
+    monkeypatch.setattr(live, "MOST_BYTES", 1_000)
     monkeypatch.setattr(server_module, "LARGE_BYTES", 1_000)
     for node in ("broker-1", "broker-2"):
         files = log(tmp_path, node)
