@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Page
 from benchmarks.huge_run import write_huge_run
 from benchmarks.long_run import write_long_run
 from benchmarks.rows import Row
-from benchmarks.watched import heap_megabytes, opened, process_megabytes, watched
+from benchmarks.watched import heap_megabytes, opened, page_process, watched
 from foundation.eventlog.metrics import nearest_rank
 
 RECORDS = tuple(map(int, os.environ.get("UNDERSTUDY_BENCH_PAGE_RECORDS", "100000,1000000").split(",")))
@@ -92,7 +92,9 @@ def _long(browser: Browser, folder: Path, records: int) -> Iterator[Row]:
 
 
 def _memory(browser: Browser, page: Page) -> Iterator[Row]:
-    yield Row("  memory of the page's process, MB", process_megabytes(browser), None, None)
+    process = page_process(browser)
+    yield Row("  processor time of the page's process, s", process.processor_seconds, None, None)
+    yield Row("  memory of the page's process, MB", process.megabytes, None, None)
     yield Row("  objects of its scripts after garbage was collected, MB", heap_megabytes(page), None, None)
 
 

@@ -92,12 +92,23 @@ def heap_megabytes(page: Page) -> float:
     return used / (1 << 20)
 
 
-def process_megabytes(browser: Browser) -> float:
-    """The resident memory of the browser's largest process for pages, now."""
+class PageProcess(NamedTuple):
+    """The browser's process for a page."""
+
+    megabytes: float
+    processor_seconds: float
+
+
+def page_process(browser: Browser) -> PageProcess:
+    """Return the largest process for pages, which is the one that has a page of a long run."""
     session = browser.new_browser_cdp_session()
     processes = session.send("SystemInfo.getProcessInfo")["processInfo"]
     session.detach()
-    return max(_megabytes(process["id"], "VmRSS") for process in processes if process["type"] == "renderer")
+    return max(
+        PageProcess(_megabytes(process["id"], "VmRSS"), process["cpuTime"])
+        for process in processes
+        if process["type"] == "renderer"
+    )
 
 
 def _megabytes(pid: int, what: str) -> float:

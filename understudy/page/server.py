@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import secrets
+import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,6 +31,8 @@ POLL_S: Final = 0.04
 _LOOK_FOR_THE_END_S: Final = 0.5
 LARGE_BYTES: Final = 16 << 20
 """Larger logs of a run that has ended are not read as a whole before the page is served."""
+LOWER_BY: Final = 5
+LOWEST_PRIORITY: Final = 19
 _FINISH_TIMEOUT_S: Final = 5.0
 
 
@@ -106,6 +111,8 @@ class PageServer:
         """Read on while the cluster runs."""
         run = self._run
         assert isinstance(run, LiveRun)
+        if not run.is_over:
+            _step_back()
         loop = asyncio.get_running_loop()
         look_s = 0.0
         while run.is_live:
@@ -128,6 +135,15 @@ class PageServer:
                 await compressed
             await asyncio.sleep(0 if has_more else POLL_S)
         run.chunks.compress()
+
+
+def _step_back() -> None:
+    """Let this thread and those that it starts take less of a busy processor than the brokers: a reader must not slow
+    them."""
+    if sys.platform == "linux":  # elsewhere a thread has no priority of its own
+        this_thread = threading.get_native_id()
+        lower = os.getpriority(os.PRIO_PROCESS, this_thread) + LOWER_BY
+        os.setpriority(os.PRIO_PROCESS, this_thread, min(lower, LOWEST_PRIORITY))
 
 
 def check_host(host: str) -> None:

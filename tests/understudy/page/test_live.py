@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,7 @@ from understudy.page import live
 from understudy.page import server as server_module
 from understudy.page.live import HELD_BACK_MS, LiveRun
 from understudy.page.runs import NoSuchRun
-from understudy.page.server import PageServer, open_run
+from understudy.page.server import LOWER_BY, LOWEST_PRIORITY, PageServer, open_run
 
 
 def line(seq: int, ms: float, *, node: str = "broker-1", incarnation: int = 1, run: str = "r") -> bytes:
@@ -180,6 +183,18 @@ def test_a_log_that_cannot_be_read_ends_the_following_and_is_named(run: LiveRun,
     assert [(finding["file"], finding["kind"], finding["what"]) for finding in run.facts(tmp_path)["findings"]] == [
         ("broker-2/events/broker-2-0001-0001.jsonl", "unreadable file", "Is a directory")
     ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only on Linux a thread has a priority of its own")
+def test_the_server_of_a_running_cluster_leaves_the_processor_to_the_brokers(run: LiveRun, tmp_path: Path) -> None:
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    log(tmp_path).write(line(1, 1000.0))
+    with PageServer(run, folder=tmp_path):
+        eventually(lambda: len(run.chunks), "the logs have been looked at")
+        (thread,) = (thread for thread in threading.enumerate() if thread.name == "understudy-page")
+        assert thread.native_id is not None
+        assert os.getpriority(os.PRIO_PROCESS, thread.native_id) == min(own + LOWER_BY, LOWEST_PRIORITY)
+        assert os.getpriority(os.PRIO_PROCESS, 0) == own
 
 
 def test_large_logs_of_a_run_that_has_ended_are_shown_while_they_are_read(
