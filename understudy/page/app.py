@@ -116,7 +116,7 @@ class _Page:
     async def chunk(self, request: Request) -> Response:
         number = request.path_params["number"]
         chunks = self._run.chunks
-        while self._run.is_behind and number == chunks.full and not self._changes.are_over:
+        while number <= chunks.full and self._has_to_wait(number):
             await self._changes.wait(HEARTBEAT_S)
         try:
             content = chunks.chunk(number)
@@ -126,6 +126,9 @@ class _Page:
         return _unless_known(
             request, content, "application/json", {"content-encoding": _COMPRESSED, "understudy-records": records}
         )
+
+    def _has_to_wait(self, number: int) -> bool:
+        return self._run.is_behind and not self._changes.are_over and not self._run.chunks.is_compressed(number)
 
     async def events(self, request: Request) -> EventStream | Response:
         if request.method != "GET":

@@ -70,6 +70,10 @@ class Chunks:
         """Whether `compress` has something to do."""
         return bool(self._plain)
 
+    def is_compressed(self, number: int) -> bool:
+        """Whether a chunk changes no more, and costs nothing to send."""
+        return number < len(self._full) and number not in self._plain
+
     def compress(self) -> None:
         """Compress the full chunks that are not yet, in any one thread: nothing else waits for it."""
         for number, records in list(self._plain.items()):

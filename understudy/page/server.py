@@ -129,10 +129,11 @@ class PageServer:
             except OSError as error:
                 run.fail(error)
                 has_more = False
-            if len(run.chunks) > before or run.is_behind != was_behind or not run.is_live:
-                self._changes.notify()
             if compressed is not None:
                 await compressed
+            has_grown = len(run.chunks) > before or compressed is not None
+            if has_grown or run.is_behind != was_behind or not run.is_live:
+                self._changes.notify()
             await asyncio.sleep(0 if has_more else POLL_S)
         run.chunks.compress()
 
