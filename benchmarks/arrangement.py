@@ -56,6 +56,7 @@ class Arrangement:
             as possible, because the controller is measured and not its operator.
         quiet_ms: for a number of partitions, how long no stub may have received a request before a measurement counts
             as complete. Kafka sends nothing for seconds between writing states and sending them.
+        run_folder: the run folder of the cluster; None for Kafka's.
     """
 
     zookeeper: str
@@ -66,6 +67,7 @@ class Arrangement:
     operator: ZooKeeperClient
     runner: asyncio.Runner
     quiet_ms: Callable[[int], float]
+    run_folder: Path | None = None
 
     def create_topics(self, first: int, topics: int, partitions: int, *, cluster_size: int) -> float:
         """Create topics as znodes, with three replicas and leaders in turn; seconds until all stubs received all."""
@@ -178,7 +180,9 @@ def ours() -> Iterator[Arrangement]:
             processes = {broker.process.id: broker.process.process for broker in cluster.brokers}
             return {broker: process.pid for broker, process in processes.items() if process is not None}
 
-        with _with_stubs(cluster.zookeeper_connect, cluster.view, pids, lambda size: 1_500 + size / 50) as arrangement:
+        with _with_stubs(
+            cluster.zookeeper_connect, cluster.view, pids, lambda size: 1_500 + size / 50, cluster.directory
+        ) as arrangement:
             yield arrangement
 
 
@@ -197,11 +201,15 @@ def kafkas(libs: Path) -> Iterator[Arrangement]:
 
 @contextmanager
 def _with_stubs(
-    zookeeper: str, view: ClusterView, pids: Callable[[], Mapping[int, int]], quiet_ms: Callable[[int], float]
+    zookeeper: str,
+    view: ClusterView,
+    pids: Callable[[], Mapping[int, int]],
+    quiet_ms: Callable[[int], float],
+    run_folder: Path | None = None,
 ) -> Iterator[Arrangement]:
     with tempfile.TemporaryDirectory(prefix="understudy-bench-") as folder, asyncio.Runner() as runner:
         _, operator = runner.run(open_store(zookeeper))
-        arrangement = Arrangement(zookeeper, view, pids, Path(folder), {}, operator, runner, quiet_ms)
+        arrangement = Arrangement(zookeeper, view, pids, Path(folder), {}, operator, runner, quiet_ms, run_folder)
         until(lambda: set(CONTROLLERS) <= set(view.brokers()) and view.controller_id() is not None)
         try:
             for stub in STUBS:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from foundation.eventlog.files import LogFile, log_files
 from foundation.eventlog.lines import MAX_LINE_BYTES
 
 _PIECE: Final = 1 << 18
+
+LinesOfFile: TypeAlias = tuple[LogFile, list[bytes]]
 
 
 class FolderTail:
@@ -44,6 +46,48 @@ class FolderTail:
             for line in self._lines_of(file.path):
                 yield file, line
                 self._offset += len(line) + 1
+
+    def more(self, most_bytes: int, files: tuple[LogFile, ...] | None = None) -> tuple[list[LinesOfFile], bool]:
+        """Return the next whole lines that have not been read yet, as `lines` yields them, and whether there may be
+        more.
+
+        Args:
+            most_bytes: ends the reading, but for the rest of a line that has more.
+            files: those of the folder, where the caller has listed them.
+
+        Raises:
+            OSError: the folder or a file cannot be read.
+        """
+        found: list[LinesOfFile] = []
+        for file in log_files(self.folder) if files is None else files:
+            if self._file is not None and file < self._file:
+                continue
+            if most_bytes <= 0:
+                return found, True
+            if file != self._file:
+                self._file, self._offset = file, 0
+            text, is_whole = self._text_of(file.path, most_bytes)
+            if text:
+                found.append((file, text[:-1].split(b"\n")))
+                self._offset += len(text)
+                most_bytes -= len(text)
+            if not is_whole:
+                return found, True
+        return found, False
+
+    def _text_of(self, path: Path, most_bytes: int) -> tuple[bytes, bool]:
+        """Return whole lines, and whether they are all that the file has; a line that is too long is left."""
+        if path.stat().st_size <= self._offset:
+            return b"", True
+        with path.open("rb") as stream:
+            stream.seek(self._offset)
+            text = stream.read(most_bytes)
+            is_whole = len(text) < most_bytes
+            if not is_whole and b"\n" not in text:
+                text += stream.readline(MAX_LINE_BYTES)
+        end = text.rfind(b"\n") + 1
+        # Where no line ends, none is whole: what follows a line that is too long is not read.
+        return text[:end], is_whole or end == 0
 
     def _lines_of(self, path: Path) -> Iterator[bytes]:
         if path.stat().st_size <= self._offset:

@@ -23,7 +23,7 @@ from understudy.control.guard import Guard, http_error, read_body, refused
 from understudy.control.verb_table import POINT_ACTIONS, TARGETS, VERBS
 from understudy.page.changes import Changes
 from understudy.page.control import PageControl, of_run_folder
-from understudy.page.event_stream import EventStream, Readers
+from understudy.page.event_stream import HEARTBEAT_S, EventStream, Readers
 from understudy.page.runs import PageRun
 from understudy.page.static_files import TYPES, read_static, served_page
 
@@ -152,6 +152,8 @@ class _Page:
     async def chunk(self, request: Request) -> Response:
         number = request.path_params["number"]
         chunks = self._run.chunks
+        while number <= chunks.full and self._has_to_wait(number):
+            await self._changes.wait(HEARTBEAT_S)
         try:
             content = chunks.chunk(number)
         except IndexError as error:
@@ -160,6 +162,9 @@ class _Page:
         return unless_known(
             request, content, "application/json", {"content-encoding": _COMPRESSED, "understudy-records": records}
         )
+
+    def _has_to_wait(self, number: int) -> bool:
+        return self._run.is_behind and not self._changes.are_over and not self._run.chunks.is_compressed(number)
 
     async def events(self, request: Request) -> EventStream | Response:
         if request.method != "GET":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final
 
 CHUNK_RECORDS: Final = 5_000
@@ -15,17 +16,22 @@ _BETWEEN: Final = b",\n"
 class Chunks:
     """The records of one run in the order in which they were added; the number of a record never changes.
 
-    Chunks that are full are kept compressed, the records of the last one as they are. It is used in one thread.
+    Chunks that are full are kept compressed, the records of the last one as they are. It is used in one thread, but for
+    `compress`.
 
     Args:
         level: the level of gzip, from 1 to 9.
+        later: leave full chunks as they are until `compress` is called, as a server does that has a thread for it.
     """
 
-    def __init__(self, *, level: int = FAST) -> None:
+    def __init__(self, *, level: int = FAST, later: bool = False) -> None:
         self._level = level
+        self._later = later
         self.size = CHUNK_RECORDS
         """The number of records in a full chunk."""
         self._full: list[bytes] = []
+        self._plain: dict[int, list[bytes]] = {}
+        """The records of full chunks that are not compressed yet, whose places in `_full` are empty."""
         self._last: list[bytes] = []
 
     def __len__(self) -> int:
@@ -45,15 +51,34 @@ class Chunks:
     @property
     def compressed_bytes(self) -> int:
         """The size of all chunks, compressed."""
-        return sum(map(len, self._full)) + (len(self._compressed(self._last)) if self._last else 0)
+        return sum(len(self.chunk(number)) for number in range(self.count))
 
     def add(self, records: Iterable[bytes]) -> None:
         """Append records, each a JSON array without a newline."""
-        for record in records:
-            self._last.append(record)
+        rest = iter(records)
+        while more := list(islice(rest, self.size - len(self._last))):
+            self._last += more
             if len(self._last) == self.size:
-                self._full.append(self._compressed(self._last))
+                self._plain[len(self._full)] = self._last
+                self._full.append(b"")
                 self._last = []
+        if not self._later:
+            self.compress()
+
+    @property
+    def can_compress(self) -> bool:
+        """Whether `compress` has something to do."""
+        return bool(self._plain)
+
+    def is_compressed(self, number: int) -> bool:
+        """Whether a chunk changes no more, and costs nothing to send."""
+        return number < len(self._full) and number not in self._plain
+
+    def compress(self) -> None:
+        """Compress the full chunks that are not yet, in any one thread: nothing else waits for it."""
+        for number, records in list(self._plain.items()):
+            self._full[number] = self._compressed(records)
+            del self._plain[number]
 
     def chunk(self, number: int) -> bytes:
         """Return a chunk, compressed by gzip: the text of a JSON array of records, a line for each.
@@ -65,7 +90,8 @@ class Chunks:
         """
         if not 0 <= number <= len(self._full):
             raise IndexError(f"there is no chunk {number}; the chunks are 0 to {len(self._full)}")
-        return self._full[number] if number < len(self._full) else self._compressed(self._last)
+        plain = self._last if number == len(self._full) else self._plain.get(number)
+        return self._full[number] if plain is None else self._compressed(plain)
 
     def records_in(self, number: int) -> int:
         """The number of records in a chunk."""
@@ -74,10 +100,11 @@ class Chunks:
     def since(self, position: int, most: int) -> list[bytes]:
         """Return up to `most` records from a position on: the first record has position 0."""
         number, start = divmod(position, self.size)
-        if number < len(self._full):
+        plain = self._last if number == len(self._full) else self._plain.get(number)
+        if plain is None and number < len(self._full):
             text = gzip.decompress(self._full[number])[1:-1]
             return text.split(_BETWEEN)[start : start + most]
-        return self._last[start : start + most] if number == len(self._full) else []
+        return [] if plain is None else plain[start : start + most]
 
     def _compressed(self, records: list[bytes]) -> bytes:
         return gzip.compress(as_array(records), self._level, mtime=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -10,6 +11,7 @@ from foundation.eventlog.fold_state import exact, exact_micros
 from foundation.eventlog.narrator import describe
 from foundation.eventlog.order import Identity, RemoteCauses
 from foundation.eventlog.records import Envelope
+from foundation.eventlog.run_records import micros
 from understudy.page.payloads import page_data
 
 _ENCODER: Final = msgspec.json.Encoder()
@@ -19,43 +21,58 @@ _DIGITS: Final = bytes(ord("0") if ord("0") <= byte <= ord("9") else ord(" ") fo
 """Translates every digit to 0 and anything else to a space: the fastest way to find a long number in a text."""
 
 
-def encode(record: Envelope, link: Identity | None) -> bytes:
-    """Return the JSON array of a record. It has no newline.
-
-    Args:
-        link: the record on another node that led to this one.
-    """
-    return _ENCODER.encode(
-        (
-            exact_micros(record.mono_ms),
-            record.node,
-            record.incarnation,
-            record.seq,
-            record.type,
-            None if record.cause is None else exact(record.cause),
-            exact(record.zxid),
-            exact(record.controller_epoch),
-            _data(record),
-            describe(record),
-            None if link is None else (link.writer[1], link.writer[2], link.seq),
-        )
-    )
-
-
 class Encoder:
     """Encodes the records of one run, which come in the order of `foundation.eventlog.order`, with their links."""
 
     def __init__(self) -> None:
         self._causes = RemoteCauses()
 
-    def encode(self, record: Envelope) -> bytes:
-        """Return the JSON array of the next record."""
-        return encode(record, self._causes.of(record))
+    def encode(self, records: Sequence[Envelope]) -> list[bytes]:
+        """Return the JSON array of each of the next records, without newlines."""
+        links = [self._causes.of(record) for record in records]
+        text = _ENCODER.encode_lines(list(map(_row, records, links)))
+        lines = text.split(b"\n")
+        lines.pop()
+        for number in _inexact(text, lines):
+            lines[number] = _exact_line(records[number], links[number])
+        return lines
 
 
-def _data(record: Envelope) -> object:
-    """The payload as `page_data` returns it, but encoded at once where that is the same, as it is for most records."""
-    text = _ENCODER.encode(record.data)
-    if _SESSION_ID in text or _LONG_NUMBER in text.translate(_DIGITS):
-        return page_data(record)
-    return msgspec.Raw(text)
+def _row(record: Envelope, link: Identity | None) -> tuple[object, ...]:
+    return (
+        micros(record.mono_ms),
+        record.node,
+        record.incarnation,
+        record.seq,
+        record.type,
+        record.cause,
+        record.zxid,
+        record.controller_epoch,
+        record.data,
+        describe(record),
+        None if link is None else (link.writer[1], link.writer[2], link.seq),
+    )
+
+
+def _inexact(text: bytes, lines: Sequence[bytes]) -> Iterator[int]:
+    """Yield the numbers of lines that may have a session id, or an integer that a browser would round."""
+    if _SESSION_ID in text:
+        yield from (number for number, line in enumerate(lines) if _SESSION_ID in line)
+        text = b"\n".join(line for line in lines if _SESSION_ID not in line)
+    if _has_long_number(text):
+        yield from (number for number, line in enumerate(lines) if _has_long_number(line))
+
+
+def _has_long_number(text: bytes) -> bool:
+    return _LONG_NUMBER in text.translate(_DIGITS)
+
+
+def _exact_line(record: Envelope, link: Identity | None) -> bytes:
+    """Return the JSON array of a record that has such an integer, or may have one."""
+    _, node, _, _, name, _, _, _, _, words, origin = _row(record, link)
+    cause = None if record.cause is None else exact(record.cause)
+    numbers = exact(record.zxid), exact(record.controller_epoch)
+    moment = exact_micros(record.mono_ms)
+    return _ENCODER.encode(
+        (moment, node, record.incarnation, record.seq, name, cause, *numbers, page_data(record), words, origin)
+    )

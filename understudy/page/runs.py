@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ from understudy.software import software_version
 
 MOST_FINDINGS: Final = 200
 """The page lists so many findings and counts the rest."""
+_MOST_TOGETHER: Final = 1_000
+"""So many records are encoded together. Of more, the first have left the processor's cache by then."""
 _BROKER_NODE: Final = re.compile(r"broker-(\d{1,10})")
 
 
@@ -34,13 +37,19 @@ class PageRun:
         name: the id of the run; empty where its first record says it.
         title: what the page is called.
         level: the level of gzip of the chunks.
+        compress_later: as of `Chunks`.
     """
 
-    def __init__(self, name: str, title: str, *, level: int = FAST) -> None:
+    def __init__(self, name: str, title: str, *, level: int = FAST, compress_later: bool = False) -> None:
         self.name = name
         self.title = title
         self.is_live = False
-        self.chunks = Chunks(level=level)
+        """Whether records may still come."""
+        self.is_over = True
+        """Whether its cluster has ended."""
+        self.is_behind = False
+        """Whether there are records that can be read now, and have not been."""
+        self.chunks = Chunks(level=level, later=compress_later)
         self.findings: list[LogFinding] = []
         self.brokers: set[int] = set()
         self.session_timeout_ms: int | None = None
@@ -55,23 +64,21 @@ class PageRun:
 
     def add(self, records: Iterable[Envelope]) -> None:
         """Append records, which come in the order of `foundation.eventlog.order`."""
-        self.chunks.add(self._encoded(records))
+        rest = iter(records)
+        while together := list(islice(rest, _MOST_TOGETHER)):
+            self._observe(together)
+            self.chunks.add(self._encoder.encode(together))
 
-    def _encoded(self, records: Iterable[Envelope]) -> Iterator[bytes]:
-        for record in records:
-            self._observe(record)
-            yield self._encoder.encode(record)
-
-    def _observe(self, record: Envelope) -> None:
-        us = micros(record.mono_ms)
+    def _observe(self, records: Sequence[Envelope]) -> None:
         if self._first_us is None:
-            self._first_us, self._started_ms = us, record.wall_ms
-            self.name = self.name or record.run
-        self._last_us = max(self._last_us, us)
-        if record.seq == 1 and (broker := _BROKER_NODE.fullmatch(record.node)):
-            self.brokers.add(int(broker[1]))
-        if isinstance(record.data, RunDescribed) and self.session_timeout_ms is None:
-            self.session_timeout_ms = record.data.session_timeout_ms
+            self._first_us, self._started_ms = micros(records[0].mono_ms), records[0].wall_ms
+            self.name = self.name or records[0].run
+        self._last_us = max(self._last_us, micros(max(record.mono_ms for record in records)))
+        for record in records:
+            if record.seq == 1 and (broker := _BROKER_NODE.fullmatch(record.node)):
+                self.brokers.add(int(broker[1]))
+            if type(record.data) is RunDescribed and self.session_timeout_ms is None:
+                self.session_timeout_ms = record.data.session_timeout_ms
 
     @property
     def lasts_us(self) -> int:
@@ -87,7 +94,8 @@ class PageRun:
         return {
             "run": self.name,
             "title": self.title,
-            "is_live": self.is_live,
+            "is_live": self.is_live and not self.is_over,
+            "is_being_read": self.is_behind,
             "chunk_records": self.chunks.size,
             "chunks": self.chunks.count,
             "records": len(self.chunks),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import secrets
+import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,12 +24,15 @@ from understudy.page.app import application
 from understudy.page.changes import Changes
 from understudy.page.live import LiveRun
 from understudy.page.runs import NoSuchRun, PageRun, finished_run
+from understudy.replay.kernel import without_garbage_collection
 from understudy.testbed.run_folder import NotARunFolder, ProcessEntry, read_cluster_file
 
 POLL_S: Final = 0.04
 """So often a live run is looked at. With the time that records are held back it is most of the way to the screen."""
-LARGE_BYTES: Final = 100 << 20
+LARGE_BYTES: Final = 16 << 20
 """Larger logs of a run that has ended are not read as a whole before the page is served."""
+LOWER_BY: Final = 5
+LOWEST_PRIORITY: Final = 19
 _FINISH_TIMEOUT_S: Final = 5.0
 
 
@@ -67,6 +73,8 @@ class PageServer(Server):
         host, port = address
         check_host(host)
         self._run = run
+        # Before the first look at its logs a run may have any number of records.
+        run.is_behind = isinstance(run, LiveRun)
         self._has_ended = has_ended
         self._look_every_s = look_every_s
         self._is_over = False
@@ -125,16 +133,36 @@ class PageServer(Server):
     async def _read_on(self) -> None:
         run = self._run
         assert isinstance(run, LiveRun)
+        if not run.is_over:
+            _step_back()
+        loop = asyncio.get_running_loop()
         while run.is_live:
             before = len(run.chunks)
+            was_behind = run.is_behind
+            # Zlib does not hold the interpreter's lock: it takes the other core while this one reads on.
+            compressed = loop.run_in_executor(None, run.chunks.compress) if run.chunks.can_compress else None
             try:
-                has_more = run.finish() if self._is_over else run.advance(time.monotonic() * 1000)
+                with without_garbage_collection():
+                    has_more = run.finish() if self._is_over else run.advance(time.monotonic() * 1000)
             except OSError as error:
                 run.fail(error)
                 has_more = False
-            if len(run.chunks) > before or not run.is_live:
+            if compressed is not None:
+                await compressed
+            has_grown = len(run.chunks) > before or compressed is not None
+            if has_grown or run.is_behind != was_behind or not run.is_live:
                 self._changes.notify()
             await asyncio.sleep(0 if has_more else POLL_S)
+        run.chunks.compress()
+
+
+def _step_back() -> None:
+    """Let this thread and those that it starts take less of a busy processor than the brokers: a reader must not slow
+    them."""
+    if sys.platform == "linux":  # elsewhere a thread has no priority of its own
+        this_thread = threading.get_native_id()
+        lower = os.getpriority(os.PRIO_PROCESS, this_thread) + LOWER_BY
+        os.setpriority(os.PRIO_PROCESS, this_thread, min(lower, LOWEST_PRIORITY))
 
 
 def check_host(host: str) -> None:
@@ -169,7 +197,7 @@ def open_run(paths: Sequence[Path], wanted: str | None = None) -> tuple[PageRun,
     if missing:
         raise NoSuchRun(f"{missing[0]} does not exist; give a run folder or the files of an event log")
     if folder is not None and _size(folder) > LARGE_BYTES and (name := wanted or _only_run(folder)) is not None:
-        return LiveRun(folder, name), folder, lambda: True
+        return LiveRun(folder, name, is_over=True), folder, lambda: True
     return finished_run(paths, wanted), folder, lambda: True
 
 

@@ -61,3 +61,36 @@ def test_a_line_that_is_too_long_is_not_kept(tmp_path: Path, monkeypatch: pytest
     files, tail = JsonLinesFiles(tmp_path, "broker-1"), FolderTail(tmp_path)
     files.write(b"a\n" + b"b" * 100)
     assert lines(tail) == [b"a"]
+
+
+def more(tail: FolderTail, most_bytes: int) -> tuple[list[tuple[int, list[bytes]]], bool]:
+    found, has_more = tail.more(most_bytes)
+    return [(file.file, lines) for file, lines in found], has_more
+
+
+def test_more_lines_come_in_pieces_with_their_files(tmp_path: Path) -> None:
+    files, tail = JsonLinesFiles(tmp_path, "broker-1", max_file_bytes=12), FolderTail(tmp_path)
+    for line in (b"one\n", b"two\n", b"six\n", b"a long line\n", b"z\n", b"torn"):
+        files.write(line)
+    assert more(tail, 9) == ([(1, [b"one", b"two"])], True)
+    assert more(tail, 9) == ([(1, [b"six"]), (2, [b"a long line"])], True)
+    assert more(tail, 9) == ([(3, [b"z"])], False)
+    assert more(tail, 9) == ([], False)
+    files.write(b" no\n")
+    assert more(tail, 100) == ([(3, [b"torn no"])], False)
+
+
+def test_a_piece_of_many_files_ends_with_one_of_them(tmp_path: Path) -> None:
+    files, tail = JsonLinesFiles(tmp_path, "broker-1", max_file_bytes=4), FolderTail(tmp_path)
+    for line in (b"one\n", b"two\n", b"six\n"):
+        files.write(line)
+    assert more(tail, 8) == ([(1, [b"one"]), (2, [b"two"])], True)
+    assert more(tail, 8) == ([(3, [b"six"])], False)
+
+
+def test_a_piece_has_no_line_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tail_module, "MAX_LINE_BYTES", 20)
+    files, tail = JsonLinesFiles(tmp_path, "broker-1"), FolderTail(tmp_path)
+    files.write(b"a\n" + b"b" * 100 + b"\nc\n")
+    assert more(tail, 5) == ([(1, [b"a"])], True)
+    assert more(tail, 5) == ([], False)

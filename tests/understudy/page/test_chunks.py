@@ -55,3 +55,18 @@ def test_a_full_chunk_does_not_change() -> None:
     chunks.add([b"[9]"])
     assert chunks.chunk(0) is before
     assert chunks.compressed_bytes == len(before) + len(chunks.chunk(1))
+
+
+def test_chunks_that_are_compressed_later_have_the_same_records() -> None:
+    at_once, later = filled(8), Chunks(later=True)
+    later.add(at_once.since(0, 3) + at_once.since(3, 3) + at_once.since(6, 3))
+    assert (later.can_compress, later.is_compressed(0)) == (True, False)
+    for _ in range(2):
+        assert [later.chunk(number) for number in range(3)] == [at_once.chunk(number) for number in range(3)]
+        assert [later.since(position, 2) for position in range(9)] == [
+            at_once.since(position, 2) for position in range(9)
+        ]
+        assert later.compressed_bytes == at_once.compressed_bytes
+        later.compress()
+        assert not later.can_compress
+        assert [later.is_compressed(number) for number in range(4)] == [True, True, False, False]

@@ -139,6 +139,18 @@ def test_the_grid_shows_what_is_wrong_and_the_logs_of_a_partition(opened: Page) 
     expect(opened.locator("#logs li").first).to_contain_text("high watermark")
 
 
+def test_the_grid_is_drawn_where_it_is_scrolled_to(opened: Page) -> None:
+    press(opened, "End")
+    picture = "() => document.getElementById('grid-canvas').toDataURL()"
+    opened.evaluate("() => { document.getElementById('grid').style.height = '60px'; }")
+    opened.evaluate("() => window.dispatchEvent(new Event('resize'))")
+    drawn(opened)
+    before = opened.evaluate(picture)
+    opened.evaluate("() => { document.getElementById('grid').scrollTop = 22; }")
+    drawn(opened)
+    assert opened.evaluate(picture) != before
+
+
 def test_a_link_to_a_record_that_is_not_there_says_so(page: Page, file: Path) -> None:
     page.goto(file.as_uri() + "#at=broker-9.1.1")
     expect(page.locator("#status")).to_contain_text("broker-9.1.1")

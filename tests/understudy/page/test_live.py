@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,7 @@ from understudy.page import live
 from understudy.page import server as server_module
 from understudy.page.live import HELD_BACK_MS, LiveRun
 from understudy.page.runs import NoSuchRun
-from understudy.page.server import PageServer, open_run
+from understudy.page.server import LOWER_BY, LOWEST_PRIORITY, PageServer, open_run
 
 
 def line(seq: int, ms: float, *, node: str = "broker-1", incarnation: int = 1, run: str = "r") -> bytes:
@@ -113,7 +116,7 @@ def test_the_torn_end_of_a_killed_incarnation_does_not_hide_the_next(run: LiveRu
 def test_long_logs_are_read_in_pieces_and_still_come_in_order(
     run: LiveRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "MOST_LINES", 7)
+    monkeypatch.setattr(live, "MOST_BYTES", 1_000)
     choose = random.Random(1)
     written = []
     files = {node: log(tmp_path, node) for node in ("broker-1", "broker-2", "testbed")}
@@ -138,6 +141,16 @@ def test_what_is_left_at_the_end_passes_at_once(run: LiveRun, tmp_path: Path) ->
     assert run.finish() is False
     assert shown(run) == [("broker-1", 1, 1)]
     assert not run.is_live
+
+
+def test_of_two_records_with_one_number_both_are_shown(run: LiveRun, tmp_path: Path) -> None:
+    log(tmp_path, "broker-1").write(line(1, 1000.0))
+    log(tmp_path, "broker-1").write(line(1, 1000.0).replace(b"a step", b"another"))
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "broker-1" / "events").rename(tmp_path / "copy" / "events")
+    log(tmp_path, "broker-1").write(line(1, 1000.0).replace(b"a step", b"a third"))
+    run.advance(2000.0)
+    assert shown(run) == [("broker-1", 1, 1)] * 3
 
 
 def test_a_clock_of_an_earlier_boot_holds_nothing_back(run: LiveRun, tmp_path: Path) -> None:
@@ -186,10 +199,22 @@ def test_a_log_that_cannot_be_read_ends_the_following_and_is_named(run: LiveRun,
     ]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only on Linux a thread has a priority of its own")
+def test_the_server_of_a_running_cluster_leaves_the_processor_to_the_brokers(run: LiveRun, tmp_path: Path) -> None:
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    log(tmp_path).write(line(1, 1000.0))
+    with PageServer(run, folder=tmp_path):
+        eventually(lambda: len(run.chunks), "the logs have been looked at")
+        (thread,) = (thread for thread in threading.enumerate() if thread.name == "understudy-page")
+        assert thread.native_id is not None
+        assert os.getpriority(os.PRIO_PROCESS, thread.native_id) == min(own + LOWER_BY, LOWEST_PRIORITY)
+        assert os.getpriority(os.PRIO_PROCESS, 0) == own
+
+
 def test_large_logs_of_a_run_that_has_ended_are_shown_while_they_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "MOST_LINES", 7)
+    monkeypatch.setattr(live, "MOST_BYTES", 1_000)
     monkeypatch.setattr(server_module, "LARGE_BYTES", 1_000)
     for node in ("broker-1", "broker-2"):
         files = log(tmp_path, node)

@@ -18,10 +18,12 @@ from tests.understudy.page.test_live import line
 from understudy.control.client import ControlClient
 from understudy.control.control_file import CONTROL_FILE, ControlEntry, write_control_file
 from understudy.page import chunks as chunks_module
+from understudy.page import live as live_module
+from understudy.page import server as server_module
 from understudy.page.export import page_of
 from understudy.page.live import LiveRun
 from understudy.page.runs import finished_run
-from understudy.page.server import PageServer
+from understudy.page.server import PageServer, open_run
 from understudy.page.static_files import FOLDER
 from understudy.simulator.seeds import run_seed
 from understudy.testbed.run_folder import this_process
@@ -101,6 +103,25 @@ def test_a_server_and_a_file_give_the_same_records(page: Page, tmp_path: Path) -
     assert served["records"] == embedded["records"] == records
     for name in ("run", "title", "records", "chunks", "first_us", "last_us", "brokers", "is_live", "can_command"):
         assert served["run"][name] == embedded["run"][name]
+
+
+def test_a_large_run_that_has_ended_is_complete_though_it_is_served_while_it_is_read(
+    page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_module, "MOST_BYTES", 500)
+    monkeypatch.setattr(server_module, "LARGE_BYTES", 1_000)
+    for node in ("broker-1", "broker-2"):
+        files = JsonLinesFiles(tmp_path / node / "events", node)
+        for seq in range(1, 501):
+            files.write(line(seq, float(seq), node=node))
+    run, folder, has_ended = open_run([tmp_path])
+    with PageServer(run, folder=folder, has_ended=has_ended) as server:
+        page.goto(server.url)
+        served: dict[str, Any] = page.evaluate(READ)
+    assert served["run"]["is_live"] is False
+    assert [record[1:4] for record in served["records"]] == [
+        [node, 1, seq] for seq in range(1, 501) for node in ("broker-1", "broker-2")
+    ]
 
 
 def _all(run: Any) -> list[bytes]:

@@ -34,6 +34,7 @@ export class GridView {
     this._spacer = byId("grid-spacer");
     this._topic = byId("grid-topic");
     this._filter = byId("grid-filter");
+    this._state = null;
     this._rows = [];
     this._listed = { key: "", at: -Infinity };
     this._chosen = null;
@@ -58,15 +59,23 @@ export class GridView {
   }
 
   draw(state) {
+    this._state = state;
     this._list(state);
     this._spacer.style.height = `${this._rows.length * ROW}px`;
     const brokers = brokerIds(state);
     this._draw(state, brokers);
   }
 
+  /** Draw the same rows where they are now, after the grid was scrolled. */
+  drawAgain() {
+    if (this._state !== null) {
+      this._draw(this._state, brokerIds(this._state));
+    }
+  }
+
   /** List the rows that the filter shows; of many partitions at most four times a second. */
   _list(state) {
-    const key = `${this._player.version} ${this._filter.value} ${this._topic.value}`;
+    const key = `${this._player.n} ${this._filter.value} ${this._topic.value}`;
     const now = performance.now();
     const isMany = this._rows.length > MANY;
     if (key === this._listed.key || isMany && now - this._listed.at < MANY_EVERY_MS) {

@@ -263,7 +263,7 @@ class RunPage {
     for (const id of ["grid-filter", "grid-topic"]) {
       byId(id).addEventListener("input", () => { this.player.version += 1; });
     }
-    byId("grid").addEventListener("scroll", () => { this.player.version += 1; });
+    byId("grid").addEventListener("scroll", () => this._grid.drawAgain());
     window.addEventListener("resize", () => { this.player.version += 1; });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { this.player.version += 1; });
     window.addEventListener("hashchange", () => this._show(readLink(location.hash)));

@@ -80,9 +80,12 @@ async function get(address) {
   return response;
 }
 
-/** Yields chunks until one is not full: a live run may have more of them than it had at first. */
+/**
+ * Yields chunks until one is not full: a live run may have more of them than it had at first. While the server still
+ * reads the logs, it answers when the chunk is full.
+ */
 async function* servedChunks(run, read) {
-  const known = run.is_live ? Infinity : run.chunks;
+  const known = run.is_live || run.is_being_read ? Infinity : run.chunks;
   const waiting = [];
   let next = 0;
   read.records = 0;
@@ -93,6 +96,10 @@ async function* servedChunks(run, read) {
     }
     const response = await waiting.shift();
     const records = Number(response.headers.get("understudy-records"));
+    if (records === run.chunk_records && next === number + 1 && next < known) {
+      waiting.push(get(`/chunks/${next}`));
+      next += 1;
+    }
     const text = await response.text();
     read.records += records;
     if (records > 0) {

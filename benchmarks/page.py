@@ -1,0 +1,23 @@
+"""Measures the page of a run in Chromium: until it can be used, drags, the grid, a live cluster, and what it costs.
+
+Seconds of one machine say little about another, so goals are the references here: there is no other page to compare
+with. UNDERSTUDY_BENCH_PAGE_RECORDS (100000,1000000) sets how many records the finished runs have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks.page_live import live
+from benchmarks.page_opening import grid, opening
+from benchmarks.page_takeover import takeovers
+from benchmarks.rows import Row
+from benchmarks.watched import chromium
+
+
+def run() -> Iterator[Row]:
+    with chromium() as browser:
+        yield from opening(browser)
+        yield from grid(browser)
+        yield from live(browser)
+    yield from takeovers()

@@ -1,0 +1,127 @@
+"""Measures how soon the page of a finished run can be used, how it moves, and how it scrolls through partitions.
+
+A run opens from the start of `understudy watch` until Chromium, which runs already, has drawn the state after the last
+record. A drag is the time from a movement of the pointer over the strips to the end of the frame that it leads to; the
+movements go anywhere in the run.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from playwright.sync_api import Browser, Page
+
+from benchmarks.huge_run import write_huge_run
+from benchmarks.long_run import write_long_run
+from benchmarks.rows import Row
+from benchmarks.watched import heap_megabytes, opened, page_process, watched
+from foundation.eventlog.metrics import nearest_rank
+
+RECORDS = tuple(map(int, os.environ.get("UNDERSTUDY_BENCH_PAGE_RECORDS", "100000,1000000").split(",")))
+GOALS_S: Final = {100_000: 2.0, 1_000_000: 10.0}
+MOVES: Final = 200
+GOAL_MOVE_MS: Final = 50.0
+PARTITIONS: Final = 100_000
+SCROLLED_S: Final = 5.0
+GOAL_FRAME_MS: Final = 1000 / 30
+
+_DRAG: Final = """
+async (moves) => {
+  const strips = document.getElementById("strips");
+  const { left, top, width } = strips.getBoundingClientRect();
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
+  let place = 1;
+  const times = [];
+  for (let move = 0; move < moves; move += 1) {
+    place = (place * 48_271) % 2_147_483_647;
+    await frame();
+    const began = performance.now();
+    const clientX = left + width * (0.15 + 0.8 * (place % 1000) / 1000);
+    strips.dispatchEvent(new PointerEvent("pointermove", { clientX, clientY: top + 20 }));
+    await frame();
+    times.push(performance.now() - began);
+  }
+  return times;
+}
+"""
+_SCROLL: Final = """
+async (seconds) => {
+  const grid = document.getElementById("grid");
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
+  const step = (grid.scrollHeight - grid.clientHeight) / (60 * seconds);
+  const began = performance.now();
+  let frames = 0;
+  while (performance.now() - began < seconds * 1000) {
+    grid.scrollTop += step;
+    await frame();
+    frames += 1;
+  }
+  return (performance.now() - began) / frames;
+}
+"""
+
+
+def opening(browser: Browser) -> Iterator[Row]:
+    """Runs of many records: until they are drawn, each move, and memory."""
+    for records in RECORDS:
+        with tempfile.TemporaryDirectory(prefix="understudy-bench-") as folder:
+            write_long_run(Path(folder), records)
+            yield from _long(browser, Path(folder), records)
+
+
+def _long(browser: Browser, folder: Path, records: int) -> Iterator[Row]:
+    with watched(folder) as served:
+        answers_s = time.time() - served.began_s
+        with opened(browser, served.address) as page:
+            took_s = time.time() - served.began_s
+            shown = int(page.locator("#position").inner_text().split()[-1].replace(",", ""))
+            if shown != records:
+                raise RuntimeError(f"the page has {shown} of {records} records")
+            goal = GOALS_S.get(records)
+            yield Row(f"{records:,} records: command to page, s", took_s, goal, 1.0 if goal else None)
+            yield Row("  until the server answers, s", answers_s, None, None)
+            yield Row("  processor time of the server, s", served.processor_seconds(), None, None)
+            yield Row("  memory of the server, largest, MB", served.megabytes("VmHWM"), None, None)
+            yield from _memory(browser, page)
+            yield Row(f"  a drag, p95 of {MOVES} moves, ms", _drag_ms(page), GOAL_MOVE_MS, 1.0)
+
+
+def _memory(browser: Browser, page: Page) -> Iterator[Row]:
+    process = page_process(browser)
+    yield Row("  processor time of the page's process, s", process.processor_seconds, None, None)
+    yield Row("  memory of the page's process, MB", process.megabytes, None, None)
+    yield Row("  objects of its scripts after garbage was collected, MB", heap_megabytes(page), None, None)
+
+
+def _drag_ms(page: Page) -> float:
+    box = page.locator("#strips").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20)
+    page.mouse.down()
+    times: list[float] = page.evaluate(_DRAG, MOVES)
+    page.mouse.up()
+    return (nearest_rank(sorted(round(ms * 1000) for ms in times), 95) or 0) / 1000
+
+
+def grid(browser: Browser) -> Iterator[Row]:
+    """A run with very many partitions: frames while its grid is scrolled from end to end, and memory."""
+    with tempfile.TemporaryDirectory(prefix="understudy-bench-") as folder:
+        write_huge_run(Path(folder), partitions=PARTITIONS, controllers=2)
+        with watched(Path(folder)) as served, opened(browser, served.address) as page:
+            took_s = time.time() - served.began_s
+            page.wait_for_function(
+                "(count) => document.getElementById('grid-summary').textContent.startsWith(count)",
+                arg=f"{PARTITIONS:,} partitions",
+            )
+            yield Row(
+                f"{PARTITIONS:,} partitions: a frame while scrolling, ms", page.evaluate(_SCROLL, SCROLLED_S),
+                GOAL_FRAME_MS, 1.0,
+            )  # fmt: skip
+            yield Row("  command to page, s", took_s, None, None)
+            yield from _memory(browser, page)
+            yield Row("  memory of the server, largest, MB", served.megabytes("VmHWM"), None, None)
