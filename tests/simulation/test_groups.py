@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Mapping
 
 import pytest
 
@@ -32,7 +33,9 @@ from foundation.wire.request_channel import RequestTimedOut
 from foundation.wire.schema import Message
 from tests.brokers.coordinator.group.parts import assignment, subscription
 from understudy.simulator.cluster import PORT, SimulatedCluster
+from understudy.simulator.faults import draw_schedule, schedule_faults
 from understudy.simulator.judgement import judge
+from understudy.simulator.randomness import derived
 
 GROUP = "readers"
 ORDERS_0 = TopicPartition("orders", 0)
@@ -147,9 +150,15 @@ class Member:
         return await self.cluster.admin.ask(f"broker-{leader}", PORT, request)
 
 
-def running(seed: int, *, members: int = 2) -> tuple[SimulatedCluster, list[Member]]:
-    """A cluster with a group that is stable."""
-    cluster = SimulatedCluster(seed, brokers=3, settings=SETTINGS)
+def running(
+    seed: int, *, members: int = 2, more: Mapping[str, str] | None = None
+) -> tuple[SimulatedCluster, list[Member]]:
+    """A cluster with a group that is stable.
+
+    Args:
+        more: further settings of the brokers.
+    """
+    cluster = SimulatedCluster(seed, brokers=3, settings={**SETTINGS, **(more or {})})
     cluster.start()
     cluster.create_topic("orders", assignment={0: [1, 2, 3], 1: [2, 3, 1]})
     placed = {number: [1 + number % 3, 1 + (number + 1) % 3, 1 + (number + 2) % 3] for number in range(5)}
@@ -260,3 +269,23 @@ def test_the_same_seed_gives_the_same_groups() -> None:
         return list(cluster.log_lines)
 
     assert lines() == lines()
+
+
+@pytest.mark.spec("CO-4")
+@pytest.mark.parametrize("seed", range(100, 108))
+def test_groups_come_through_random_faults(seed: int) -> None:
+    """Faults of every kind for 20 s; then no acknowledged offset is lost, and the rebalances end."""
+    schedule = draw_schedule(derived(seed, "faults"), brokers=3, duration_ms=30_000)
+    cluster, members = running(seed, more={"min.insync.replicas": "2"})
+    with cluster:
+        members[0].commits = True
+        schedule_faults(cluster, schedule)
+        cluster.run_for(schedule.healed_at_ms + 1)
+        cluster.settle()
+        cluster.run_for(40_000)
+        members[0].commits = False
+        cluster.run_for(1_000)
+        assert is_stable(members), [each.generation for each in members]
+        assert fetched(cluster) >= members[0].acknowledged > 0
+        assert_one_owner_in_each_generation(cluster)
+    assert judge(cluster).problems == ()
