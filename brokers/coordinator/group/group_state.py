@@ -21,12 +21,12 @@ class GroupState(Enum):
     """Deleted, expired or unloaded; requests that still hold the group are sent away."""
 
 
-VALID_PREVIOUS_STATES: Mapping[GroupState, frozenset[GroupState]] = {
-    GroupState.EMPTY: frozenset({GroupState.PREPARING_REBALANCE}),
-    GroupState.PREPARING_REBALANCE: frozenset({GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY}),
-    GroupState.COMPLETING_REBALANCE: frozenset({GroupState.PREPARING_REBALANCE}),
-    GroupState.STABLE: frozenset({GroupState.COMPLETING_REBALANCE}),
-    GroupState.DEAD: frozenset(GroupState),
+VALID_PREVIOUS_STATES: Mapping[GroupState, tuple[GroupState, ...]] = {
+    GroupState.EMPTY: (GroupState.PREPARING_REBALANCE,),
+    GroupState.PREPARING_REBALANCE: (GroupState.EMPTY, GroupState.STABLE, GroupState.COMPLETING_REBALANCE),
+    GroupState.COMPLETING_REBALANCE: (GroupState.PREPARING_REBALANCE,),
+    GroupState.STABLE: (GroupState.COMPLETING_REBALANCE,),
+    GroupState.DEAD: tuple(GroupState),
 }
 """By state, those from which it may be entered."""
 
@@ -42,7 +42,7 @@ def check_transition(group_id: str, source: GroupState, target: GroupState) -> N
         InvalidTransition: it may not.
     """
     if source not in VALID_PREVIOUS_STATES[target]:
-        allowed = ", ".join(sorted(state.value for state in VALID_PREVIOUS_STATES[target]))
+        allowed = ", ".join(state.value for state in VALID_PREVIOUS_STATES[target])
         raise InvalidTransition(
             f"group {group_id} cannot go from {source.value} to {target.value}, which follows {allowed} only"
         )
