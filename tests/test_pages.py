@@ -8,13 +8,22 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
+from brokers.coordinator.group.group_state import VALID_PREVIOUS_STATES
 from controller.transitions import VALID_PREVIOUS_PARTITION_STATES, VALID_PREVIOUS_REPLICA_STATES
 from foundation.eventlog.records import PAYLOAD_BY_TYPE
 from tests.pages import event_log, tables
 from tests.pages.__main__ import PAGES
 from tests.pages.kafka_names import Counterpart, counterparts, names_in
 from tests.pages.source import DOCS, ROOT, docstring, parse, product_files
-from tests.pages.state_machines import PARTITION_MOVES, REPLICA_MOVES, Moves, ValidPrevious, diagram, legal_moves
+from tests.pages.state_machines import (
+    GROUP_MOVES,
+    PARTITION_MOVES,
+    REPLICA_MOVES,
+    Moves,
+    ValidPrevious,
+    diagram,
+    legal_moves,
+)
 
 
 @pytest.mark.parametrize(("name", "page"), PAGES.items(), ids=PAGES)
@@ -24,8 +33,12 @@ def test_a_generated_page_is_current(name: str, page: Callable[[], str]) -> None
 
 @pytest.mark.parametrize(
     ("valid_previous", "moves"),
-    [(VALID_PREVIOUS_PARTITION_STATES, PARTITION_MOVES), (VALID_PREVIOUS_REPLICA_STATES, REPLICA_MOVES)],
-    ids=["partitions", "replicas"],
+    [
+        (VALID_PREVIOUS_PARTITION_STATES, PARTITION_MOVES),
+        (VALID_PREVIOUS_REPLICA_STATES, REPLICA_MOVES),
+        (VALID_PREVIOUS_STATES, GROUP_MOVES),
+    ],
+    ids=["partitions", "replicas", "groups"],
 )
 def test_every_legal_move_is_drawn_and_explained_and_no_other(valid_previous: ValidPrevious, moves: Moves) -> None:
     legal = legal_moves(valid_previous)

@@ -20,8 +20,8 @@ M = TypeVar("M", bound=Message)
 
 _SIZE = struct.Struct(">i")
 
-# The errors of a generated function when bytes or values are not what they should be.
-_ERRORS = (ValueError, IndexError, TypeError, AttributeError, OverflowError, struct.error)
+ERRORS = (ValueError, IndexError, TypeError, AttributeError, OverflowError, struct.error)
+"""The errors of a generated function when bytes or values are not what they should be."""
 
 
 class Codec(NamedTuple):
@@ -49,7 +49,7 @@ def encode(message: Message, version: int) -> bytes:
     codec = _codecs.get((type(message), version)) or codec_of(type(message), version)
     try:
         return codec.write(message)
-    except _ERRORS as error:
+    except ERRORS as error:
         raise diagnosis.why_unencodable(message, version, codec.flexible) from error
 
 
@@ -59,7 +59,7 @@ def encode_frame(message: Message, version: int, header: bytes) -> bytes:
     try:
         parts = codec.parts(message)
         return b"".join((_SIZE.pack(len(header) + sum(map(len, parts))), header, *parts))
-    except _ERRORS as error:
+    except ERRORS as error:
         raise diagnosis.why_unencodable(message, version, codec.flexible) from error
 
 
@@ -74,7 +74,7 @@ def decode(message_type: type[M], version: int, data: bytes, position: int = 0) 
     codec = _codecs.get((message_type, version)) or codec_of(message_type, version)
     try:
         message: M = codec.read(data, position)
-    except _ERRORS as error:
+    except ERRORS as error:
         raise diagnosis.why_malformed(
             message_type, version, codec.flexible, data[position:], to_the_end=codec.to_the_end
         ) from error

@@ -6,6 +6,7 @@ Versions are those of Apache Kafka 3.9. They can be encoded and decoded; a broke
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from foundation.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from foundation.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
@@ -18,33 +19,46 @@ from foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersion
 from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
 from foundation.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from foundation.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from foundation.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from foundation.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from foundation.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from foundation.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from foundation.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from foundation.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from foundation.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from foundation.wire.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from foundation.wire.messages.fetch import FetchRequest, FetchResponse
 from foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from foundation.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from foundation.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
 from foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from foundation.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from foundation.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from foundation.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from foundation.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from foundation.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
 from foundation.wire.messages.metadata import MetadataRequest, MetadataResponse
+from foundation.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from foundation.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from foundation.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from foundation.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from foundation.wire.messages.produce import ProduceRequest, ProduceResponse
 from foundation.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from foundation.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from foundation.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from foundation.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from foundation.wire.schema import Message
+
+NEVER_FLEXIBLE: Final = 1 << 15
+"""The first flexible version of an API that has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +96,15 @@ APIS: tuple[Api, ...] = (
     Api(5, "StopReplica", StopReplicaRequest, StopReplicaResponse, max_version=4, flexible_from=2),
     Api(6, "UpdateMetadata", UpdateMetadataRequest, UpdateMetadataResponse, max_version=8, flexible_from=6),
     Api(7, "ControlledShutdown", ControlledShutdownRequest, ControlledShutdownResponse, max_version=3, flexible_from=3),
+    Api(8, "OffsetCommit", OffsetCommitRequest, OffsetCommitResponse, max_version=9, flexible_from=8),
+    Api(9, "OffsetFetch", OffsetFetchRequest, OffsetFetchResponse, max_version=9, flexible_from=6),
     Api(10, "FindCoordinator", FindCoordinatorRequest, FindCoordinatorResponse, max_version=6, flexible_from=3),
+    Api(11, "JoinGroup", JoinGroupRequest, JoinGroupResponse, max_version=9, flexible_from=6),
+    Api(12, "Heartbeat", HeartbeatRequest, HeartbeatResponse, max_version=4, flexible_from=4),
+    Api(13, "LeaveGroup", LeaveGroupRequest, LeaveGroupResponse, max_version=5, flexible_from=4),
+    Api(14, "SyncGroup", SyncGroupRequest, SyncGroupResponse, max_version=5, flexible_from=4),
+    Api(15, "DescribeGroups", DescribeGroupsRequest, DescribeGroupsResponse, max_version=5, flexible_from=5),
+    Api(16, "ListGroups", ListGroupsRequest, ListGroupsResponse, max_version=5, flexible_from=3),
     Api(18, "ApiVersions", ApiVersionsRequest, ApiVersionsResponse, max_version=4, flexible_from=3),
     Api(19, "CreateTopics", CreateTopicsRequest, CreateTopicsResponse, max_version=7, flexible_from=5),
     Api(20, "DeleteTopics", DeleteTopicsRequest, DeleteTopicsResponse, max_version=6, flexible_from=4),
@@ -100,6 +122,7 @@ APIS: tuple[Api, ...] = (
     Api(33, "AlterConfigs", AlterConfigsRequest, AlterConfigsResponse, max_version=2, flexible_from=2),
     Api(35, "DescribeLogDirs", DescribeLogDirsRequest, DescribeLogDirsResponse, max_version=4, flexible_from=2),
     Api(37, "CreatePartitions", CreatePartitionsRequest, CreatePartitionsResponse, max_version=3, flexible_from=2),
+    Api(42, "DeleteGroups", DeleteGroupsRequest, DeleteGroupsResponse, max_version=2, flexible_from=2),
     Api(43, "ElectLeaders", ElectLeadersRequest, ElectLeadersResponse, max_version=2, flexible_from=2),
     Api(
         44,
@@ -125,6 +148,7 @@ APIS: tuple[Api, ...] = (
         max_version=0,
         flexible_from=0,
     ),
+    Api(47, "OffsetDelete", OffsetDeleteRequest, OffsetDeleteResponse, max_version=0, flexible_from=NEVER_FLEXIBLE),
     Api(56, "AlterPartition", AlterPartitionRequest, AlterPartitionResponse, max_version=3, flexible_from=0),
     Api(57, "UpdateFeatures", UpdateFeaturesRequest, UpdateFeaturesResponse, max_version=1, flexible_from=0),
     Api(60, "DescribeCluster", DescribeClusterRequest, DescribeClusterResponse, max_version=1, flexible_from=0),

@@ -1,4 +1,4 @@
-"""Generates docs/state-machines.md: the valid transitions, read from controller/transitions.py, with explanations.
+"""Generates docs/state-machines.md: the valid transitions, read from the tables of the product, with explanations.
 
 The explanations are here.
 """
@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
+from brokers.coordinator.group.group_state import VALID_PREVIOUS_STATES as VALID_PREVIOUS_GROUP_STATES
+from brokers.coordinator.group.group_state import GroupState
 from controller.transitions import (
     VALID_PREVIOUS_PARTITION_STATES,
     VALID_PREVIOUS_REPLICA_STATES,
@@ -20,6 +22,7 @@ from tests.pages.text import bullet
 
 NAME = "state-machines.md"
 SOURCE = "controller/transitions.py"
+GROUPS_SOURCE = "brokers/coordinator/group/group_state.py"
 
 HEAD = """\
 # State machines
@@ -29,9 +32,12 @@ in ZooKeeper: a new controller derives them from what it reads (`startup` in `co
 `controller/replica_state_machine.py`) and loses them when it resigns. The names are Kafka's, as they appear in the
 operators' logs and in the event log (`PartitionsMoved`, `ReplicasMoved`).
 
-Both pictures are drawn from `controller/transitions.py` by `python -m tests.pages`, and a test compares them with it.
-A move that is not in the picture is refused, written to the log as `InvalidTransition`, and the other partitions or
-replicas of the call go on (PSM-2, RSM-2).
+A group coordinator keeps one state for every group, as its last record in `__consumer_offsets` gives it.
+
+The pictures are drawn from `controller/transitions.py` and `brokers/coordinator/group/group_state.py` by
+`python -m tests.pages`, and a test compares them with these. A move of a partition or replica that is not in its
+picture is refused, written to the log as `InvalidTransition`, and the other partitions or replicas of the call go on
+(PSM-2, RSM-2).
 """
 
 PARTITIONS = """\
@@ -47,6 +53,14 @@ REPLICAS = """\
 
 Kafka: `ReplicaState`, and `ReplicaStateMachine` with its subclass `ZkReplicaStateMachine`. Here: `handle_state_changes`
 in `controller/replica_state_machine.py`.
+"""
+
+
+GROUPS = """\
+## Groups
+
+Kafka: `GroupState`, and `GroupCoordinator`. Here: `brokers/coordinator/group/rebalances.py`; every move is a record
+`GroupTransition`.
 """
 
 
@@ -144,7 +158,41 @@ REPLICA_MOVES: Moves = {
 }
 
 
+_G = GroupState
+_DEAD_GROUP = "it is forgotten; requests that wait are answered NOT_COORDINATOR"
+GROUP_MOVES: Moves = {
+    (_G.PREPARING_REBALANCE, _G.EMPTY): Move(
+        "The last member has left or failed.", "a record without members, which nothing waits for"
+    ),
+    (_G.EMPTY, _G.PREPARING_REBALANCE): Move(
+        "The first member joins.", "JoinGroup waits at least `group.initial.rebalance.delay.ms`, for more members"
+    ),
+    (_G.STABLE, _G.PREPARING_REBALANCE): Move(
+        "A member joins, leaves or fails, or joins again with other metadata; or the leader joins again.",
+        "heartbeats are answered REBALANCE_IN_PROGRESS; JoinGroup waits for all members, or for the rebalance timeout",
+    ),
+    (_G.COMPLETING_REBALANCE, _G.PREPARING_REBALANCE): Move(
+        "The same, or the assignment could not be stored, or members have not sent SyncGroup in time.",
+        "every SyncGroup that waits is answered REBALANCE_IN_PROGRESS",
+    ),
+    (_G.PREPARING_REBALANCE, _G.COMPLETING_REBALANCE): Move(
+        "All members have joined, or the others are removed at the end of the rebalance timeout.",
+        "a new generation: every JoinGroup is answered, and the leader is given all members",
+    ),
+    (_G.COMPLETING_REBALANCE, _G.STABLE): Move(
+        "The leader's assignment is stored on all in-sync replicas.", "every SyncGroup is answered"
+    ),
+    **{(source, _G.DEAD): Move("This broker leads the partition no more.", _DEAD_GROUP) for source in _G},
+    (_G.EMPTY, _G.DEAD): Move(
+        "It is deleted, its last offset has expired, or this broker leads the partition no more.",
+        "tombstones, unless the partition has moved",
+    ),
+    (_G.DEAD, _G.DEAD): Move("The same, for a group that is Dead already.", "nothing changes"),
+}
+
+
 def page() -> str:
+    of_groups = attribute_docstrings(classes(parse(GROUPS_SOURCE))["GroupState"])
     documented = {name: attribute_docstrings(owner) for name, owner in classes(parse(SOURCE)).items()}
     return "\n".join(
         [
@@ -154,6 +202,9 @@ def page() -> str:
             "",
             REPLICAS,
             *_machine(VALID_PREVIOUS_REPLICA_STATES, REPLICA_MOVES, documented["ReplicaState"]),
+            "",
+            GROUPS,
+            *_machine(VALID_PREVIOUS_GROUP_STATES, GROUP_MOVES, of_groups),
             "",
         ]
     )

@@ -25,6 +25,8 @@ _PASSING: Final = frozenset(
         types.EventStarted,
         types.IsrProposed,
         types.IsrResult,
+        types.OffsetsCommitted,
+        types.OffsetsRemoved,
         types.RecordsAcknowledged,
         types.RequestDetail,
         types.RequestFailed,

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
-from kio.static.primitive import TZAware, i32Timedelta
+from kio.static.primitive import TZAware, i32Timedelta, i64Timedelta
 
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, topic_id_from_bytes, topic_id_to_bytes
 from foundation.wire.registry import Api
@@ -61,7 +61,7 @@ def _to_kio(value: Any, wire_type: WireType, hint: Any, version: int) -> Any:
         return tuple(_to_kio(item, wire_type.element, get_args(hint)[0], version) for item in value)
     if isinstance(wire_type, StructOf):
         return to_kio(value, hint, version)
-    if hint is i32Timedelta:
+    if hint in (i32Timedelta, i64Timedelta):
         return timedelta(milliseconds=value)
     if hint is TZAware:
         return None if value == -1 else EPOCH + timedelta(milliseconds=value)

@@ -24,29 +24,52 @@ DescribeClusterRequest: endpoint_type
 DescribeClusterResponse: endpoint_type
 DescribeConfigsRequest: include_documentation include_synonyms
 DescribeConfigsResourceResult: is_default
+DescribeGroupsRequest: include_authorized_operations
+DescribedGroup: authorized_operations
 ElectLeadersRequest: election_type
 ElectLeadersResponse: error_code
 FeatureUpdateKey: allow_downgrade upgrade_type
 FetchPartition: last_fetched_epoch
 FetchRequest: forgotten_topics_data replica_id replica_state
 FetchResponse: node_endpoints session_id
-InitProducerIdRequest: producer_epoch producer_id
 FindCoordinatorRequest: coordinator_keys key key_type
 FindCoordinatorResponse: coordinators error_code host node_id port
+HeartbeatRequest: group_instance_id
+InitProducerIdRequest: producer_epoch producer_id
+JoinGroupRequest: group_instance_id
+JoinGroupResponse: skip_assignment
 LeaderAndIsrPartitionState: leader_recovery_state
 LeaderAndIsrRequest: is_kraft_controller topic_states type ungrouped_partition_states
 LeaderAndIsrResponse: partition_errors topics
+LeaveGroupRequest: member_id members
+LeaveGroupResponse: members
+ListGroupsRequest: states_filter types_filter
 ListOffsetsPartition: max_num_offsets
 ListOffsetsPartitionResponse: leader_epoch offset old_style_offsets timestamp
 ListOffsetsRequest: isolation_level
+MemberIdentity: group_instance_id member_id
+MemberResponse: error_code group_instance_id member_id
 MetadataRequest: allow_auto_topic_creation include_cluster_authorized_operations include_topic_authorized_operations
 MetadataResponse: cluster_authorized_operations
 MetadataResponseTopic: topic_authorized_operations
+OffsetCommitRequest: group_instance_id
+OffsetCommitRequestPartition: commit_timestamp
+OffsetFetchRequest: group_id groups require_stable topics
+OffsetFetchRequestGroup: group_id topics
+OffsetFetchRequestTopic: name partition_indexes
+OffsetFetchRequestTopics: name partition_indexes
+OffsetFetchResponse: groups topics
+OffsetFetchResponseGroup: error_code group_id topics
+OffsetFetchResponsePartition: committed_offset error_code metadata partition_index
+OffsetFetchResponsePartitions: committed_offset error_code metadata partition_index
+OffsetFetchResponseTopic: name partitions
+OffsetFetchResponseTopics: name partitions
 PartitionData: current_leader diverging_epoch preferred_read_replica snapshot_id
 PartitionProduceResponse: current_leader
 ProduceRequest: transactional_id
 ProduceResponse: node_endpoints
 StopReplicaRequest: delete_partitions is_kraft_controller topic_states topics ungrouped_partitions
+SyncGroupRequest: group_instance_id
 UpdateFeaturesRequest: validate_only
 UpdateMetadataRequest: is_kraft_controller topic_states type ungrouped_partition_states
 """

@@ -67,7 +67,7 @@ def messages(
     message: type[Message], version: int, *, error_codes: tuple[int, ...] | None = None
 ) -> SearchStrategy[Message]:
     """Values that `version` can express. `error_codes` restricts them to those that kio can: the fields of that name to
-    these, and its timestamp to whole seconds in the years that `datetime` has."""
+    these, its timestamps to whole seconds in the years that `datetime` has, and its times to those of `timedelta`."""
     present = [f for f in fields_of(message) if version in f.versions]
     return st.builds(message, **{f.name: _values(f, version, error_codes) for f in present})
 
@@ -75,8 +75,10 @@ def messages(
 def _values(f: Field, version: int, error_codes: tuple[int, ...] | None) -> SearchStrategy[object]:
     if error_codes is not None and f.name.endswith("error_code"):
         return st.sampled_from(error_codes)
-    if error_codes is not None and f.name == "log_append_time_ms":
+    if error_codes is not None and f.name in ("log_append_time_ms", "commit_timestamp"):
         return st.just(-1) | st.integers(0, YEAR_9892).map(lambda seconds: seconds * 1000)
+    if error_codes is not None and f.name == "retention_time_ms":
+        return st.integers(-1, YEAR_9892 * 1000)
     values = _of_type(f.type, version, error_codes)
     if f.tag is not None:
         values = st.just(f.default) | values
