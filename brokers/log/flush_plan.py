@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from brokers.log.log_files import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
+from brokers.log.segment import LogSegment
 from brokers.world import Disk
 
 
@@ -27,3 +30,12 @@ class FlushPlan(NamedTuple):
                 disk.flush(path)
         with contextlib.suppress(FileNotFoundError):
             disk.flush_directory(self.folder)
+
+
+def plan_of(
+    folder: str, segments: Iterable[LogSegment], snapshots: tuple[str, ...], end_offset: int, generation: int
+) -> FlushPlan:
+    """Return the plan for segments and snapshots of producers, with the leader epochs and the topic's id."""
+    paths = tuple(path for segment in dict.fromkeys(segments) for path in segment.files())
+    checkpoints = (f"{folder}/{LEADER_EPOCH_CHECKPOINT}", f"{folder}/{PARTITION_METADATA}")
+    return FlushPlan(folder, (*paths, *snapshots, *checkpoints), end_offset, generation)
