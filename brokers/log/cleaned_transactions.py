@@ -20,36 +20,44 @@ _COMMIT: Final = 1
 
 
 class AbortedTransaction(NamedTuple):
-    """A transaction that was aborted, and the offset of its first record."""
+    """A transaction that was aborted: the offset of its first record, its producer, and the offset of its marker."""
 
     first_offset: int
     producer_id: int
+    last_offset: int
 
 
-def aborted_transactions(batches: Iterable[RecordBatch]) -> list[AbortedTransaction]:
-    """Return the transactions that were aborted, by first offset.
+class AbortedTransactions:
+    """Finds the transactions that were aborted, in the batches of a log from its beginning on."""
 
-    Args:
-        batches: those of the log from its beginning up to the last stable offset, in order.
-    """
-    open_since: dict[int, int] = {}
-    aborted: list[AbortedTransaction] = []
-    for batch in batches:
+    def __init__(self) -> None:
+        self._open_since: dict[int, int] = {}
+        self._found: list[AbortedTransaction] = []
+
+    def read(self, batch: RecordBatch) -> None:
+        """Take the next batch.
+
+        Raises:
+            CorruptRecord, InvalidRecord: a marker cannot be read.
+        """
         header = batch.header
         if header.is_control:
-            first_offset = open_since.pop(header.producer_id, None)
+            first_offset = self._open_since.pop(header.producer_id, None)
             if first_offset is not None and _control_type(batch) == _ABORT:
-                aborted.append(AbortedTransaction(first_offset, header.producer_id))
+                self._found.append(AbortedTransaction(first_offset, header.producer_id, header.last_offset))
         elif header.is_transactional:
-            open_since.setdefault(header.producer_id, header.base_offset)
-    return sorted(aborted)
+            self._open_since.setdefault(header.producer_id, header.base_offset)
+
+    def found(self, *, ending_from: int = 0) -> list[AbortedTransaction]:
+        """Return those whose marker is at or after an offset, by first offset."""
+        return sorted(each for each in self._found if each.last_offset >= ending_from)
 
 
 class CleanedTransactions:
     """Follows the transactions of a log while its batches are read in order.
 
     Args:
-        aborted: what `aborted_transactions` has returned.
+        aborted: by first offset; those that end among the batches to come.
     """
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:

@@ -6,7 +6,7 @@ or old ones: they are made again from the batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 from zlib import crc32
@@ -185,6 +185,24 @@ class LogSegment:
         if position == 0:
             self.first_timestamp = max_timestamp
         self._note(position, len(data), last_offset, max_timestamp, offset_of_max_timestamp)
+
+    def append_batches(self, batches: Sequence[Buffer]) -> int:
+        """Add whole batches at the end, each of them with its place in the indexes; return their size in bytes.
+
+        Raises:
+            OSError: as `append`.
+        """
+        if self._offsets is None:
+            self._load_indexes()
+        data, position = b"".join(batches), self.size
+        if data:
+            self._disk.append(self.path, data)
+        self.size += len(data)
+        for batch in batches:
+            header = read_header(batch)
+            self._note(position, header.size, header.last_offset, header.max_timestamp, header.last_offset)
+            position += header.size
+        return len(data)
 
     def _note(self, position: int, size: int, last_offset: int, max_timestamp: int, offset_of_max: int) -> None:
         """Bring the indexes up to date with batches at `position`."""

@@ -75,6 +75,7 @@ from foundation.eventlog.record_types.process import (
 from foundation.eventlog.record_types.replication import (
     HighWatermarkChanged,
     LeaderStarted,
+    LogCleaned,
     LoggedBatch,
     LogOpened,
     LogTruncated,
@@ -125,6 +126,7 @@ __all__ = [
     "Leadership",
     "LeadershipNotWritten",
     "LeadershipWritten",
+    "LogCleaned",
     "LogOpened",
     "LogTruncated",
     "LoggedBatch",
