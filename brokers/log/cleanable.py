@@ -7,14 +7,12 @@ a part that cannot be compacted yet: at least the active segment. Mirrors `LogCl
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from brokers.config.kafka_config import MAX_LONG
 from brokers.config.log_config import LogConfig
 from brokers.log.log_segments import place_of
-from brokers.log.segment import LogSegment
-
-_MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+from brokers.log.segment import MAX_RELATIVE_OFFSET, LogSegment
 
 T = TypeVar("T")
 
@@ -125,7 +123,7 @@ def groups_of(
             and size + segment.size <= max_bytes
             and offset_index_size + offset_index <= max_index_bytes
             and time_index_size + time_index <= max_index_bytes
-            and (segment.size == 0 or after - 1 - groups[-1][0].base_offset <= _MAX_RELATIVE_OFFSET)
+            and (segment.size == 0 or after - 1 - groups[-1][0].base_offset <= MAX_RELATIVE_OFFSET)
         )
         if fits:
             groups[-1].append(segment)

@@ -42,6 +42,8 @@ class Checkpoints(TypedDict, total=False):
     log_start_offset: int
     first_dirty_offset: int | None
     """From the checkpoint of the log cleaner; None for a log that was never compacted."""
+    is_flushed_end_unknown: bool
+    """Whether there is no checkpoint of recovery points that can be read."""
 
 
 class LoadedLog(NamedTuple):
@@ -95,6 +97,7 @@ class LogLoader:
         self._recovery_point = checkpoints.get("recovery_point", 0)
         self._log_start_offset = checkpoints.get("log_start_offset", 0)
         self._first_dirty_offset = checkpoints.get("first_dirty_offset")
+        self._is_flushed_end_unknown = checkpoints.get("is_flushed_end_unknown", False)
         self._segments: list[LogSegment] = []
         self._epochs = LeaderEpochCache()
 
@@ -287,8 +290,12 @@ class LogLoader:
     def _follows(self, segment: LogSegment, end_offset: int) -> bool:
         """Return whether a segment can follow batches that end at `end_offset`.
 
-        A loss of power may have removed batches before it; in a log that is compacted offsets may be missing anywhere,
-        and in one that was, up to its first dirty offset.
+        A loss of power may have removed batches before it. In a log that is or was compacted they may have been removed
+        on purpose, but only where everything was flushed before: below the recovery point.
         """
-        may_have_gap = self._config.is_compacted or segment.base_offset <= (self._first_dirty_offset or 0)
-        return segment.base_offset == end_offset or (segment.base_offset > end_offset and may_have_gap)
+        if segment.base_offset == end_offset:
+            return True
+        is_compacted = self._config.is_compacted or self._first_dirty_offset is not None
+        flushed_up_to = max(self._recovery_point, self._first_dirty_offset or 0)
+        is_flushed = segment.base_offset <= flushed_up_to or self._is_flushed_end_unknown
+        return is_compacted and end_offset < segment.base_offset and is_flushed

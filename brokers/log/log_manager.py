@@ -139,9 +139,9 @@ class LogManager:
         disk.delete(CLEAN_SHUTDOWN)
         disk.flush_directory("")
         recovery_points = self._checkpoint(RECOVERY_POINTS)
-        log_start_offsets = self._checkpoint(LOG_START_OFFSETS)
-        first_dirty_offsets = self._checkpoint(CLEANER_OFFSETS)
-        self._high_watermarks = self._checkpoint(HIGH_WATERMARKS)
+        log_start_offsets = self._checkpoint(LOG_START_OFFSETS) or {}
+        first_dirty_offsets = self._checkpoint(CLEANER_OFFSETS) or {}
+        self._high_watermarks = self._checkpoint(HIGH_WATERMARKS) or {}
         now_ms = self._clock.wall_ms()
         for name in disk.list_folder(""):
             if name.endswith(DELETE_FOLDER) and is_partition_folder(name):
@@ -157,9 +157,10 @@ class LogManager:
                     configs[topic_partition.topic],
                     now_ms,
                     had_clean_shutdown=had_clean_shutdown,
-                    recovery_point=recovery_points.get(topic_partition, 0),
+                    recovery_point=(recovery_points or {}).get(topic_partition, 0),
                     log_start_offset=log_start_offsets.get(topic_partition, 0),
                     first_dirty_offset=first_dirty_offsets.get(topic_partition),
+                    is_flushed_end_unknown=recovery_points is None,
                 )
                 for topic_partition, folder in sorted(partitions.items())
             }
@@ -195,7 +196,7 @@ class LogManager:
                 now_ms=now_ms,
                 had_clean_shutdown=had_clean_shutdown,
                 **checkpoints,
-                on_offsets_lowered=self._write_offsets,
+                on_offsets_changed=self._write_offsets,
             )
         except (CorruptRecord, InvalidRecord, UnsupportedMagic, MalformedPartitionMetadata) as error:
             where = f"{self._disk.directory}/{folder}"
@@ -204,16 +205,16 @@ class LogManager:
                 "replica be copied from its leader again"
             ) from error
 
-    def _checkpoint(self, name: str) -> dict[TopicPartition, int]:
-        """Read a checkpoint of the directory; a missing or damaged one has no entries, so that logs are recovered."""
+    def _checkpoint(self, name: str) -> dict[TopicPartition, int] | None:
+        """Read a checkpoint of the directory; None where it is missing or damaged."""
         text = self._disk.read(name)
         if text is None:
-            return {}
+            return None
         try:
             return decode_offsets(name, text)
         except MalformedCheckpoint as malformed:
             log.warning("a checkpoint is not used", directory=self._disk.directory, why=str(malformed))
-            return {}
+            return None
 
     async def close(self, broker_epoch: int) -> None:
         """Flush and close all logs, write the checkpoints, and mark that this was done in order.

@@ -16,7 +16,7 @@ import structlog
 from brokers.config.log_config import LogConfig
 from brokers.log.append_info import LogAppendInfo
 from brokers.log.checkpoint_file import encode_epochs
-from brokers.log.flush_plan import FlushPlan, plan_of
+from brokers.log.flush_plan import FlushPlan, plan_of, unflushed
 from brokers.log.leader_epoch_cache import LeaderEpochCache
 from brokers.log.log_checks import answer_to_duplicate, check_fits_segment, check_in_range, check_new_start
 from brokers.log.log_files import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
@@ -35,7 +35,7 @@ from brokers.log.partition_metadata import encode_topic_id
 from brokers.log.producer_snapshots import ProducerSnapshots, note_producers
 from brokers.log.producer_state import ProducerState
 from brokers.log.retention import deletable_segments
-from brokers.log.segment import LogSegment, roll_jitter_ms
+from brokers.log.segment import MAX_RELATIVE_OFFSET, LogSegment, roll_jitter_ms
 from brokers.world import Disk
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.records.batch import NO_TIMESTAMP, BatchHeader
@@ -50,7 +50,7 @@ class PartitionLog:
     """The log of one partition on this broker. `load` opens or creates it.
 
     Args:
-        on_offsets_lowered: called when a truncation has lowered the recovery point, the log start offset or the first
+        on_offsets_changed: called when a truncation has changed the recovery point, the log start offset or the first
             dirty offset, before anything is appended: the checkpoints on disk must not be above them.
 
     Attributes:
@@ -68,7 +68,7 @@ class PartitionLog:
         "_disk",
         "_failure",
         "_is_topic_id_flushed",
-        "_on_offsets_lowered",
+        "_on_offsets_changed",
         "_producers",
         "_segments",
         "_snapshots",
@@ -94,7 +94,7 @@ class PartitionLog:
         config: LogConfig,
         producer_expiration_ms: int,
         loaded: LoadedLog,
-        on_offsets_lowered: Callable[[], None] | None = None,
+        on_offsets_changed: Callable[[], None] | None = None,
     ) -> None:
         self.topic_partition = topic_partition
         self.folder = folder
@@ -113,7 +113,7 @@ class PartitionLog:
         )
         self._producers = self._snapshots.new_producers((), self.log_end_offset)
         self._is_topic_id_flushed = True
-        self._on_offsets_lowered = on_offsets_lowered
+        self._on_offsets_changed = on_offsets_changed
         self._deleted = DeletedFiles(disk)
         self._failure: OSError | None = None
         """Why the disk could not append, perhaps after a part of the bytes: what came after it would be lost."""
@@ -153,7 +153,7 @@ class PartitionLog:
         producer_expiration_ms: int,
         now_ms: float,
         had_clean_shutdown: bool = False,
-        on_offsets_lowered: Callable[[], None] | None = None,
+        on_offsets_changed: Callable[[], None] | None = None,
         **checkpoints: Unpack[Checkpoints],
     ) -> PartitionLog:
         """Open the log in `folder`, which is created where it is missing.
@@ -176,7 +176,7 @@ class PartitionLog:
             config=config,
             producer_expiration_ms=producer_expiration_ms,
             loaded=loaded,
-            on_offsets_lowered=on_offsets_lowered,
+            on_offsets_changed=on_offsets_changed,
         )
         if not loaded.are_epochs_on_disk:
             opened._write_epochs()
@@ -290,7 +290,9 @@ class PartitionLog:
         segment = self._segments[-1]
         jitter_ms = roll_jitter_ms(self.topic_partition, segment.base_offset, self.config.segment_jitter_ms)
         if segment.should_roll(len(data), max_timestamp, last_offset, now_ms=now_ms, jitter_ms=jitter_ms):
-            segment = self._roll(headers[0].base_offset, now_ms)
+            # Segments follow each other without a gap, by which the loader sees that one between them is lost.
+            is_near = last_offset - self.log_end_offset <= MAX_RELATIVE_OFFSET
+            segment = self._roll(self.log_end_offset if is_near else headers[0].base_offset, now_ms)
         # First, because it refuses a control batch that cannot be read.
         note_producers(self._producers, data, headers)
         segment.append(
@@ -413,7 +415,10 @@ class PartitionLog:
         if not self._producers.is_empty:
             self._rebuild_producers(now_ms)
         self._producers.end_offset = self.log_end_offset
-        self._report_lowered(before)
+        if self._segments[-1].end()[0] < self.log_end_offset:
+            # Compaction has removed what was there: the next segment may follow with a gap.
+            self.flush_now()
+        self._report_changed(before)
         return True
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: float, log_start_offset: int | None = None) -> None:
@@ -428,7 +433,7 @@ class PartitionLog:
         self.epochs = LeaderEpochCache()
         self._write_epochs()
         self._producers = self._snapshots.new_producers((), offset)
-        self._report_lowered(before)
+        self._report_changed(before)
 
     def _delete_at_once(self, segments: list[LogSegment], *, snapshots_after: int) -> None:
         """Delete segments at the log's end, the last first, and snapshots of producers that reflect them."""
@@ -441,9 +446,9 @@ class PartitionLog:
     def _checkpointed_offsets(self) -> tuple[int, ...]:
         return self.recovery_point, self.log_start_offset, self.first_dirty_offset or 0
 
-    def _report_lowered(self, before: tuple[int, ...]) -> None:
-        if self._on_offsets_lowered is not None and any(map(int.__lt__, self._checkpointed_offsets(), before)):
-            self._on_offsets_lowered()
+    def _report_changed(self, before: tuple[int, ...]) -> None:
+        if self._on_offsets_changed is not None and self._checkpointed_offsets() != before:
+            self._on_offsets_changed()
 
     def _set_end(self, offset: int) -> None:
         self.log_end_offset = offset
@@ -513,8 +518,7 @@ class PartitionLog:
         return None if end_offset <= self.recovery_point else self._plan_to(end_offset)
 
     def _plan_to(self, end_offset: int, written: Iterable[LogSegment] = ()) -> FlushPlan:
-        unflushed = self._segments[place_of(self._segments, self.recovery_point) :]
-        segments = (*written, *(segment for segment in unflushed if segment.base_offset < end_offset))
+        segments = (*written, *unflushed(self._segments, self.recovery_point, end_offset))
         snapshots = map(self._snapshots.path, self._snapshots.offsets[-1:])
         return plan_of(self.folder, segments, tuple(snapshots), end_offset, self.generation)
 
@@ -525,8 +529,7 @@ class PartitionLog:
 
     def flush_now(self) -> None:
         """Flush the whole log, and wait for the disk."""
-        plan = self.flush_plan(whole=True)
-        if plan is not None:
+        if (plan := self.flush_plan(whole=True)) is not None:
             plan.run(self._disk)
             self._disk.flush_directory("")
             self.mark_flushed(plan)

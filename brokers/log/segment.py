@@ -34,7 +34,7 @@ SCAN_BYTES: Final = 1 << 20
 _SPAN: Final = Struct(">qi11xi")
 """Base offset, size and last offset delta: what a search looks at in each batch."""
 
-_MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 _LOOK_AHEAD: Final = 4096
 """Bytes read beyond the distance of two index entries where one batch is looked for."""
@@ -147,7 +147,7 @@ class LogSegment:
             jitter_ms: by how much earlier than `segment.ms` this segment is closed.
         """
         config = self._config
-        if last_offset - self.base_offset > _MAX_RELATIVE_OFFSET:
+        if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
             return True
         if self.size == 0:
             return False
@@ -384,7 +384,7 @@ class LogSegment:
 
     def end(self) -> tuple[int, int]:
         """Return the offset after its last whole batch, its base offset without any, and where that batch ends."""
-        position = self.offset_index.lookup(_MAX_RELATIVE_OFFSET + self.base_offset).position
+        position = self.offset_index.lookup(MAX_RELATIVE_OFFSET + self.base_offset).position
         next_offset = self.base_offset
         for at, batch in self.batches(position):
             next_offset, position = batch.header.next_offset, at + batch.header.size
@@ -408,7 +408,7 @@ class LogSegment:
                     not next_offset
                     <= header.base_offset
                     <= header.last_offset
-                    <= self.base_offset + _MAX_RELATIVE_OFFSET
+                    <= self.base_offset + MAX_RELATIVE_OFFSET
                 ):
                     raise CorruptRecord(
                         f"{self.path} has offsets {header.base_offset} to {header.last_offset} behind {next_offset - 1}"

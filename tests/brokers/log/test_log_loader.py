@@ -151,14 +151,42 @@ def test_epochs_of_truncated_records_in_an_old_checkpoint_are_not_used() -> None
     assert loaded(disk).epochs.entries == (EpochEntry(0, 0), EpochEntry(1, 6))
 
 
-def test_segments_behind_lost_batches_are_cut_off_unless_the_log_is_compacted() -> None:
+@pytest.mark.parametrize(
+    ("checkpoints", "is_kept"),
+    [
+        ({}, False),
+        ({"recovery_point": 5}, False),
+        ({"recovery_point": 6}, True),
+        ({"first_dirty_offset": 6}, True),
+        ({"is_flushed_end_unknown": True}, True),
+    ],
+)
+def test_segments_behind_missing_batches_are_kept_where_compaction_may_have_removed_those(
+    checkpoints: dict[str, int], is_kept: bool
+) -> None:
+    """It removes none before all up to the active segment is flushed."""
     for cleanup_policy in ("delete", "compact"):
         disk = SimulatedDisk()
         data = with_batches(disk)
         disk.truncate(name(3, ".log"), 0)
+        disk.delete(f"{FOLDER}/leader-epoch-checkpoint")
         logs = config(segment_bytes=110, cleanup_policy=cleanup_policy)
-        log = open_log(disk, log_config=logs)
-        assert contents(log) == (data[:1] if cleanup_policy == "delete" else [data[0], *data[2:]])
+        log = open_log(disk, log_config=logs, **checkpoints)
+        was_compacted = cleanup_policy == "compact" or "first_dirty_offset" in checkpoints
+        assert contents(log) == ([data[0], *data[2:]] if is_kept and was_compacted else data[:1])
+
+
+def test_an_index_of_another_content_does_not_outlast_the_flush_of_a_recovered_segment() -> None:
+    """As a loss of power may bring back, of a segment that was removed and begun again."""
+    disk = SimulatedDisk()
+    data = with_batches(disk)
+    disk.write(name(3, ".index"), bytes(4) + (7).to_bytes(4, "big"))
+    log = loaded(disk)
+    plan = log.flush_plan()
+    assert plan is not None
+    plan.run(disk)
+    log.mark_flushed(plan)
+    assert contents(loaded(disk, recovery_point=log.recovery_point)) == data
 
 
 def test_a_damaged_batch_before_the_recovery_point_is_not_looked_for() -> None:
