@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.understudy.checkers import (
+    compaction_histories,
     controller_histories,
     led_again_histories,
     partition_histories,
@@ -18,6 +19,7 @@ from tests.understudy.checkers.histories import ACCEPTED, REJECTED, History, Wri
 from understudy.checkers.invariant_checker import ALL_CHECKS, InvariantChecker
 
 MODULES = (
+    compaction_histories,
     controller_histories,
     led_again_histories,
     partition_histories,
@@ -33,6 +35,7 @@ BEGINNINGS = {
     replication_histories.unclean_failover,
     led_again_histories.led_again,
     led_again_histories.next_epoch,
+    compaction_histories.two_epochs,
 }
 """The histories with which others begin."""
 
