@@ -17,7 +17,7 @@ from typing import Final, Unpack
 import structlog
 from msgspec.structs import replace
 
-from brokers.config.kafka_config import KafkaConfig
+from brokers.config.kafka_config import MAX_LONG, KafkaConfig
 from brokers.config.log_config import LogConfig, log_config
 from brokers.log.checkpoint_file import MalformedCheckpoint, decode_offsets, encode_offsets
 from brokers.log.flush_plan import FlushPlan
@@ -273,7 +273,8 @@ class LogManager:
         self._reconfigure(topic)
 
     def topic_config_is_unknown(self, topic: str) -> None:
-        """Apply the broker's defaults to a topic's logs, but delete nothing, and let all replicas acknowledge records.
+        """Apply the broker's defaults to a topic's logs, but delete and compact nothing, and let all replicas acknowledge
+        records.
 
         `update_topic_config` ends that.
         """
@@ -299,7 +300,14 @@ class LogManager:
         if config is None:
             config = log_config(topic, self._overrides.get(topic, {}), self._config())
             if topic in self._unknown:
-                config = replace(config, min_insync_replicas=EVERY_REPLICA, retention_ms=-1, retention_bytes=-1)
+                config = replace(
+                    config,
+                    min_insync_replicas=EVERY_REPLICA,
+                    retention_ms=-1,
+                    retention_bytes=-1,
+                    min_cleanable_dirty_ratio=1.0,
+                    max_compaction_lag_ms=MAX_LONG,
+                )
             self._configs[topic] = config
         return config
 

@@ -1,6 +1,6 @@
 """The newest offset of each key in the part of a log that is being compacted. Mirrors `SkimpyOffsetMap`.
 
-A key is kept by its MD5 digest, as in Kafka, so that long keys take no more memory than short ones.
+A key is kept by its digest (`md5`, as in Kafka), so that long keys take no more memory than short ones.
 """
 
 from __future__ import annotations
