@@ -273,8 +273,7 @@ class LogManager:
         self._reconfigure(topic)
 
     def topic_config_is_unknown(self, topic: str) -> None:
-        """Apply the broker's defaults to a topic's logs, but delete and compact nothing, and let all replicas acknowledge
-        records.
+        """Apply the broker's defaults to a topic's logs, but remove nothing, and let all replicas acknowledge records.
 
         `update_topic_config` ends that.
         """
