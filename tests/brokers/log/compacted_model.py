@@ -211,7 +211,8 @@ class CompactedModel:
 
     def stored(self) -> list[Record]:
         """Read the log from its start to its end, as a consumer."""
-        log, offset, found = self.log, self.log.log_start_offset, []
+        log, offset = self.log, self.log.log_start_offset
+        found: list[Record] = []
         while data := log.read(offset, 500, end_offset=log.log_end_offset, min_one=True):
             for batch in batches(data):
                 check_crc(batch)

@@ -8,6 +8,7 @@ import random
 import pytest
 
 from brokers.log.checkpoint_file import EpochEntry
+from brokers.log.log_loader import Checkpoints
 from brokers.log.partition_log import PartitionLog
 from brokers.log.partition_metadata import MalformedPartitionMetadata
 from foundation.cluster.errors import ApiError, Errors
@@ -162,7 +163,7 @@ def test_epochs_of_truncated_records_in_an_old_checkpoint_are_not_used() -> None
     ],
 )
 def test_segments_behind_missing_batches_are_kept_where_compaction_may_have_removed_those(
-    checkpoints: dict[str, int], is_kept: bool
+    checkpoints: Checkpoints, is_kept: bool
 ) -> None:
     """It removes none before all up to the active segment is flushed."""
     for cleanup_policy in ("delete", "compact"):
