@@ -37,7 +37,7 @@ class Directory:
         self.disk = SimulatedDisk()
         self.clock = WallClock()
         self.config = KafkaConfig()
-        self.between_steps: list[Callable[[], object]] = []
+        self.between_steps: list[Callable[[], None]] = []
         self.start()
 
     def start(self, configs: Mapping[str, Mapping[str, str]] = CONFIGS) -> None:
