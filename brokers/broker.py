@@ -197,6 +197,8 @@ class KafkaBroker:
         supervisor.spawn(services.logs.run_retention(), "kafka-log-retention")
         supervisor.spawn(services.logs.run_checkpoints(), "kafka-recovery-point-checkpoint")
         supervisor.spawn(services.logs.run_deletions(), "kafka-delete-logs")
+        if services.logs.cleaner is not None:
+            supervisor.spawn(services.logs.cleaner.run(), "kafka-log-cleaner-thread-0")
         supervisor.spawn(services.logs.run_high_watermark_checkpoints(), "highwatermark-checkpoint")
         self._started = True
         self.state = BrokerState.RUNNING
@@ -213,6 +215,7 @@ class KafkaBroker:
             *([] if self._isr is None else self._isr.meters.readings()),
             *([] if self._fetch_sessions is None else fetch_session_readings(self._fetch_sessions)),
             *([] if self._groups is None else group_readings(self._groups.manager.groups.values())),
+            *([] if self._logs is None or self._logs.cleaner is None else self._logs.cleaner.metrics.readings()),
             *self._zookeeper.readings(),
         ]
 
@@ -399,6 +402,8 @@ class KafkaBroker:
             log_events=log_events,
         )
         logs.on_log_start_raised = replicas.log_start_offset_raised
+        if logs.cleaner is not None:
+            logs.cleaner.on_cleaned = log_events.cleaned
         return replicas
 
     def _candidate(self, broker_id: BrokerId, registration: Registration, supervisor: Supervisor) -> KafkaController:

@@ -39,6 +39,7 @@ class ClientLoad:
 
     Args:
         bootstrap: `host:port` of brokers; a function, because brokers of real processes get their ports late.
+        keys: those of the records, one of which is drawn for each, where the topics are compacted; else none.
         on_acknowledged: called with the time, in monotonic ms, of each acknowledged batch.
     """
 
@@ -49,6 +50,7 @@ class ClientLoad:
         bootstrap: Callable[[], Sequence[str]],
         partitions: Sequence[TopicPartition],
         *,
+        keys: Sequence[str] = (),
         on_acknowledged: Callable[[float], None] = lambda now_ms: None,
     ) -> None:
         self.history = ClientHistory()
@@ -57,6 +59,9 @@ class ClientLoad:
         self._clock = clock
         self._bootstrap = bootstrap
         self._partitions = tuple(partitions)
+        self._keys = tuple(keys)
+        if keys:
+            self.history.compacted |= {(each.topic, each.partition) for each in partitions}
         self._on_acknowledged = on_acknowledged
         self._next_value = 0
 
@@ -74,8 +79,13 @@ class ClientLoad:
         while not self.is_stopping:
             topic_partition = source.choice(self._partitions)
             values = [f"{name}-{self._number()}" for _ in range(source.randint(1, 3))]
-            delivery = await producer.send(topic_partition, [value.encode() for value in values])
-            self._note(settings, topic_partition, values, delivery)
+            keys = [source.choice(self._keys) for _ in values] if self._keys else None
+            delivery = await producer.send(
+                topic_partition,
+                [value.encode() for value in values],
+                keys=None if keys is None else [key.encode() for key in keys],
+            )
+            self._note(settings, topic_partition, values, delivery, keys)
             await asyncio.sleep(gap_s(source))
         connections.close()
 
@@ -134,7 +144,12 @@ class ClientLoad:
         return self._next_value
 
     def _note(
-        self, settings: ProducerSettings, topic_partition: TopicPartition, values: list[str], delivery: Delivery
+        self,
+        settings: ProducerSettings,
+        topic_partition: TopicPartition,
+        values: list[str],
+        delivery: Delivery,
+        keys: list[str] | None = None,
     ) -> None:
         is_acknowledged = delivery.outcome is producing.Outcome.ACKNOWLEDGED
         if is_acknowledged:
@@ -149,6 +164,7 @@ class ClientLoad:
                 outcome,
                 delivery.offset + place if is_acknowledged else None,
                 delivery.errors,
+                None if keys is None else keys[place],
             )
             for place, value in enumerate(values)
         ]

@@ -17,6 +17,7 @@ from typing import TypeVar
 from brokers.config.accepted_keys import check_accepted, is_accepted
 from brokers.config.config_def import (
     BOOLEAN,
+    DOUBLE,
     INT,
     LIST,
     LONG,
@@ -37,6 +38,11 @@ T = TypeVar("T")
 
 MAX_LONG = 2**63 - 1
 """Kafka's default where there is no limit."""
+
+MAX_DOUBLE = 1.7976931348623157e308
+
+MIN_DEDUPE_BUFFER_BYTES = 1024 * 1024
+"""Each cleaner must have more than this."""
 
 RACK_AWARE_REPLICA_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
@@ -162,6 +168,22 @@ class KafkaConfig:
     )
     num_recovery_threads_per_data_dir: int = _key(
         INT, 1, "Threads that recover logs at the start and flush them at the end.", at_least=1
+    )
+    # -- the log cleaner
+    log_cleaner_enable: bool = _key(BOOLEAN, True, "Whether logs with cleanup.policy=compact are compacted.")
+    log_cleaner_backoff_ms: int = _key(LONG, 15_000, "The pause where no log needs compaction.", at_least=0)
+    log_cleaner_threads: int = _key(INT, 1, "Logs are compacted one at a time; buffers are shared out.", at_least=0)
+    log_cleaner_dedupe_buffer_size: int = _key(LONG, 134_217_728, "Bytes for the keys of one compaction.")
+    log_cleaner_io_buffer_load_factor: float = _key(DOUBLE, 0.9, "The share of these bytes that is used.")
+    log_cleaner_io_buffer_size: int = _key(INT, 524_288, "Bytes of batches that are compacted at once.", at_least=0)
+    log_cleaner_io_max_bytes_per_second: float = _key(DOUBLE, MAX_DOUBLE, "Bytes read and written per second.")
+    log_cleaner_min_cleanable_ratio: float = _key(
+        DOUBLE, 0.5, "The share of a log's bytes, not compacted yet, above which it is.", at_least=0, at_most=1
+    )
+    log_cleaner_delete_retention_ms: int = _key(LONG, 86_400_000, "How long tombstones are kept.", at_least=0)
+    log_cleaner_min_compaction_lag_ms: int = _key(LONG, 0, "How long a record is not compacted.", at_least=0)
+    log_cleaner_max_compaction_lag_ms: int = _key(
+        LONG, MAX_LONG, "The age of a record at which its log is compacted in any case.", at_least=1
     )
     # -- records
     message_max_bytes: int = _key(INT, 1_048_588, "Bytes of the largest record batch that is accepted.", at_least=0)
@@ -477,7 +499,7 @@ def _check(config: KafkaConfig, properties: Mapping[str, str]) -> None:
             f"no class can be loaded; only {RACK_AWARE_REPLICA_SELECTOR} is supported",
         )
     _check_versions(config, properties.get("log.message.format.version", MESSAGE_FORMAT_VERSION).strip())
-    _check_log_times(config)
+    _check_logs(config)
     _check_replication(config)
     config.bound_endpoints()
 
@@ -505,7 +527,7 @@ def _version(key: str, text: str) -> MetadataVersion:
         raise ConfigError.invalid(key, text, str(unknown)) from unknown
 
 
-def _check_log_times(config: KafkaConfig) -> None:
+def _check_logs(config: KafkaConfig) -> None:
     retentions = (config.log_retention_ms, config.log_retention_minutes, config.log_retention_hours)
     for holds, requirement in (
         (config.log_roll_ms is None or config.log_roll_ms >= 1, "log.roll.ms must be greater than or equal to 1"),
@@ -516,6 +538,11 @@ def _check_log_times(config: KafkaConfig) -> None:
         (
             next(time for time in retentions if time is not None) != 0,
             "log.retention.ms must be unlimited (-1) or, greater than or equal to 1",
+        ),
+        (
+            not config.log_cleaner_enable
+            or config.log_cleaner_dedupe_buffer_size // max(config.log_cleaner_threads, 1) > MIN_DEDUPE_BUFFER_BYTES,
+            "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
         ),
     ):
         if not holds:

@@ -1,6 +1,6 @@
 """Holds the configuration of one topic's logs: the topic's own values over the broker's. Mirrors `LogConfig`.
 
-Of Kafka's values those for compaction are left out but for `delete_retention_ms`, and those for tiered storage.
+Of Kafka's values those for tiered storage are left out.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ _NAMES: Final = {
     "max.message.bytes": "max_message_bytes",
     "file.delete.delay.ms": "file_delete_delay_ms",
     "delete.retention.ms": "delete_retention_ms",
+    "min.cleanable.dirty.ratio": "min_cleanable_dirty_ratio",
+    "min.compaction.lag.ms": "min_compaction_lag_ms",
+    "max.compaction.lag.ms": "max_compaction_lag_ms",
     "compression.type": "compression_type",
     "min.insync.replicas": "min_insync_replicas",
     "flush.messages": "flush_messages",
@@ -54,12 +57,15 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
         max_message_bytes: the size of the largest batch that a producer may send.
         file_delete_delay_ms: how long the files of a deleted segment stay.
         delete_retention_ms: how long compaction keeps tombstones.
+        min_cleanable_dirty_ratio: the share of a log's bytes that is not compacted, above which it is.
+        min_compaction_lag_ms: the age that a segment's records must have to be compacted.
+        max_compaction_lag_ms: the age of a record at which its log is compacted in any case.
         compression_type: the name of a codec, `uncompressed`, or `producer` for each producer's own.
         log_append_time: whether records get the leader's time instead of having the producer's.
         message_timestamp_before_max_ms: how far before the leader's time a producer's timestamp may be.
         message_timestamp_after_max_ms: how far after the leader's time it may be.
         min_insync_replicas: the in-sync replicas that a write with acks=all needs.
-        is_compacted: whether `cleanup.policy` has `compact`: every record needs a key.
+        is_compacted: whether `cleanup.policy` has `compact`: every record needs a key, and the newest of a key stays.
         is_deleted: whether `cleanup.policy` has `delete`: retention applies.
         flush_messages: the appended records after which a log is flushed.
         flush_ms: the time after which a log is flushed.
@@ -77,6 +83,9 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_message_bytes: int
     file_delete_delay_ms: int
     delete_retention_ms: int
+    min_cleanable_dirty_ratio: float
+    min_compaction_lag_ms: int
+    max_compaction_lag_ms: int
     compression_type: str
     log_append_time: bool
     message_timestamp_before_max_ms: int

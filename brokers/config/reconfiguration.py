@@ -18,9 +18,6 @@ _THREAD_POOLS = (
     "num.recovery.threads.per.data.dir",
     "background.threads",
 )
-_MIN_DEDUPE_BUFFER_BYTES = 1024 * 1024
-"""Each cleaner thread must have more than this."""
-
 _MS_PER_UNIT = {"ms": 1, "minutes": 60_000, "hours": 3_600_000}
 
 
@@ -30,7 +27,6 @@ def check_reconfiguration(old: KafkaConfig, new: KafkaConfig) -> None:
     Raises:
         ConfigError: it cannot; the message is Kafka's, around the reason.
     """
-    _check_cleaner_buffer(new)
     try:
         for name in _THREAD_POOLS:
             _check_pool(name, number(old, name), number(new, name))
@@ -69,16 +65,6 @@ def time_ms(config: KafkaConfig, name: str) -> int:
             time = found * _MS_PER_UNIT[synonym.rpartition(".")[2]]
             return max(time, -1) if name == "log.retention.ms" else time
     raise AssertionError(f"the weakest synonym of {name} has a default")
-
-
-def _check_cleaner_buffer(config: KafkaConfig) -> None:
-    threads = number(config, "log.cleaner.threads")
-    if (
-        value(config, "log.cleaner.enable")
-        and threads >= 1
-        and number(config, "log.cleaner.dedupe.buffer.size") // threads <= _MIN_DEDUPE_BUFFER_BYTES
-    ):
-        raise ConfigError("requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.")
 
 
 def _check_pool(name: str, old: int, new: int) -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from brokers.log.log_files import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
+from brokers.log.log_segments import place_of
+from brokers.log.segment import LogSegment
 from brokers.world import Disk
 
 
@@ -27,3 +31,23 @@ class FlushPlan(NamedTuple):
                 disk.flush(path)
         with contextlib.suppress(FileNotFoundError):
             disk.flush_directory(self.folder)
+
+
+def unflushed(segments: Sequence[LogSegment], recovery_point: int, end_offset: int) -> list[LogSegment]:
+    """Return the segments of a log with offsets from its recovery point to `end_offset`; write their index files.
+
+    After a recovery the indexes of closed segments are in memory, and those on disk may be of another content.
+    """
+    found = segments[place_of(segments, recovery_point) :]
+    for segment in found[:-1]:
+        segment.close()
+    return [segment for segment in found if segment.base_offset < end_offset]
+
+
+def plan_of(
+    folder: str, segments: Iterable[LogSegment], snapshots: tuple[str, ...], end_offset: int, generation: int
+) -> FlushPlan:
+    """Return the plan for segments and snapshots of producers, with the leader epochs and the topic's id."""
+    paths = tuple(path for segment in dict.fromkeys(segments) for path in segment.files())
+    checkpoints = (f"{folder}/{LEADER_EPOCH_CHECKPOINT}", f"{folder}/{PARTITION_METADATA}")
+    return FlushPlan(folder, (*paths, *snapshots, *checkpoints), end_offset, generation)

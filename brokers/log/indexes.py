@@ -76,6 +76,11 @@ class OffsetIndex:
         return len(self._offsets)
 
     @property
+    def size(self) -> int:
+        """Bytes of the whole file."""
+        return len(self) * _OFFSET_ENTRY.size
+
+    @property
     def is_full(self) -> bool:
         return len(self._offsets) >= self._max_entries
 
@@ -158,6 +163,11 @@ class TimeIndex:
 
     def __len__(self) -> int:
         return len(self._offsets)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole file."""
+        return len(self) * _TIME_ENTRY.size
 
     @property
     def is_full(self) -> bool:

@@ -5,7 +5,7 @@ Mirrors `LogLoader`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 import structlog
 
@@ -35,6 +35,17 @@ from foundation.records.batch import BatchHeader
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.log.LogLoader")
 
 
+class Checkpoints(TypedDict, total=False):
+    """What the checkpoints of the log directory have of a log."""
+
+    recovery_point: int
+    log_start_offset: int
+    first_dirty_offset: int | None
+    """From the checkpoint of the log cleaner; None for a log that was never compacted."""
+    is_flushed_end_unknown: bool
+    """Whether there is no checkpoint of recovery points that can be read."""
+
+
 class LoadedLog(NamedTuple):
     """What a folder holds.
 
@@ -50,6 +61,7 @@ class LoadedLog(NamedTuple):
     log_start_offset: int
     log_end_offset: int
     recovery_point: int
+    first_dirty_offset: int | None
     topic_id: TopicId
     are_epochs_on_disk: bool
     names: tuple[str, ...]
@@ -62,7 +74,7 @@ class LogLoader:
         now_ms: wall time.
         had_clean_shutdown: whether the broker has closed its logs; otherwise segments that end after `recovery_point`
             are checked, and cut off at the first batch that is not intact.
-        recovery_point, log_start_offset: from the checkpoints.
+        checkpoints: an offset that is missing is 0.
     """
 
     def __init__(
@@ -74,8 +86,7 @@ class LogLoader:
         config: LogConfig,
         now_ms: float,
         had_clean_shutdown: bool,
-        recovery_point: int,
-        log_start_offset: int,
+        **checkpoints: Unpack[Checkpoints],
     ) -> None:
         self._topic_partition = topic_partition
         self._disk = disk
@@ -83,8 +94,10 @@ class LogLoader:
         self._config = config
         self._now_ms = now_ms
         self._had_clean_shutdown = had_clean_shutdown
-        self._recovery_point = recovery_point
-        self._log_start_offset = log_start_offset
+        self._recovery_point = checkpoints.get("recovery_point", 0)
+        self._log_start_offset = checkpoints.get("log_start_offset", 0)
+        self._first_dirty_offset = checkpoints.get("first_dirty_offset")
+        self._is_flushed_end_unknown = checkpoints.get("is_flushed_end_unknown", False)
         self._segments: list[LogSegment] = []
         self._epochs = LeaderEpochCache()
 
@@ -121,6 +134,8 @@ class LogLoader:
             log_start_offset=start_offset,
             log_end_offset=end_offset,
             recovery_point=recovery_point,
+            # What is lost may be appended again, and was not compacted then.
+            first_dirty_offset=None if (self._first_dirty_offset or 0) > end_offset else self._first_dirty_offset,
             topic_id=self._read_topic_id(names),
             are_epochs_on_disk=has_epochs and self._epochs.entries == epochs_on_disk,
             names=names,
@@ -174,9 +189,13 @@ class LogLoader:
             offset = offset_of(name)
             if name.endswith(SEGMENT_FILES) and offset is not None and begin <= offset < end:
                 self._disk.delete(f"{self._folder}/{name}")
+        # A loss of power must not bring them back beside the segment that has their offsets.
+        self._disk.flush_directory(self._folder)
         for name in sorted(swaps):
             log.info("recovering file from an interrupted swap", file=f"{self._folder}/{name}")
             self._disk.rename(f"{self._folder}/{name}", f"{self._folder}/{name.removesuffix(SWAP)}")
+        # Nor may a `.swap` file outlast the beginning of the next swap.
+        self._disk.flush_directory(self._folder)
         return self._disk.list_folder(self._folder)
 
     def _span_of_swaps(self, swaps: set[str]) -> tuple[int, int]:
@@ -185,9 +204,9 @@ class LogLoader:
         for name in swaps:
             base = offset_of(name)
             if name.endswith(LOG + SWAP) and base is not None:
-                segment = LogSegment(self._disk, self._folder, base, self._config, created_ms=self._now_ms)
-                segment.path = f"{self._folder}/{name}"
-                segment.size = self._disk.size(segment.path) or 0
+                segment = LogSegment.open(
+                    self._disk, self._folder, base, self._config, now_ms=self._now_ms, suffix=SWAP
+                )
                 begin = min(begin, base)
                 end = max(end, *(batch.header.next_offset for _, batch in segment.batches()), base)
         return begin, end
@@ -274,6 +293,12 @@ class LogLoader:
     def _follows(self, segment: LogSegment, end_offset: int) -> bool:
         """Return whether a segment can follow batches that end at `end_offset`.
 
-        A loss of power may have removed batches before it; in a log that is compacted offsets may be missing anywhere.
+        A loss of power may have removed batches before it. In a log that is or was compacted they may have been removed
+        on purpose, but only where everything was flushed before: below the recovery point.
         """
-        return segment.base_offset == end_offset or (segment.base_offset > end_offset and self._config.is_compacted)
+        if segment.base_offset == end_offset:
+            return True
+        is_compacted = self._config.is_compacted or self._first_dirty_offset is not None
+        flushed_up_to = max(self._recovery_point, self._first_dirty_offset or 0)
+        is_flushed = segment.base_offset <= flushed_up_to or self._is_flushed_end_unknown
+        return is_compacted and end_offset < segment.base_offset and is_flushed

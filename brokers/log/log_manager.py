@@ -1,25 +1,27 @@
 """Opens, creates, deletes, flushes and closes the logs of this broker's log directory. Mirrors `kafka.log.LogManager`.
 
 Checkpoints of the directory hold an offset for each partition: `recovery-point-offset-checkpoint` up to where its log
-is flushed, `log-start-offset-checkpoint` where it begins, `replication-offset-checkpoint` its high watermark.
-`.kafka_cleanshutdown` marks that all logs were closed in order; without it the logs are recovered.
+is flushed, `log-start-offset-checkpoint` where it begins, `replication-offset-checkpoint` its high watermark,
+`cleaner-offset-checkpoint` up to where it is compacted. `.kafka_cleanshutdown` marks that all logs were closed in
+order; without it the logs are recovered.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from random import Random
-from typing import Final
+from typing import Final, Unpack
 
 import structlog
 from msgspec.structs import replace
 
-from brokers.config.kafka_config import KafkaConfig
+from brokers.config.kafka_config import MAX_LONG, KafkaConfig
 from brokers.config.log_config import LogConfig, log_config
 from brokers.log.checkpoint_file import MalformedCheckpoint, decode_offsets, encode_offsets
 from brokers.log.flush_plan import FlushPlan
+from brokers.log.log_cleaner import LogCleaner
 from brokers.log.log_files import (
     DELETE_FOLDER,
     FUTURE_FOLDER,
@@ -29,6 +31,7 @@ from brokers.log.log_files import (
     partition_of,
     renamed_folder,
 )
+from brokers.log.log_loader import Checkpoints
 from brokers.log.partition_log import PartitionLog
 from brokers.log.partition_metadata import MalformedPartitionMetadata
 from brokers.world import Disk, Offload
@@ -41,6 +44,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.log.Log
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_START_OFFSETS: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 
 EVERY_REPLICA: Final = 2**31 - 1
@@ -54,12 +58,13 @@ class LogUnusable(Exception):
 
 
 class LogManager:
-    """The logs of one log directory. `run_retention`, `run_checkpoints` and `run_deletions` are long-lived tasks.
+    """The logs of one log directory. The `run_…` methods are long-lived tasks, and so is the `run` of the cleaner.
 
     Args:
         config: returns the broker's configuration as it is now.
 
     Attributes:
+        cleaner: compacts logs; None with `log.cleaner.enable=false`.
         on_log_start_raised: called for a log of which retention has deleted segments.
     """
 
@@ -83,6 +88,19 @@ class LogManager:
         self._with_deleted_files: set[TopicPartition] = set()
         """The logs that have removed segments whose files are to be deleted."""
         self.on_log_start_raised: Callable[[TopicPartition], None] = lambda _: None
+        self.cleaner: LogCleaner | None = None
+        if config().log_cleaner_enable:
+            self.cleaner = LogCleaner(
+                lambda: self._logs,
+                disk=disk,
+                config=config,
+                clock=clock,
+                offload=offload,
+                prepare=self._prepare_cleaning,
+                write_checkpoint=self._write_cleaner_offsets,
+                with_deleted_files=self._with_deleted_files.add,
+                delete_old_segments=lambda: self.delete_old_segments(compacted=True),
+            )
 
     @property
     def logs(self) -> Mapping[TopicPartition, PartitionLog]:
@@ -121,8 +139,9 @@ class LogManager:
         disk.delete(CLEAN_SHUTDOWN)
         disk.flush_directory("")
         recovery_points = self._checkpoint(RECOVERY_POINTS)
-        log_start_offsets = self._checkpoint(LOG_START_OFFSETS)
-        self._high_watermarks = self._checkpoint(HIGH_WATERMARKS)
+        log_start_offsets = self._checkpoint(LOG_START_OFFSETS) or {}
+        first_dirty_offsets = self._checkpoint(CLEANER_OFFSETS) or {}
+        self._high_watermarks = self._checkpoint(HIGH_WATERMARKS) or {}
         now_ms = self._clock.wall_ms()
         for name in disk.list_folder(""):
             if name.endswith(DELETE_FOLDER) and is_partition_folder(name):
@@ -138,8 +157,10 @@ class LogManager:
                     configs[topic_partition.topic],
                     now_ms,
                     had_clean_shutdown=had_clean_shutdown,
-                    recovery_point=recovery_points.get(topic_partition, 0),
+                    recovery_point=(recovery_points or {}).get(topic_partition, 0),
                     log_start_offset=log_start_offsets.get(topic_partition, 0),
+                    first_dirty_offset=first_dirty_offsets.get(topic_partition),
+                    is_flushed_end_unknown=recovery_points is None,
                 )
                 for topic_partition, folder in sorted(partitions.items())
             }
@@ -163,8 +184,7 @@ class LogManager:
         now_ms: float,
         *,
         had_clean_shutdown: bool,
-        recovery_point: int = 0,
-        log_start_offset: int = 0,
+        **checkpoints: Unpack[Checkpoints],
     ) -> PartitionLog:
         try:
             return PartitionLog.load(
@@ -175,9 +195,8 @@ class LogManager:
                 producer_expiration_ms=self._config().producer_id_expiration_ms,
                 now_ms=now_ms,
                 had_clean_shutdown=had_clean_shutdown,
-                recovery_point=recovery_point,
-                log_start_offset=log_start_offset,
-                on_offsets_lowered=self._write_offsets,
+                **checkpoints,
+                on_offsets_changed=self._write_offsets,
             )
         except (CorruptRecord, InvalidRecord, UnsupportedMagic, MalformedPartitionMetadata) as error:
             where = f"{self._disk.directory}/{folder}"
@@ -186,16 +205,16 @@ class LogManager:
                 "replica be copied from its leader again"
             ) from error
 
-    def _checkpoint(self, name: str) -> dict[TopicPartition, int]:
-        """Read a checkpoint of the directory; a missing or damaged one has no entries, so that logs are recovered."""
+    def _checkpoint(self, name: str) -> dict[TopicPartition, int] | None:
+        """Read a checkpoint of the directory; None where it is missing or damaged."""
         text = self._disk.read(name)
         if text is None:
-            return {}
+            return None
         try:
             return decode_offsets(name, text)
         except MalformedCheckpoint as malformed:
             log.warning("a checkpoint is not used", directory=self._disk.directory, why=str(malformed))
-            return {}
+            return None
 
     async def close(self, broker_epoch: int) -> None:
         """Flush and close all logs, write the checkpoints, and mark that this was done in order.
@@ -242,6 +261,9 @@ class LogManager:
         self._disk.rename(removed.folder, folder)
         due_ms = self._clock.wall_ms() + removed.config.file_delete_delay_ms
         self._deleted_folders.append((due_ms, folder))
+        if removed.first_dirty_offset is not None:
+            # A later log of the same name is not compacted up to there.
+            self._write_cleaner_offsets()
         log.info("log is renamed and scheduled for deletion", partition=str(topic_partition), folder=folder)
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
@@ -251,7 +273,7 @@ class LogManager:
         self._reconfigure(topic)
 
     def topic_config_is_unknown(self, topic: str) -> None:
-        """Apply the broker's defaults to a topic's logs, but delete nothing, and let all replicas acknowledge records.
+        """Apply the broker's defaults to a topic's logs, but remove nothing, and let all replicas acknowledge records.
 
         `update_topic_config` ends that.
         """
@@ -277,7 +299,14 @@ class LogManager:
         if config is None:
             config = log_config(topic, self._overrides.get(topic, {}), self._config())
             if topic in self._unknown:
-                config = replace(config, min_insync_replicas=EVERY_REPLICA, retention_ms=-1, retention_bytes=-1)
+                config = replace(
+                    config,
+                    min_insync_replicas=EVERY_REPLICA,
+                    retention_ms=-1,
+                    retention_bytes=-1,
+                    min_cleanable_dirty_ratio=1.0,
+                    max_compaction_lag_ms=MAX_LONG,
+                )
             self._configs[topic] = config
         return config
 
@@ -308,17 +337,34 @@ class LogManager:
             await asyncio.sleep(DELETION_CHECK_MS / 1000)
             await self.delete_due()
 
-    async def delete_old_segments(self) -> None:
-        """Delete the segments that retention no longer keeps. Other tasks run in between."""
-        for place, (topic_partition, opened) in enumerate(self._snapshot_of_logs()):
-            deleted = opened.delete_old_segments(self._clock.wall_ms())
+    async def delete_old_segments(self, *, compacted: bool = False) -> None:
+        """Delete the segments that retention no longer keeps. Other tasks run in between.
+
+        Args:
+            compacted: whether of the logs that are compacted, which is for the cleaner to do, or of the others.
+        """
+        chosen = [each for each in self._logs.items() if each[1].config.is_compacted is compacted]
+        for place, (topic_partition, opened) in enumerate(chosen):
             opened.producers.remove_expired(int(self._clock.wall_ms()))
+            if opened.config.is_compacted is not compacted or self._is_in_work(topic_partition):
+                continue
+            deleted = opened.delete_old_segments(self._clock.wall_ms())
             if deleted:
                 self._with_deleted_files.add(topic_partition)
                 self.on_log_start_raised(topic_partition)
                 log.info("old segments deleted", partition=str(topic_partition), segments=deleted)
             if deleted or place % 100 == 99:
                 await asyncio.sleep(0)
+
+    def _is_in_work(self, topic_partition: TopicPartition) -> bool:
+        return self.cleaner is not None and self.cleaner.is_in_work(topic_partition)
+
+    async def _prepare_cleaning(self, opened: PartitionLog) -> None:
+        """Flush the closed segments of a log, and write up to where it is flushed."""
+        plan = opened.flush_plan()
+        if plan is not None:
+            await self._flush([(opened, plan)])
+        self._write_offsets()
 
     async def checkpoint(self) -> None:
         """Flush closed segments; then write the recovery points and log start offsets."""
@@ -346,9 +392,6 @@ class LogManager:
                     self._disk.delete_folder(folder)
 
             await self._offload(delete)
-
-    def _snapshot_of_logs(self) -> Iterator[tuple[TopicPartition, PartitionLog]]:
-        return iter(tuple(self._logs.items()))
 
     async def _flush(self, plans: list[tuple[PartitionLog, FlushPlan]]) -> None:
         if not plans:
@@ -383,6 +426,16 @@ class LogManager:
         """
         self._write(RECOVERY_POINTS, encode_offsets(self._recovery_points()))
         self._write(LOG_START_OFFSETS, encode_offsets(self._log_start_offsets()))
+        self._write_cleaner_offsets()
+
+    def _write_cleaner_offsets(self) -> None:
+        offsets = {
+            topic_partition: opened.first_dirty_offset
+            for topic_partition, opened in self._logs.items()
+            if opened.first_dirty_offset is not None
+        }
+        if offsets or CLEANER_OFFSETS in self._written or self._disk.size(CLEANER_OFFSETS) is not None:
+            self._write(CLEANER_OFFSETS, encode_offsets(offsets))
 
     def _write(self, name: str, text: bytes) -> None:
         if self._written.get(name) != text:

@@ -6,11 +6,11 @@ Mirrors `org.apache.kafka.storage.internals.log.LogSegments`.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Final
 
-from brokers.log.log_files import DELETED
+from brokers.log.log_files import DELETED, SWAP
 from brokers.log.segment import LogSegment
 from brokers.world import Disk
 from foundation.records.batch import BatchHeader, RecordBatch
@@ -71,3 +71,41 @@ def rename_to_deleted(disk: Disk, segment: LogSegment) -> list[str]:
             disk.rename(path, path + DELETED)
             renamed.append(path + DELETED)
     return renamed
+
+
+class DeletedFiles:
+    """The files of segments that a log has removed, which stay for `file.delete.delay.ms`."""
+
+    __slots__ = ("_disk", "_due")
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._due: list[tuple[float, str]] = []
+
+    def add(self, paths: Iterable[str], due_ms: float) -> None:
+        self._due += [(due_ms, path) for path in paths]
+
+    def delete_due(self, now_ms: float) -> bool:
+        """Delete the files whose time has come; return whether others wait."""
+        while self._due and self._due[0][0] <= now_ms:
+            self._disk.delete(self._due.pop(0)[1])
+        return bool(self._due)
+
+
+def swap_in(disk: Disk, folder: str, cleaned: LogSegment, replaced: Sequence[LogSegment]) -> list[str]:
+    """Let a flushed segment, whose files end in `.cleaned`, take the place of others; return the paths to delete.
+
+    Whenever it is interrupted, `LogLoader` finds the old segments or the new one: the new one is complete once its
+    files end in `.swap`. Nothing of a step may be lost with the power when the next one is not. Mirrors
+    `LocalLog.replaceSegments`.
+    """
+    cleaned.rename(SWAP)
+    disk.flush_directory(folder)
+    deleted = []
+    for segment in replaced:
+        deleted += rename_to_deleted(disk, segment)
+        # In order, or a loss of power could bring back a record without the later one that deletes it.
+        disk.flush_directory(folder)
+    cleaned.rename("")
+    disk.flush_directory(folder)
+    return deleted

@@ -7,29 +7,36 @@ power. Calls do not wait, so that each sees and leaves the log in order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from operator import attrgetter
-from typing import Final
+from typing import Final, Unpack
 
 import structlog
 
 from brokers.config.log_config import LogConfig
 from brokers.log.append_info import LogAppendInfo
 from brokers.log.checkpoint_file import encode_epochs
-from brokers.log.flush_plan import FlushPlan
+from brokers.log.flush_plan import FlushPlan, plan_of, unflushed
 from brokers.log.leader_epoch_cache import LeaderEpochCache
+from brokers.log.log_checks import answer_to_duplicate, check_fits_segment, check_in_range, check_new_start
 from brokers.log.log_files import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
-from brokers.log.log_loader import LoadedLog, LogLoader
-from brokers.log.log_segments import delete_last_first, parts_of, place_of, read_from, rename_to_deleted
+from brokers.log.log_loader import Checkpoints, LoadedLog, LogLoader
+from brokers.log.log_segments import (
+    DeletedFiles,
+    delete_last_first,
+    parts_of,
+    place_of,
+    read_from,
+    rename_to_deleted,
+    swap_in,
+)
 from brokers.log.log_validator import CheckedBatches, validate, validate_replicated
 from brokers.log.partition_metadata import encode_topic_id
-from brokers.log.producer_snapshot import ProducerEntry
 from brokers.log.producer_snapshots import ProducerSnapshots, note_producers
 from brokers.log.producer_state import ProducerState
 from brokers.log.retention import deletable_segments
-from brokers.log.segment import LogSegment, roll_jitter_ms
+from brokers.log.segment import MAX_RELATIVE_OFFSET, LogSegment, roll_jitter_ms
 from brokers.world import Disk
-from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from foundation.records.batch import NO_TIMESTAMP, BatchHeader
 from foundation.records.varint import Buffer
@@ -43,31 +50,33 @@ class PartitionLog:
     """The log of one partition on this broker. `load` opens or creates it.
 
     Args:
-        on_offsets_lowered: called when a truncation has lowered the recovery point or the log start offset, before
-            anything is appended: the checkpoints on disk must not be above them.
+        on_offsets_changed: called when a truncation has changed the recovery point, the log start offset or the first
+            dirty offset, before anything is appended: the checkpoints on disk must not be above them.
 
     Attributes:
         log_start_offset: the offset of the first record that may be read.
         log_end_offset: the offset that the next record gets.
         high_watermark: the offset up to which every in-sync replica has the log.
         recovery_point: the offset up to which the log is flushed; an unclean end is recovered from here on.
+        first_dirty_offset: the offset up to which the log is compacted; None where it never was.
+        generation: counts truncations: what was found in the log before one may not be there any more.
         topic_id: the topic's id as `partition.metadata` has it; `NO_TOPIC_ID` without one.
     """
 
     __slots__ = (
+        "_deleted",
         "_disk",
-        "_due_deletions",
         "_failure",
-        "_generation",
         "_is_topic_id_flushed",
-        "_on_offsets_lowered",
-        "_producer_expiration_ms",
+        "_on_offsets_changed",
         "_producers",
         "_segments",
         "_snapshots",
         "config",
         "epochs",
+        "first_dirty_offset",
         "folder",
+        "generation",
         "high_watermark",
         "log_end_offset",
         "log_start_offset",
@@ -85,7 +94,7 @@ class PartitionLog:
         config: LogConfig,
         producer_expiration_ms: int,
         loaded: LoadedLog,
-        on_offsets_lowered: Callable[[], None] | None = None,
+        on_offsets_changed: Callable[[], None] | None = None,
     ) -> None:
         self.topic_partition = topic_partition
         self.folder = folder
@@ -95,19 +104,20 @@ class PartitionLog:
         self.log_end_offset = loaded.log_end_offset
         self.high_watermark = loaded.log_start_offset
         self.recovery_point = loaded.recovery_point
+        self.first_dirty_offset: int | None = loaded.first_dirty_offset
         self.epochs = loaded.epochs
         self._disk = disk
         self._segments = loaded.segments
-        self._snapshots = ProducerSnapshots(disk, folder, loaded.names)
-        self._producer_expiration_ms = producer_expiration_ms
-        self._producers = self._new_producers((), self.log_end_offset)
+        self._snapshots = ProducerSnapshots(
+            disk, folder, loaded.names, partition=topic_partition, expiration_ms=producer_expiration_ms
+        )
+        self._producers = self._snapshots.new_producers((), self.log_end_offset)
         self._is_topic_id_flushed = True
-        self._on_offsets_lowered = on_offsets_lowered
-        self._due_deletions: list[tuple[float, str]] = []
+        self._on_offsets_changed = on_offsets_changed
+        self._deleted = DeletedFiles(disk)
         self._failure: OSError | None = None
         """Why the disk could not append, perhaps after a part of the bytes: what came after it would be lost."""
-        self._generation = 0
-        """Counts truncations: a flush that began before one does not show that what is appended after it is flushed."""
+        self.generation = 0
 
     @property
     def last_stable_offset(self) -> int:
@@ -143,9 +153,8 @@ class PartitionLog:
         producer_expiration_ms: int,
         now_ms: float,
         had_clean_shutdown: bool = False,
-        recovery_point: int = 0,
-        log_start_offset: int = 0,
-        on_offsets_lowered: Callable[[], None] | None = None,
+        on_offsets_changed: Callable[[], None] | None = None,
+        **checkpoints: Unpack[Checkpoints],
     ) -> PartitionLog:
         """Open the log in `folder`, which is created where it is missing.
 
@@ -158,8 +167,7 @@ class PartitionLog:
             config=config,
             now_ms=now_ms,
             had_clean_shutdown=had_clean_shutdown,
-            recovery_point=recovery_point,
-            log_start_offset=log_start_offset,
+            **checkpoints,
         ).load()
         opened = cls(
             topic_partition,
@@ -168,7 +176,7 @@ class PartitionLog:
             config=config,
             producer_expiration_ms=producer_expiration_ms,
             loaded=loaded,
-            on_offsets_lowered=on_offsets_lowered,
+            on_offsets_changed=on_offsets_changed,
         )
         if not loaded.are_epochs_on_disk:
             opened._write_epochs()
@@ -186,18 +194,9 @@ class PartitionLog:
         """Set the producers as of the log's end."""
         self._producers = self._snapshots.rebuild(
             self._segments,
-            self._new_producers,
             log_start_offset=self.log_start_offset,
             log_end_offset=self.log_end_offset,
             now_ms=now_ms,
-        )
-
-    def _new_producers(self, entries: Iterable[ProducerEntry], end_offset: int) -> ProducerState:
-        return ProducerState(
-            entries,
-            partition=self.topic_partition,
-            end_offset=end_offset,
-            expiration_ms=self._producer_expiration_ms,
         )
 
     # ------------------------------------------------------------------ appending
@@ -226,23 +225,16 @@ class PartitionLog:
         headers = checked.headers
         if not headers:
             return LogAppendInfo.nothing(self.log_start_offset)
-        for header in headers:
-            if header.has_producer_id:
-                duplicate = self._producers.duplicate_of(header)
-                if duplicate is not None:
-                    return LogAppendInfo.of_duplicate(
-                        duplicate,
-                        has_log_append_time=self.config.log_append_time,
-                        log_start_offset=self.log_start_offset,
-                    )
-                if from_client:
-                    self._producers.check(header)
-        if len(checked.data) > self.config.segment_bytes:
-            raise ApiError(
-                Errors.RECORD_LIST_TOO_LARGE,
-                f"Message batch size is {len(checked.data)} bytes in append to partition {self.topic_partition}, which "
-                f"exceeds the maximum configured segment size of {self.config.segment_bytes}.",
-            )
+        duplicate = answer_to_duplicate(
+            headers,
+            self._producers,
+            from_client=from_client,
+            has_log_append_time=self.config.log_append_time,
+            log_start_offset=self.log_start_offset,
+        )
+        if duplicate is not None:
+            return duplicate
+        check_fits_segment(len(checked.data), self.config.segment_bytes, self.topic_partition)
         self._append(checked.data, headers, checked.max_timestamp, checked.offset_of_max_timestamp, now_ms)
         return LogAppendInfo.of(
             headers,
@@ -298,7 +290,9 @@ class PartitionLog:
         segment = self._segments[-1]
         jitter_ms = roll_jitter_ms(self.topic_partition, segment.base_offset, self.config.segment_jitter_ms)
         if segment.should_roll(len(data), max_timestamp, last_offset, now_ms=now_ms, jitter_ms=jitter_ms):
-            segment = self._roll(headers[0].base_offset, now_ms)
+            # Segments follow each other without a gap, by which the loader sees that one between them is lost.
+            is_near = last_offset - self.log_end_offset <= MAX_RELATIVE_OFFSET
+            segment = self._roll(self.log_end_offset if is_near else headers[0].base_offset, now_ms)
         # First, because it refuses a control batch that cannot be read.
         note_producers(self._producers, data, headers)
         segment.append(
@@ -343,12 +337,7 @@ class PartitionLog:
         Raises:
             ApiError: OFFSET_OUT_OF_RANGE, the offset is above the high watermark.
         """
-        if offset > self.high_watermark:
-            raise ApiError(
-                Errors.OFFSET_OUT_OF_RANGE,
-                f"Cannot increment the log start offset to {offset} of partition {self.topic_partition} since it is "
-                f"larger than the high watermark {self.high_watermark}",
-            )
+        check_new_start(offset, self.high_watermark, self.topic_partition)
         if offset <= self.log_start_offset:
             return False
         self.log_start_offset = offset
@@ -388,12 +377,7 @@ class PartitionLog:
             ApiError: OFFSET_OUT_OF_RANGE.
             OSError: the disk fails.
         """
-        if not self.log_start_offset <= offset <= self.log_end_offset:
-            raise ApiError(
-                Errors.OFFSET_OUT_OF_RANGE,
-                f"Received request for offset {offset} for partition {self.topic_partition}, but we only have log "
-                f"segments upto {self.log_end_offset}.",
-            )
+        check_in_range(offset, self.log_start_offset, self.log_end_offset, self.topic_partition)
         if offset >= min(end_offset, self.log_end_offset):
             return b""
         limit = end_offset if end_offset < self.log_end_offset else None
@@ -419,8 +403,8 @@ class PartitionLog:
         if self._segments[0].base_offset > offset:
             self.truncate_fully_and_start_at(offset, now_ms=now_ms)
             return True
-        self._generation += 1
-        before = (self.recovery_point, self.log_start_offset)
+        self.generation += 1
+        before = self._checkpointed_offsets()
         kept = place_of(self._segments, offset) + 1
         self._delete_at_once(self._segments[kept:], snapshots_after=offset)
         del self._segments[kept:]
@@ -431,13 +415,16 @@ class PartitionLog:
         if not self._producers.is_empty:
             self._rebuild_producers(now_ms)
         self._producers.end_offset = self.log_end_offset
-        self._report_lowered(before)
+        if self._segments[-1].end()[0] < self.log_end_offset:
+            # Compaction has removed what was there: the next segment may follow with a gap.
+            self.flush_now()
+        self._report_changed(before)
         return True
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: float, log_start_offset: int | None = None) -> None:
         """Remove all records; the next one gets `offset`. As a follower does whose leader has deleted what it lacks."""
-        self._generation += 1
-        before = (self.recovery_point, self.log_start_offset)
+        self.generation += 1
+        before = self._checkpointed_offsets()
         self._delete_at_once(self._segments, snapshots_after=-1)
         self._segments = [LogSegment.create(self._disk, self.folder, offset, self.config, now_ms=now_ms)]
         self.log_start_offset = offset if log_start_offset is None else log_start_offset
@@ -445,8 +432,8 @@ class PartitionLog:
         self.high_watermark = offset
         self.epochs = LeaderEpochCache()
         self._write_epochs()
-        self._producers = self._new_producers((), offset)
-        self._report_lowered(before)
+        self._producers = self._snapshots.new_producers((), offset)
+        self._report_changed(before)
 
     def _delete_at_once(self, segments: list[LogSegment], *, snapshots_after: int) -> None:
         """Delete segments at the log's end, the last first, and snapshots of producers that reflect them."""
@@ -456,15 +443,19 @@ class PartitionLog:
             # A loss of power must not bring them back between batches that are appended now.
             self._disk.flush_directory(self.folder)
 
-    def _report_lowered(self, before: tuple[int, int]) -> None:
-        lowered = self.recovery_point < before[0] or self.log_start_offset < before[1]
-        if lowered and self._on_offsets_lowered is not None:
-            self._on_offsets_lowered()
+    def _checkpointed_offsets(self) -> tuple[int, ...]:
+        return self.recovery_point, self.log_start_offset, self.first_dirty_offset or 0
+
+    def _report_changed(self, before: tuple[int, ...]) -> None:
+        if self._on_offsets_changed is not None and self._checkpointed_offsets() != before:
+            self._on_offsets_changed()
 
     def _set_end(self, offset: int) -> None:
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
         self.high_watermark = min(self.high_watermark, offset)
+        if self.first_dirty_offset is not None:
+            self.first_dirty_offset = min(self.first_dirty_offset, self._segments[-1].base_offset)
 
     # ------------------------------------------------------------------ retention
 
@@ -493,16 +484,28 @@ class PartitionLog:
         self._segments = [segment for segment in self._segments if segment not in segments]
         due_ms = now_ms + self.config.file_delete_delay_ms
         for segment in segments:
-            self._due_deletions += [(due_ms, path) for path in rename_to_deleted(self._disk, segment)]
+            self._deleted.add(rename_to_deleted(self._disk, segment), due_ms)
             self._snapshots.delete(segment.base_offset)
             # Nor may it bring this one back without the next: what follows such a gap would be taken for lost.
             self._disk.flush_directory(self.folder)
 
     def delete_due_files(self, now_ms: float) -> bool:
         """Delete the files of segments that were removed `file.delete.delay.ms` ago; return whether others wait."""
-        while self._due_deletions and self._due_deletions[0][0] <= now_ms:
-            self._disk.delete(self._due_deletions.pop(0)[1])
-        return bool(self._due_deletions)
+        return self._deleted.delete_due(now_ms)
+
+    def replace_segments(self, cleaned: LogSegment, base_offsets: Collection[int], *, now_ms: float) -> None:
+        """Let a segment that compaction has written and flushed take the place of those with these base offsets.
+
+        Raises:
+            OSError: the disk fails; the broker has to stop.
+        """
+        replaced = [segment for segment in self._segments if segment.base_offset in base_offsets]
+        first = self._segments.index(replaced[0])
+        files = swap_in(self._disk, self.folder, cleaned, replaced)
+        self._deleted.add(files, now_ms + self.config.file_delete_delay_ms)
+        self._segments[first : first + len(replaced)] = [cleaned]
+        for segment in replaced[1:]:
+            self._snapshots.delete(segment.base_offset)
 
     # ------------------------------------------------------------------ flushing and closing
 
@@ -515,22 +518,18 @@ class PartitionLog:
         return None if end_offset <= self.recovery_point else self._plan_to(end_offset)
 
     def _plan_to(self, end_offset: int, written: Iterable[LogSegment] = ()) -> FlushPlan:
-        unflushed = self._segments[place_of(self._segments, self.recovery_point) :]
-        segments = dict.fromkeys((*written, *(segment for segment in unflushed if segment.base_offset < end_offset)))
-        paths = [path for segment in segments for path in segment.files()]
-        paths += map(self._snapshots.path, self._snapshots.offsets[-1:])
-        paths += (f"{self.folder}/{LEADER_EPOCH_CHECKPOINT}", f"{self.folder}/{PARTITION_METADATA}")
-        return FlushPlan(self.folder, tuple(paths), end_offset, self._generation)
+        segments = (*written, *unflushed(self._segments, self.recovery_point, end_offset))
+        snapshots = map(self._snapshots.path, self._snapshots.offsets[-1:])
+        return plan_of(self.folder, segments, tuple(snapshots), end_offset, self.generation)
 
     def mark_flushed(self, plan: FlushPlan) -> None:
         """Move the recovery point, unless the log was truncated since `plan` was made."""
-        if plan.generation == self._generation:
+        if plan.generation == self.generation:
             self.recovery_point = max(self.recovery_point, plan.end_offset)
 
     def flush_now(self) -> None:
         """Flush the whole log, and wait for the disk."""
-        plan = self.flush_plan(whole=True)
-        if plan is not None:
+        if (plan := self.flush_plan(whole=True)) is not None:
             plan.run(self._disk)
             self._disk.flush_directory("")
             self.mark_flushed(plan)

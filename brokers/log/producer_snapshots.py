@@ -5,7 +5,7 @@ A snapshot is named by the offset up to which it reflects the log. Mirrors the f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import structlog
 
@@ -17,6 +17,7 @@ from brokers.log.producer_state import ProducerState
 from brokers.log.segment import LogSegment
 from brokers.world import Disk
 from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.identifiers import TopicPartition
 from foundation.records.batch import NO_PRODUCER_ID, BatchHeader, RecordBatch
 from foundation.records.errors import CorruptRecord, InvalidRecord
 from foundation.records.varint import Buffer
@@ -29,18 +30,29 @@ class ProducerSnapshots:
 
     Args:
         names: the files in the log's folder.
+        partition, expiration_ms: as in `ProducerState`.
 
     Attributes:
         offsets: of the snapshots there are, ascending.
     """
 
-    __slots__ = ("_disk", "_folder", "offsets")
+    __slots__ = ("_disk", "_expiration_ms", "_folder", "_partition", "offsets")
 
-    def __init__(self, disk: Disk, folder: str, names: Iterable[str] = ()) -> None:
+    def __init__(
+        self, disk: Disk, folder: str, names: Iterable[str], *, partition: TopicPartition, expiration_ms: int
+    ) -> None:
         self._disk = disk
         self._folder = folder
+        self._partition = partition
+        self._expiration_ms = expiration_ms
         self.offsets = tuple(
             sorted(offset for name in names if name.endswith(SNAPSHOT) and (offset := offset_of(name)) is not None)
+        )
+
+    def new_producers(self, entries: Iterable[ProducerEntry], end_offset: int) -> ProducerState:
+        """Return the producers that a snapshot at `end_offset` has."""
+        return ProducerState(
+            entries, partition=self._partition, end_offset=end_offset, expiration_ms=self._expiration_ms
         )
 
     def path(self, offset: int) -> str:
@@ -78,21 +90,16 @@ class ProducerSnapshots:
     def rebuild(
         self,
         segments: Sequence[LogSegment],
-        new_producers: Callable[[Iterable[ProducerEntry], int], ProducerState],
         *,
         log_start_offset: int,
         log_end_offset: int,
         now_ms: float,
     ) -> ProducerState:
-        """Return the producers as of the log's end: those of the newest usable snapshot, then the batches after it.
-
-        Args:
-            new_producers: makes the producers of a snapshot's entries and its offset.
-        """
+        """Return the producers as of the log's end: those of the newest usable snapshot, then the batches after it."""
         self.delete_after(log_end_offset)
         newest = self.newest(log_start_offset=log_start_offset)
         offset, entries = (log_start_offset, []) if newest is None else newest
-        producers = new_producers(entries, offset)
+        producers = self.new_producers(entries, offset)
         producers.remove_expired(int(now_ms))
         for batch in batches_from(segments, offset):
             producers.append(batch)

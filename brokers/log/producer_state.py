@@ -70,6 +70,17 @@ class ActiveProducer(NamedTuple):
     transaction_start_offset: int
 
 
+class LastRecord(NamedTuple):
+    """Where a producer has appended last.
+
+    Attributes:
+        offset: that of its last record; None where only the end of a transaction is known.
+    """
+
+    offset: int | None
+    producer_epoch: int
+
+
 class _Producer:
     """What is known of one producer id. Mirrors `ProducerStateEntry`."""
 
@@ -262,6 +273,13 @@ class ProducerState:
     def entries(self) -> list[ProducerEntry]:
         """Return what a snapshot at `end_offset` has, by producer id: of each producer the last batch alone."""
         return [_entry(producer_id, producer) for producer_id, producer in self._sorted()]
+
+    def last_records(self) -> dict[int, LastRecord]:
+        """Return where each producer has appended last, by producer id."""
+        return {
+            producer_id: LastRecord(producer.batches[-1].last_offset if producer.batches else None, producer.epoch)
+            for producer_id, producer in self._sorted()
+        }
 
     def describe(self) -> list[ActiveProducer]:
         """Return the producers as DescribeProducers answers them, by producer id."""

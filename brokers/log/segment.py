@@ -6,7 +6,7 @@ or old ones: they are made again from the batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 from zlib import crc32
@@ -34,7 +34,7 @@ SCAN_BYTES: Final = 1 << 20
 _SPAN: Final = Struct(">qi11xi")
 """Base offset, size and last offset delta: what a search looks at in each batch."""
 
-_MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 _LOOK_AHEAD: Final = 4096
 """Bytes read beyond the distance of two index entries where one batch is looked for."""
@@ -59,6 +59,7 @@ class LogSegment:
 
     Args:
         created_ms: wall time at which this process created or opened it.
+        suffix: what its files' names end in: `.cleaned` while the log cleaner writes it.
 
     Attributes:
         size: bytes of its batches.
@@ -73,6 +74,7 @@ class LogSegment:
         "_has_index_files",
         "_max_timestamp",
         "_offsets",
+        "_suffix",
         "_times",
         "base_offset",
         "created_ms",
@@ -81,15 +83,18 @@ class LogSegment:
         "size",
     )
 
-    def __init__(self, disk: Disk, folder: str, base_offset: int, config: LogConfig, *, created_ms: float) -> None:
+    def __init__(
+        self, disk: Disk, folder: str, base_offset: int, config: LogConfig, *, created_ms: float, suffix: str = ""
+    ) -> None:
         self.base_offset = base_offset
-        self.path = f"{folder}/{file_name(base_offset, LOG)}"
+        self.path = f"{folder}/{file_name(base_offset, LOG)}{suffix}"
         self.size = 0
         self.created_ms = created_ms
         self.first_timestamp: int | None = None
         """The timestamp of its first batch, from which `segment.ms` counts; None while that is not known."""
         self._disk = disk
         self._folder = folder
+        self._suffix = suffix
         self._config = config
         self._offsets: OffsetIndex | None = None
         self._times: TimeIndex | None = None
@@ -99,16 +104,20 @@ class LogSegment:
         """Whether the index files on disk are known to have what the indexes in memory have."""
 
     @classmethod
-    def create(cls, disk: Disk, folder: str, base_offset: int, config: LogConfig, *, now_ms: float) -> LogSegment:
+    def create(
+        cls, disk: Disk, folder: str, base_offset: int, config: LogConfig, *, now_ms: float, suffix: str = ""
+    ) -> LogSegment:
         """Create an empty segment with its file."""
-        segment = cls(disk, folder, base_offset, config, created_ms=now_ms)
+        segment = cls(disk, folder, base_offset, config, created_ms=now_ms, suffix=suffix)
         disk.append(segment.path, b"")
         return segment
 
     @classmethod
-    def open(cls, disk: Disk, folder: str, base_offset: int, config: LogConfig, *, now_ms: float) -> LogSegment:
+    def open(
+        cls, disk: Disk, folder: str, base_offset: int, config: LogConfig, *, now_ms: float, suffix: str = ""
+    ) -> LogSegment:
         """Open a segment whose file exists. Its indexes are read when they are first used."""
-        segment = cls(disk, folder, base_offset, config, created_ms=now_ms)
+        segment = cls(disk, folder, base_offset, config, created_ms=now_ms, suffix=suffix)
         segment.size = disk.size(segment.path) or 0
         return segment
 
@@ -138,7 +147,7 @@ class LogSegment:
             jitter_ms: by how much earlier than `segment.ms` this segment is closed.
         """
         config = self._config
-        if last_offset - self.base_offset > _MAX_RELATIVE_OFFSET:
+        if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
             return True
         if self.size == 0:
             return False
@@ -150,12 +159,17 @@ class LogSegment:
 
     def _waited_ms(self, now_ms: float, timestamp: int) -> float:
         """How long ago the segment began: by the timestamps of records, by the clock where they have none."""
+        first = self.first_batch_timestamp()
+        if first >= 0:
+            return timestamp - first if timestamp >= 0 else 0
+        return now_ms - self.created_ms
+
+    def first_batch_timestamp(self) -> int:
+        """Return the timestamp of its first batch, in ms since 1970; -1 without one."""
         if self.first_timestamp is None and self.size > 0:
             first = next(self.batches(), None)
             self.first_timestamp = NO_TIMESTAMP if first is None else first[1].header.max_timestamp
-        if self.first_timestamp is not None and self.first_timestamp >= 0:
-            return timestamp - self.first_timestamp if timestamp >= 0 else 0
-        return now_ms - self.created_ms
+        return NO_TIMESTAMP if self.first_timestamp is None else self.first_timestamp
 
     def append(self, data: Buffer, *, last_offset: int, max_timestamp: int, offset_of_max_timestamp: int) -> None:
         """Add batches at the end.
@@ -171,6 +185,24 @@ class LogSegment:
         if position == 0:
             self.first_timestamp = max_timestamp
         self._note(position, len(data), last_offset, max_timestamp, offset_of_max_timestamp)
+
+    def append_batches(self, batches: Sequence[Buffer]) -> int:
+        """Add whole batches at the end, each of them with its place in the indexes; return their size in bytes.
+
+        Raises:
+            OSError: as `append`.
+        """
+        if self._offsets is None:
+            self._load_indexes()
+        data, position = b"".join(batches), self.size
+        if data:
+            self._disk.append(self.path, data)
+        self.size += len(data)
+        for batch in batches:
+            header = read_header(batch)
+            self._note(position, header.size, header.last_offset, header.max_timestamp, header.last_offset)
+            position += header.size
+        return len(data)
 
     def _note(self, position: int, size: int, last_offset: int, max_timestamp: int, offset_of_max: int) -> None:
         """Bring the indexes up to date with batches at `position`."""
@@ -271,8 +303,16 @@ class LogSegment:
         """The paths of all files that it may have."""
         return tuple(self._file(suffix) for suffix in SEGMENT_FILES)
 
+    def rename(self, suffix: str) -> None:
+        """Let the names of its files end in `suffix` instead of what they end in now. The `.log` comes first."""
+        for path in self.files():
+            if self._disk.size(path) is not None:
+                self._disk.rename(path, path.removesuffix(self._suffix) + suffix)
+        self._suffix = suffix
+        self.path = self._file(LOG)
+
     def _file(self, suffix: str) -> str:
-        return f"{self._folder}/{file_name(self.base_offset, suffix)}"
+        return f"{self._folder}/{file_name(self.base_offset, suffix)}{self._suffix}"
 
     # ------------------------------------------------------------------ reading
 
@@ -344,7 +384,7 @@ class LogSegment:
 
     def end(self) -> tuple[int, int]:
         """Return the offset after its last whole batch, its base offset without any, and where that batch ends."""
-        position = self.offset_index.lookup(_MAX_RELATIVE_OFFSET + self.base_offset).position
+        position = self.offset_index.lookup(MAX_RELATIVE_OFFSET + self.base_offset).position
         next_offset = self.base_offset
         for at, batch in self.batches(position):
             next_offset, position = batch.header.next_offset, at + batch.header.size
@@ -368,7 +408,7 @@ class LogSegment:
                     not next_offset
                     <= header.base_offset
                     <= header.last_offset
-                    <= self.base_offset + _MAX_RELATIVE_OFFSET
+                    <= self.base_offset + MAX_RELATIVE_OFFSET
                 ):
                     raise CorruptRecord(
                         f"{self.path} has offsets {header.base_offset} to {header.last_offset} behind {next_offset - 1}"

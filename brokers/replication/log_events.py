@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TypedDict
 
 from brokers.log.append_info import LogAppendInfo
+from brokers.log.cleaning import Cleaned
 from brokers.log.partition_log import PartitionLog
 from brokers.replication.isr import is_awaited
 from brokers.replication.partition import Partition
@@ -19,6 +20,7 @@ from foundation.eventlog.log import EventLog
 from foundation.eventlog.records import (
     HighWatermarkChanged,
     LeaderStarted,
+    LogCleaned,
     LoggedBatch,
     LogOpened,
     LogTruncated,
@@ -157,6 +159,25 @@ class LogEvents:
                     isr=tuple(sorted(partition.state.maximal_isr)),
                     min_insync_replicas=partition.effective_min_isr,
                     answered_in_epoch=partition.leader_epoch,
+                )
+            )
+
+    def cleaned(self, log: PartitionLog, cleaned: Cleaned) -> None:
+        """Write that segments of a log are replaced by a compacted one."""
+        if self._events is not None:
+            topic, number = log.topic_partition
+            self._events.append(
+                LogCleaned(
+                    topic=topic,
+                    topic_id=log.topic_id,
+                    partition=number,
+                    from_offset=cleaned.segment.base_offset,
+                    to_offset=cleaned.end_offset,
+                    segments=len(cleaned.base_offsets),
+                    records_read=cleaned.counts.records_read,
+                    records_kept=cleaned.counts.records_kept,
+                    bytes_read=cleaned.counts.bytes_read,
+                    bytes_written=cleaned.counts.bytes_written,
                 )
             )
 

@@ -43,6 +43,7 @@ from foundation.eventlog.records import (
     LeadershipNotWritten,
     LeadershipWritten,
     LeaderStarted,
+    LogCleaned,
     LogOpened,
     LogTruncated,
     MetadataUpdated,
@@ -275,6 +276,9 @@ def _describe_log(record: Envelope) -> str | None:
             return f"moves the high watermark of {topic}-{partition} as {role} to {high_watermark}"
         case LogTruncated(topic=topic, partition=partition, to_offset=to_offset, log_end_offset=end):
             return f"truncates {topic}-{partition} from offset {end} to {to_offset}"
+        case LogCleaned(topic=topic, partition=partition, records_read=read, records_kept=kept) as data:
+            until = data.to_offset - 1
+            return f"compacts {topic}-{partition}: {kept} of {read} records from {data.from_offset} to {until} are left"
         case RecordsAcknowledged(topic=topic, partition=partition, base_offset=base, last_offset=last, acks=acks):
             asked = "all" if acks == -1 else acks
             return f"acknowledges offsets {base} to {last} of {topic}-{partition}, acks={asked}"
@@ -429,6 +433,7 @@ _TYPES: Final[Mapping[Callable[[Envelope], str | None], tuple[type, ...]]] = {
         HighWatermarkChanged,
         LogTruncated,
         RecordsAcknowledged,
+        LogCleaned,
     ),
     _describe_group: (
         GroupTransition,

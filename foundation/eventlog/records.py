@@ -86,6 +86,7 @@ from foundation.eventlog.record_types.process import (
 from foundation.eventlog.record_types.replication import (
     HighWatermarkChanged,
     LeaderStarted,
+    LogCleaned,
     LoggedBatch,
     LogOpened,
     LogTruncated,
@@ -143,6 +144,7 @@ __all__ = [
     "Leadership",
     "LeadershipNotWritten",
     "LeadershipWritten",
+    "LogCleaned",
     "LogOpened",
     "LogTruncated",
     "LoggedBatch",

@@ -51,7 +51,7 @@ class MBean:
     @property
     def series(self) -> str:
         """The name that all its series begin with."""
-        return f"{self.domain.replace('.', '_')}_{self.type}_{self.name}".lower()
+        return re.sub(r"[^a-z0-9_:]", "_", f"{self.domain}_{self.type}_{self.name}".lower())
 
     @property
     def total(self) -> str:

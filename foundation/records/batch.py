@@ -120,6 +120,11 @@ class BatchHeader(msgspec.Struct, frozen=True, gc=False):
         return bool(self.attributes & _DELETE_HORIZON)
 
     @property
+    def delete_horizon_ms(self) -> int | None:
+        """The time from which compaction may remove tombstones of the batch; None where that is not set yet."""
+        return self.base_timestamp if self.has_delete_horizon else None
+
+    @property
     def has_producer_id(self) -> bool:
         return self.producer_id > NO_PRODUCER_ID
 
@@ -261,6 +266,7 @@ def encode_batch(
     base_sequence: int = NO_SEQUENCE,
     is_transactional: bool = False,
     is_control: bool = False,
+    has_delete_horizon: bool = False,
 ) -> bytes:
     """Return a batch.
 
@@ -268,9 +274,11 @@ def encode_batch(
         records: its records, compressed already.
         count: their number.
         last_offset_delta: by default `count` - 1; more where records at the end were removed by compaction.
+        has_delete_horizon: whether `base_timestamp` is the time from which its tombstones may be removed.
     """
     attributes = compression | (_LOG_APPEND_TIME if has_log_append_time else 0)
     attributes |= (_TRANSACTIONAL if is_transactional else 0) | (_CONTROL if is_control else 0)
+    attributes |= _DELETE_HORIZON if has_delete_horizon else 0
     batch = bytearray(HEADER.size + len(records))
     HEADER.pack_into(
         batch,

@@ -59,6 +59,9 @@ foundation/cluster/metadata_version.py
   org.apache.kafka.server.common.MetadataVersion MetadataVersion
 foundation/records/
   org.apache.kafka.common.record
+foundation/records/compaction.py
+  org.apache.kafka.common.record.MemoryRecords.filterTo rebuilt
+  org.apache.kafka.common.record.DefaultRecordBatch.writeEmptyHeader emptied
 foundation/records/batch.py
   org.apache.kafka.common.record.DefaultRecordBatch RecordBatch
   org.apache.kafka.common.record.DefaultRecordBatch.setMaxTimestamp set_log_append_time
@@ -503,8 +506,31 @@ brokers/log/partition_log.py
   kafka.log.UnifiedLog PartitionLog
 brokers/log/append_info.py
   org.apache.kafka.storage.internals.log.LogAppendInfo LogAppendInfo
+brokers/log/batch_retention.py
+  kafka.log.Cleaner.cleanInto retained
+  org.apache.kafka.common.record.MemoryRecords.filterTo retained
+brokers/log/cleanable.py
+  kafka.log.LogCleanerManager dirt_of
+  kafka.log.LogToClean Dirt
+brokers/log/cleaned_transactions.py
+  kafka.log.CleanedTransactionMetadata CleanedTransactions
+brokers/log/cleaner_metrics.py
+  kafka.log.LogCleaner CleanerMetrics
+  kafka.log.LogCleanerManager CleanerMetrics
+brokers/log/cleaning.py
+  kafka.log.Cleaner Cleaning
+  kafka.log.CleanerStats CleaningStats
+brokers/log/io_throttle.py
+  org.apache.kafka.storage.internals.utils.Throttler IoThrottle
+brokers/log/log_checks.py
+  kafka.log.UnifiedLog
+brokers/log/log_cleaner.py
+  kafka.log.LogCleaner LogCleaner
+brokers/log/offset_map.py
+  org.apache.kafka.storage.internals.log.SkimpyOffsetMap OffsetMap
 brokers/log/log_segments.py
   org.apache.kafka.storage.internals.log.LogSegments
+  kafka.log.LocalLog.replaceSegments swap_in
 brokers/log/checkpoint_file.py
   org.apache.kafka.server.common.CheckpointFile
   org.apache.kafka.storage.internals.checkpoint.OffsetCheckpointFile

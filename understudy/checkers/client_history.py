@@ -94,6 +94,7 @@ class Send(NamedTuple):
         offset: where it was acknowledged; None unless the outcome is OK.
         errors: every error of its attempts, each once: Kafka's name of the error code in the answer, or what happened
             instead of an answer (`NOT_SENT`, `NO_ANSWER`).
+        key: that of the record; None without one.
     """
 
     producer: Producer
@@ -102,6 +103,7 @@ class Send(NamedTuple):
     outcome: Outcome
     offset: int | None = None
     errors: tuple[str, ...] = ()
+    key: str | None = None
 
 
 class Poll(NamedTuple):
@@ -132,6 +134,7 @@ class ClientHistory:
         without_leader: the partitions that could not be read to the end because they had no leader in the final phase.
         may_have_lost: the partitions that had an unclean election or a loss of power; acknowledged records of these
             may be gone or replaced.
+        compacted: the partitions of topics with `cleanup.policy=compact`; of each key the newest record is kept.
     """
 
     sends: list[Send] = field(default_factory=list)
@@ -139,6 +142,7 @@ class ClientHistory:
     read_to_the_end: set[Partition] = field(default_factory=set)
     without_leader: set[Partition] = field(default_factory=set)
     may_have_lost: set[Partition] = field(default_factory=set)
+    compacted: set[Partition] = field(default_factory=set)
 
 
 class Witness(NamedTuple):
@@ -168,7 +172,8 @@ class AcknowledgedRecordsAreRead(ClientCheck):
     id = "H1"
     sentence = (
         "every record that was acknowledged with acks=all at or below the highest offset read in the final phase was "
-        "read there, and every one where a consumer has read to the end"
+        "read there, and every one where a consumer has read to the end, but for older records of a key in a compacted "
+        "topic"
     )
 
     def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
@@ -176,15 +181,31 @@ class AcknowledgedRecordsAreRead(ClientCheck):
         for poll in history.polls:
             if poll.is_final:
                 final.setdefault(poll.partition, {}).update(poll.records)
+        newest = _newest_of_keys(history, final)
         for number, send in enumerate(history.sends):
             partition = send.partition
             if send.offset is None or not send.producer.waits_for_all or partition in history.may_have_lost:
+                continue
+            if partition in history.compacted and send.offset < newest.get((partition, send.key), 0):
                 continue
             read = final.get(partition, {})
             if partition in history.read_to_the_end or (read and send.offset <= max(read)):
                 self.times_tested += 1
                 if send.offset not in read:
                     yield Witness(f"send {number}", f"{_record(send)} was acknowledged, and was not read")
+
+
+def _newest_of_keys(
+    history: ClientHistory, final: Mapping[Partition, Mapping[int, str]]
+) -> dict[tuple[Partition, str | None], int]:
+    """Return the largest offset at which a record of each key was read in the final phase, of compacted partitions."""
+    keys = {(send.partition, send.value): send.key for send in history.sends if send.key is not None}
+    newest: dict[tuple[Partition, str | None], int] = {}
+    for partition in history.compacted:
+        for offset, value in final.get(partition, {}).items():
+            if (key := keys.get((partition, value))) is not None:
+                newest[partition, key] = max(newest.get((partition, key), 0), offset)
+    return newest
 
 
 class OffsetsHaveOneValue(ClientCheck):
@@ -243,7 +264,10 @@ class OnlySentRecordsAreRead(ClientCheck):
 
 class PollsReadOn(ClientCheck):
     id = "H5"
-    sentence = "a consumer reads each partition offset by offset between two assignments or seeks"
+    sentence = (
+        "a consumer reads each partition offset by offset between two assignments or seeks, in a compacted topic at "
+        "increasing offsets"
+    )
 
     def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
         last: dict[tuple[str, Partition, int], int] = {}
@@ -252,7 +276,8 @@ class PollsReadOn(ClientCheck):
             for offset, _ in poll.records:
                 if (before := last.get(key)) is not None:
                     self.times_tested += 1
-                    if offset != before + 1:
+                    has_gap = offset > before + 1 and poll.partition not in history.compacted
+                    if has_gap or offset <= before:
                         what = f"{poll.consumer} read offset {offset} of {_name(poll.partition)} after {before}"
                         yield Witness(f"poll {number}", what)
                 last[key] = offset

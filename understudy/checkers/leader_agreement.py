@@ -49,6 +49,12 @@ class LeaderComparison(LogCheck):
         """
         return None if leadership in self.losses.led_again else self._caches.get(leadership)
 
+    def compacted_parts(self, log_id: LogId) -> list[tuple[int, int]]:
+        """Return the parts of a log that were compacted. A follower gets them with fewer batches, so that a leader
+        epoch may begin at a later offset in its log and in its cache, as in Kafka.
+        """
+        return self.compactions.parts(log_id)
+
     def epochs_led_again(self, log_id: LogId) -> set[int]:
         """Return the leader epochs of a log in which a broker led again without records that it had lost."""
         return {epoch for of_log, epoch in self.losses.led_again if of_log == log_id}
@@ -128,7 +134,9 @@ class _LogState(NamedTuple):
     from_epoch: int
     up_to_epoch: int | None
 
-    def has_records_below(self, offset: int, cache: LeaderEpochCache, led_again: Collection[int]) -> bool:
+    def has_records_below(
+        self, offset: int, cache: LeaderEpochCache, led_again: Collection[int], compacted: Sequence[tuple[int, int]]
+    ) -> bool:
         """Whether it has all records of the leader with `cache` below `offset`, as far as leader epochs show it."""
         if not self.is_known:
             return True
@@ -138,7 +146,7 @@ class _LogState(NamedTuple):
             if known.start_offset < offset
         )
         hidden = hidden_parts(((known.epoch, known.start_offset) for known in self.ranges), cache, led_again)
-        return self.end_offset >= offset and first_difference(below, cache, hidden) is None
+        return self.end_offset >= offset and first_difference(below, cache, (*hidden, *compacted)) is None
 
 
 @dataclass(slots=True)
@@ -167,11 +175,16 @@ class _Replica:
             ]
 
     def had_records_below(
-        self, offset: int, leader_epoch: int, cache: LeaderEpochCache, led_again: Collection[int]
+        self,
+        offset: int,
+        leader_epoch: int,
+        cache: LeaderEpochCache,
+        led_again: Collection[int],
+        compacted: Sequence[tuple[int, int]],
     ) -> bool:
         """Whether the log had all records of a leader below `offset` at some moment of `leader_epoch`."""
         return any(
-            state.has_records_below(offset, cache, led_again)
+            state.has_records_below(offset, cache, led_again, compacted)
             for state in self.states
             if state.from_epoch <= leader_epoch and (state.up_to_epoch is None or leader_epoch <= state.up_to_epoch)
         )
@@ -219,7 +232,8 @@ class _InSyncReplicasCheck(LeaderComparison):
             return
         self.times_tested += 1
         led_again = self.epochs_led_again(log_id)
-        if not replica.had_records_below(raised.high_watermark, leader_epoch, cache, led_again):
+        compacted = self.compacted_parts(log_id)
+        if not replica.had_records_below(raised.high_watermark, leader_epoch, cache, led_again, compacted):
             what = (
                 f"{log_id[0]}-{log_id[2]}: broker {broker}, {why} in leader epoch {leader_epoch}, never had all of the "
                 f"leader's records below its high watermark {raised.high_watermark}"
@@ -364,7 +378,7 @@ class FollowersTruncateFirst(LeaderComparison):
                 continue
             led_again = self.epochs_led_again(leadership[0])
             for committed in ranges:
-                hidden = hidden_parts(committed.starts, cache, led_again)
+                hidden = [*hidden_parts(committed.starts, cache, led_again), *self.compacted_parts(leadership[0])]
                 offset = first_difference([committed.known], cache, hidden)
                 if offset is not None:
                     topic, _, partition = leadership[0]

@@ -14,6 +14,7 @@ from foundation.eventlog.records import (
     HighWatermarkChanged,
     LeadershipWritten,
     LeaderStarted,
+    LogCleaned,
     LoggedBatch,
     LogOpened,
     LogTruncated,
@@ -75,6 +76,28 @@ class RecordLosses:
         self._losing_epochs.setdefault(partition, set()).add(leader_epoch)
 
 
+class Compactions:
+    """The parts of logs that compaction has written again, on any replica: followers get them so."""
+
+    def __init__(self) -> None:
+        self._parts: dict[LogId, set[tuple[int, int]]] = {}
+
+    def add(self, data: LogCleaned) -> None:
+        log_id = data.topic, data.topic_id, data.partition
+        self._parts.setdefault(log_id, set()).add((data.from_offset, data.to_offset))
+
+    def parts(self, log_id: LogId) -> list[tuple[int, int]]:
+        """Return the parts of a log, as (first offset, offset after the last)."""
+        return sorted(self._parts.get(log_id, ()))
+
+    def overlap(self, log_id: LogId, start_offset: int, end_offset: int) -> bool:
+        """Return whether a record from `start_offset` on and below `end_offset` may have been removed.
+
+        To be called at the end, when all compactions are known.
+        """
+        return any(begin < end_offset and start_offset < end for begin, end in self._parts.get(log_id, ()))
+
+
 class LogCheck(InvariantCheck):
     """Has a method for each kind of record of a log. `LogFollower` calls it in place of `on_record`."""
 
@@ -87,10 +110,12 @@ class LogCheck(InvariantCheck):
         HighWatermarkChanged,
         LogTruncated,
         RecordsAcknowledged,
+        LogCleaned,
     )
 
     losses: RecordLosses
-    """Set by the `LogFollower`, before the first record."""
+    compactions: Compactions
+    """Both are set by the `LogFollower`, before the first record."""
 
     def before_record(self, record: Envelope, log: ReplicaLog, data: LogRecord) -> None:
         """Look at a log before any record about it."""
@@ -129,8 +154,10 @@ class LogFollower:
     def __init__(self, facts: ClusterFacts, checks: Sequence[LogCheck]) -> None:
         self._logs = ReplicaLogs()
         self._losses = RecordLosses(facts)
+        self._compactions = Compactions()
         for check in checks:
             check.losses = self._losses
+            check.compactions = self._compactions
         self._before = _with_method("before_record", checks)
         self._deleted = _with_method("on_deleted", checks)
         self._opened = _with_method("on_opened", checks)
@@ -150,6 +177,9 @@ class LogFollower:
             return
         if isinstance(data, LeadershipWritten):
             self._losses.add_written(data)
+            return
+        if isinstance(data, LogCleaned):
+            self._compactions.add(data)
             return
         assert isinstance(
             data,
@@ -187,7 +217,12 @@ class LogFollower:
 
 
 class _Contradiction(NamedTuple):
-    """What contradicts an invariant, unless records may have been lost between two leader epochs."""
+    """What contradicts an invariant, unless records may have been lost between two leader epochs.
+
+    Attributes:
+        compacted: the offsets, from the first one on and below the second, whose compaction excuses it; None where none
+            does.
+    """
 
     record: Envelope
     witness: str
@@ -195,6 +230,7 @@ class _Contradiction(NamedTuple):
     after: int
     up_to: int
     written_in: int
+    compacted: tuple[int, int] | None
 
 
 class LossAwareCheck(LogCheck):
@@ -202,19 +238,27 @@ class LossAwareCheck(LogCheck):
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._contradictions: dict[tuple[LogId, int, int, int], _Contradiction] = {}
-        """The first one of each log between the same epochs."""
+        self._contradictions: dict[tuple[LogId, int, int, int, tuple[int, int] | None], _Contradiction] = {}
+        """The first one of each log between the same epochs, and at the same offsets where compaction excuses it."""
 
     def contradicted(
-        self, record: Envelope, witness: str, log: ReplicaLog, after: int, up_to: int, written_in: int = NO_LEADER_EPOCH
+        self,
+        record: Envelope,
+        witness: str,
+        log: ReplicaLog,
+        after: int,
+        up_to: int,
+        written_in: int = NO_LEADER_EPOCH,
+        compacted: tuple[int, int] | None = None,
     ) -> None:
         """Keep what is a violation unless records were lost above leader epoch `after` and up to `up_to`.
 
         Where both are one leader epoch, only a leader that led again in it excuses the contradiction; and so does one
-        that led again in `written_in`.
+        that led again in `written_in`. It is excused, too, where compaction may have removed a record between the two
+        offsets `compacted`.
         """
-        found = _Contradiction(record, f"{log.name}: {witness}", log.log_id, after, up_to, written_in)
-        self._contradictions.setdefault((log.log_id, after, up_to, written_in), found)
+        found = _Contradiction(record, f"{log.name}: {witness}", log.log_id, after, up_to, written_in, compacted)
+        self._contradictions.setdefault((log.log_id, after, up_to, written_in, compacted), found)
 
     def may_have_lost(self, log_id: LogId, after: int, up_to: int) -> bool:
         """See `RecordLosses.may_have_lost`; a check may know better what a loss excuses."""
@@ -222,7 +266,9 @@ class LossAwareCheck(LogCheck):
 
     def at_end(self) -> None:
         for found in self._contradictions.values():
-            is_excused = (found.log_id, found.written_in) in self.losses.led_again
+            is_excused = (found.log_id, found.written_in) in self.losses.led_again or (
+                found.compacted is not None and self.compactions.overlap(found.log_id, *found.compacted)
+            )
             if not is_excused and not self.may_have_lost(found.log_id, found.after, found.up_to):
                 self.violated(found.record, found.witness)
 

@@ -64,7 +64,7 @@ class SequencesHaveNoGaps(LossAwareCheck):
     id = "R11"
     sentence = (
         "the sequence numbers of an idempotent producer in a log have neither gaps nor repeats in one producer epoch, "
-        "and begin with 0 in the next one"
+        "and begin with 0 in the next one, but for batches that compaction has removed"
     )
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -88,7 +88,8 @@ class SequencesHaveNoGaps(LossAwareCheck):
                     f"{batch.base_sequence} at offset {batch.base_offset}, after sequence {before.last_sequence} at "
                     f"epoch {before.producer_epoch}"
                 )
-                self.contradicted(record, what, log, NO_LEADER_EPOCH, data.leader_epoch)
+                compacted = (before.base_offset + 1, batch.base_offset) if _is_after(batch, before, expected) else None
+                self.contradicted(record, what, log, NO_LEADER_EPOCH, data.leader_epoch, compacted=compacted)
         appended.append(_Sequences(batch.base_offset, batch.producer_epoch, batch.last_sequence))
 
     def may_have_lost(self, log_id: LogId, after: int, up_to: int) -> bool:
@@ -106,6 +107,13 @@ class SequencesHaveNoGaps(LossAwareCheck):
         producers = self._sequences.get((log.log_id, log.broker), {})
         for producer_id, appended in producers.items():
             producers[producer_id] = [batch for batch in appended if first <= batch.base_offset < log.end_offset]
+
+
+def _is_after(batch: LoggedBatch, before: _Sequences, expected: int) -> bool:
+    """Whether a batch may have come after others, which compaction has removed since `before`."""
+    if batch.producer_epoch != before.producer_epoch:
+        return batch.producer_epoch > before.producer_epoch
+    return (batch.base_sequence - expected) & MAX_SEQUENCE <= MAX_SEQUENCE // 2
 
 
 _Leadership: TypeAlias = tuple[Incarnation, LogId, int]

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+import msgspec
+
 from foundation.eventlog.records import (
     Envelope,
     HighWatermarkChanged,
@@ -39,8 +41,8 @@ class _KnownBatch(NamedTuple):
 class LogsMatch(LossAwareCheck):
     id = "R1"
     sentence = (
-        "two batches of a partition with the same base offset and leader epoch are equal and follow equal batches, and "
-        "a batch is appended at the end of its log"
+        "two batches of a partition with the same base offset and leader epoch are equal and follow equal batches, but "
+        "for records that compaction has removed, and a batch is appended at the end of its log"
     )
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -63,7 +65,7 @@ class LogsMatch(LossAwareCheck):
         at, epoch = f"at offset {batch.base_offset} and leader epoch {batch.leader_epoch}", batch.leader_epoch
         if not _is_equal(known.batch, batch):
             what = f"{_brokers(known, log)} had different batches {at}"
-            self.contradicted(record, what, log, epoch, epoch)
+            self.contradicted(record, what, log, epoch, epoch, compacted=_compacted(known.batch, batch))
         elif previous is not None and known.previous is not None and previous != known.previous:
             what = f"{_brokers(known, log)} had batches {at} that follow different ones"
             # Only a leader that led again in the epoch of those can have written both.
@@ -80,7 +82,10 @@ class _Committed(NamedTuple):
 
 class CommittedRecordsAgree(LossAwareCheck):
     id = "R2"
-    sentence = "replicas have equal batches at every offset that is below the high watermark of both"
+    sentence = (
+        "replicas have equal batches at every offset that is below the high watermark of both, but for records that "
+        "compaction has removed"
+    )
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
@@ -100,7 +105,8 @@ class CommittedRecordsAgree(LossAwareCheck):
                 what = f"{_brokers(known, log)} committed different batches at {batch.base_offset}"
                 if known.batch.leader_epoch == batch.leader_epoch:
                     # Whichever epochs they were committed in: only a leader that led again can have written both.
-                    self.contradicted(record, what, log, batch.leader_epoch, batch.leader_epoch)
+                    epoch, compacted = batch.leader_epoch, _compacted(known.batch, batch)
+                    self.contradicted(record, what, log, epoch, epoch, compacted=compacted)
                 else:
                     epochs = sorted((known.leader_epoch, data.leader_epoch))
                     # A leader that led again may have written the newer one where another log keeps the older for good.
@@ -157,6 +163,7 @@ class _StartedLeader(NamedTuple):
     log: ReplicaLog
     leader_epoch: int
     known_from: int
+    end_offset: int
     ends: dict[int, int]
     """Where the batches of each leader epoch ended in the leader's log."""
 
@@ -165,7 +172,7 @@ class LeadersAreComplete(LossAwareCheck):
     id = "R4"
     sentence = (
         "a leader begins with every record that was acknowledged with acks=all in an earlier leader epoch, at its "
-        "offset"
+        "offset, or with a longer log where compaction may have removed it"
     )
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -180,7 +187,7 @@ class LeadersAreComplete(LossAwareCheck):
         ends = {epochs.epoch: epochs.end_offset for epochs in log.epoch_ranges()}
         # Of a log of which no record was read before, everything up to its end is unknown.
         known_from = log.known_from if log.is_known else data.log_end_offset
-        self._leaders.append(_StartedLeader(record, log, data.leader_epoch, known_from, ends))
+        self._leaders.append(_StartedLeader(record, log, data.leader_epoch, known_from, data.log_end_offset, ends))
 
     def at_end(self) -> None:
         for leader in self._leaders:
@@ -188,7 +195,9 @@ class LeadersAreComplete(LossAwareCheck):
                 if known.end_offset <= leader.known_from:
                     continue
                 self.times_tested += 1
-                if leader.ends.get(known.epoch, 0) < known.end_offset:
+                last = known.end_offset - 1, known.end_offset
+                is_compacted = self.compactions.overlap(leader.log.log_id, *last) and last[1] <= leader.end_offset
+                if leader.ends.get(known.epoch, 0) < known.end_offset and not is_compacted:
                     what = (
                         f"broker {leader.log.broker} leads at leader epoch {leader.leader_epoch} without the record at "
                         f"{known.end_offset - 1} of epoch {known.epoch}, which was acknowledged in epoch "
@@ -420,6 +429,15 @@ def _neighbours(descent: Descent) -> tuple[LogId, LoggedBatch, LoggedBatch]:
 
 def _is_equal(one: LoggedBatch, other: LoggedBatch) -> bool:
     return one.crc == other.crc and one.next_offset == other.next_offset
+
+
+def _compacted(one: LoggedBatch, other: LoggedBatch) -> tuple[int, int] | None:
+    """Return the offsets of two batches that compaction may have made different; None where it cannot.
+
+    It keeps the offsets of a batch, and the numbers of its producer.
+    """
+    are_alike = msgspec.structs.replace(one, crc=other.crc) == other
+    return (one.base_offset, one.next_offset) if are_alike else None
 
 
 def _brokers(known: _KnownBatch | _Committed, log: ReplicaLog) -> str:

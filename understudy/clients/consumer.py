@@ -65,14 +65,16 @@ class Consumer:
         if data.error_code != Errors.NONE:
             self._connections.forget_leader(topic_partition)
             return Polled((), offset, reason=error_name(data.error_code))
+        fetched = list(batches(data.records or b""))
         found = tuple(
             (record.offset, record.value or b"")
-            for batch in batches(data.records or b"")
+            for batch in fetched
             if not batch.header.is_control
             for record in records(batch)
             if record.offset >= offset
         )
-        return Polled(found, found[-1][0] + 1 if found else offset)
+        # Not by the last record: compaction may have removed those at the end of a batch.
+        return Polled(found, max(offset, fetched[-1].header.next_offset) if fetched else offset)
 
     async def end_offset(self, topic_partition: TopicPartition) -> int | None:
         """Return the offset after the last committed record; None where no leader can say it now.

@@ -99,10 +99,15 @@ class Producer:
         self._producer_epoch = -1
         self._sequences: dict[TopicPartition, int] = {}
 
-    async def send(self, topic_partition: TopicPartition, values: Sequence[bytes]) -> Delivery:
+    async def send(
+        self, topic_partition: TopicPartition, values: Sequence[bytes], *, keys: Sequence[bytes] | None = None
+    ) -> Delivery:
         """Send values as one batch, again and again until it is acknowledged or `delivery_timeout_ms` is over.
 
         Only one call at a time.
+
+        Args:
+            keys: as many as values; None for records without keys.
         """
         deadline_ms = self._clock.monotonic_ms() + self._delivery_timeout_ms
         may_be_appended, reason = False, ""
@@ -112,7 +117,7 @@ class Producer:
             try:
                 if request is None:
                     await self._ensure_producer_id()
-                    request = self._request(topic_partition, values)
+                    request = self._request(topic_partition, values, keys)
                 response = await self._connections.ask_leader(
                     topic_partition, request, PRODUCE_VERSION, ProduceResponse, wait_ms=self._request_timeout_ms
                 )
@@ -154,10 +159,12 @@ class Producer:
             raise NoLeader(f"no producer id: {error_name(answer.error_code)}")
         self._producer_id, self._producer_epoch = answer.producer_id, answer.producer_epoch
 
-    def _request(self, topic_partition: TopicPartition, values: Sequence[bytes]) -> ProduceRequest:
+    def _request(
+        self, topic_partition: TopicPartition, values: Sequence[bytes], keys: Sequence[bytes] | None
+    ) -> ProduceRequest:
         now_ms = int(self._clock.wall_ms())
         batch = encode_records(
-            [Record(place, now_ms, None, value) for place, value in enumerate(values)],
+            [Record(place, now_ms, None if keys is None else keys[place], value) for place, value in enumerate(values)],
             producer_id=self._producer_id,
             producer_epoch=self._producer_epoch,
             base_sequence=self._sequences.get(topic_partition, 0) if self._is_idempotent else NO_SEQUENCE,

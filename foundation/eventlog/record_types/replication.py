@@ -165,6 +165,35 @@ class RecordsAcknowledged(RecordPayload, frozen=True, kw_only=True, gc=False):
     and sent again after it; −1: the same."""
 
 
+class LogCleaned(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by a broker just before a compacted segment takes the place of others in a log.
+
+    Of their records only the newest of each key is left, and tombstones for a time. Batches keep their offsets, but
+    have another checksum where they were changed. A follower that fetches them gets them so.
+    """
+
+    topic: str
+    """The topic's name."""
+    topic_id: str
+    """As in `LogOpened`."""
+    partition: int
+    """The partition's number in the topic, from 0."""
+    from_offset: int
+    """The offset at which the segments begin."""
+    to_offset: int
+    """The offset after the last of them."""
+    segments: int
+    """How many segments are replaced."""
+    records_read: int
+    """The records that were read of them; batches of aborted transactions are removed unread."""
+    records_kept: int
+    """The records that are left."""
+    bytes_read: int
+    """The bytes of the segments before."""
+    bytes_written: int
+    """The bytes of what is left."""
+
+
 ReplicationRecord: TypeAlias = (
-    LogOpened | LeaderStarted | RecordsAppended | HighWatermarkChanged | LogTruncated | RecordsAcknowledged
+    LogOpened | LeaderStarted | RecordsAppended | HighWatermarkChanged | LogTruncated | RecordsAcknowledged | LogCleaned
 )

@@ -71,7 +71,7 @@ class LogModel:
             had_clean_shutdown=had_clean_shutdown,
             recovery_point=self.recovery_point,
             log_start_offset=self.checkpointed_start,
-            on_offsets_lowered=self._write_checkpoints,
+            on_offsets_changed=self._write_checkpoints,
         )
         self._write_checkpoints()
         return self.log

@@ -8,6 +8,7 @@ import random
 import pytest
 
 from brokers.log.checkpoint_file import EpochEntry
+from brokers.log.log_loader import Checkpoints
 from brokers.log.partition_log import PartitionLog
 from brokers.log.partition_metadata import MalformedPartitionMetadata
 from foundation.cluster.errors import ApiError, Errors
@@ -168,14 +169,42 @@ def test_epochs_that_descend_are_read_as_they_were_appended(checkpoint: bytes | 
     assert open_log(disk).epochs.entries == appended
 
 
-def test_segments_behind_lost_batches_are_cut_off_unless_the_log_is_compacted() -> None:
+@pytest.mark.parametrize(
+    ("checkpoints", "is_kept"),
+    [
+        ({}, False),
+        ({"recovery_point": 5}, False),
+        ({"recovery_point": 6}, True),
+        ({"first_dirty_offset": 6}, True),
+        ({"is_flushed_end_unknown": True}, True),
+    ],
+)
+def test_segments_behind_missing_batches_are_kept_where_compaction_may_have_removed_those(
+    checkpoints: Checkpoints, is_kept: bool
+) -> None:
+    """It removes none before all up to the active segment is flushed."""
     for cleanup_policy in ("delete", "compact"):
         disk = SimulatedDisk()
         data = with_batches(disk)
         disk.truncate(name(3, ".log"), 0)
+        disk.delete(f"{FOLDER}/leader-epoch-checkpoint")
         logs = config(segment_bytes=110, cleanup_policy=cleanup_policy)
-        log = open_log(disk, log_config=logs)
-        assert contents(log) == (data[:1] if cleanup_policy == "delete" else [data[0], *data[2:]])
+        log = open_log(disk, log_config=logs, **checkpoints)
+        was_compacted = cleanup_policy == "compact" or "first_dirty_offset" in checkpoints
+        assert contents(log) == ([data[0], *data[2:]] if is_kept and was_compacted else data[:1])
+
+
+def test_an_index_of_another_content_does_not_outlast_the_flush_of_a_recovered_segment() -> None:
+    """As a loss of power may bring back, of a segment that was removed and begun again."""
+    disk = SimulatedDisk()
+    data = with_batches(disk)
+    disk.write(name(3, ".index"), bytes(4) + (7).to_bytes(4, "big"))
+    log = loaded(disk)
+    plan = log.flush_plan()
+    assert plan is not None
+    plan.run(disk)
+    log.mark_flushed(plan)
+    assert contents(loaded(disk, recovery_point=log.recovery_point)) == data
 
 
 def test_a_damaged_batch_before_the_recovery_point_is_not_looked_for() -> None:

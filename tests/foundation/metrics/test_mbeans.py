@@ -34,11 +34,14 @@ ATTRIBUTES = {
 
 
 def as_the_exporter_names(mbean: MBean, attribute: str) -> str:
-    """The name that `JmxCollector` gives: that of the first rule that matches the bean, in lower case."""
+    """The name that `JmxCollector` gives: that of the first rule that matches the bean, in lower case.
+
+    Its `safeName` puts `_` for what a name may not hold.
+    """
     tag = f", {mbean.tag}=1" if mbean.tag else ""
     bean = f"{mbean.domain}<type={mbean.type}, name={mbean.name}{tag}><>{attribute}"
     found = ((re.fullmatch(pattern, bean), name) for pattern, name in RULES)
-    return next(match.expand(name).lower() for match, name in found if match)
+    return next(re.sub(r"[^a-z0-9:_]", "_", match.expand(name).lower()) for match, name in found if match)
 
 
 def value_of(kind: Kind) -> Value:

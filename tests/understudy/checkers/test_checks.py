@@ -8,6 +8,7 @@ import pytest
 
 from tests.understudy.checkers import (
     channel_histories,
+    compaction_histories,
     controller_histories,
     led_again_histories,
     partition_histories,
@@ -20,6 +21,7 @@ from understudy.checkers.invariant_checker import ALL_CHECKS, InvariantChecker
 
 MODULES = (
     channel_histories,
+    compaction_histories,
     controller_histories,
     led_again_histories,
     partition_histories,
@@ -36,6 +38,7 @@ BEGINNINGS = {
     led_again_histories.led_again,
     led_again_histories.next_epoch,
     led_again_histories.follows_with_the_later_beginning,
+    compaction_histories.two_epochs,
 }
 """The histories with which others begin."""
 

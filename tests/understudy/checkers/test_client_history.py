@@ -41,8 +41,16 @@ def poll(*records: tuple[int, str], final: bool = False, assignment: int = 1, co
     return Poll(consumer, assignment, T0, records, final)
 
 
+def keyed(key: str, value: str, offset: int) -> Send:
+    return ok(value, offset)._replace(key=key)
+
+
 def history(
-    *seen: Send | Poll, to_the_end: bool = False, lost: bool = False, without_leader: bool = False
+    *seen: Send | Poll,
+    to_the_end: bool = False,
+    lost: bool = False,
+    without_leader: bool = False,
+    compacted: bool = False,
 ) -> ClientHistory:
     return ClientHistory(
         sends=[one for one in seen if isinstance(one, Send)],
@@ -50,6 +58,7 @@ def history(
         read_to_the_end={T0} if to_the_end else set(),
         without_leader={T0} if without_leader else set(),
         may_have_lost={T0} if lost else set(),
+        compacted={T0} if compacted else set(),
     )
 
 
@@ -65,6 +74,14 @@ ACCEPTED = {
         "records of acks=1 may be lost": history(ok("a", 0, ACKS_1), poll((1, "b"), final=True), to_the_end=True),
         "an unclean election": history(A, B, poll((0, "a"), final=True), to_the_end=True, lost=True),
         "another partition": history(ok("a", 0, partition=T1), poll((5, "x"), final=True), to_the_end=True),
+        "a newer record of the key was read": history(
+            keyed("k", "a", 0),
+            keyed("l", "b", 1),
+            keyed("k", "c", 2),
+            poll((1, "b"), (2, "c"), final=True),
+            to_the_end=True,
+            compacted=True,
+        ),
         "nothing is known of the others": history(
             unclear("a", Outcome.INFO), unclear("b", Outcome.FAIL), poll((7, "x"), final=True), to_the_end=True
         ),
@@ -95,6 +112,7 @@ ACCEPTED = {
         "seeks and other consumers": history(
             poll((3, "a")), poll((9, "x"), assignment=2), poll((3, "a"), consumer="d"), poll((4, "b"), assignment=3)
         ),
+        "compaction has removed records": history(poll((3, "a"), (5, "b")), poll((9, "c")), compacted=True),
     },
     "H6": {
         "offsets increase": history(A, ok("x", 0, ACKS_1), unclear("i", Outcome.INFO), B, ok("c", 4)),
@@ -126,11 +144,19 @@ ACCEPTED = {
 REJECTED = {
     "H1": {
         "send 1: b at offset 1 of t-0 was acknowledged, and was not read": [
+            history(A, keyed("k", "b", 1), poll((0, "a"), final=True), to_the_end=True, compacted=True),
             history(A, B, C, poll((0, "a"), (1, "b"), (2, "c")), poll((0, "a"), (2, "c"), final=True)),
             history(A, B, poll((0, "a"), (1, "b")), poll((0, "a"), final=True), to_the_end=True),
             history(A, B, ok("c", 7, RETRYING), poll((0, "a"), final=True), poll((7, "c"), final=True)),
+            history(
+                keyed("k", "a", 0), keyed("k", "b", 1), poll((0, "a"), final=True), to_the_end=True, compacted=True
+            ),
         ],
-        "send 0: a at offset 0 of t-0 was acknowledged, and was not read": [history(A, B, to_the_end=True)],
+        "send 0: a at offset 0 of t-0 was acknowledged, and was not read": [
+            history(A, B, to_the_end=True),
+            history(keyed("k", "a", 0), keyed("k", "b", 1), poll((1, "b"), final=True)),
+            history(keyed("k", "a", 0), keyed("l", "b", 1), poll((1, "b"), final=True), compacted=True),
+        ],
     },
     "H2": {
         "poll 0: t-0 has b at offset 0, and a in send 0": [history(A, poll((0, "b")))],
@@ -152,7 +178,10 @@ REJECTED = {
     },
     "H5": {
         "poll 0: c read offset 5 of t-0 after 3": [history(poll((3, "a"), (5, "b")))],
-        "poll 1: c read offset 3 of t-0 after 3": [history(poll((3, "a")), poll((3, "a")))],
+        "poll 1: c read offset 3 of t-0 after 3": [
+            history(poll((3, "a")), poll((3, "a"))),
+            history(poll((3, "a")), poll((3, "a")), compacted=True),
+        ],
         "poll 2: c read offset 2 of t-0 after 3": [history(poll((3, "a")), poll(), poll((2, "x")))],
     },
     "H6": {

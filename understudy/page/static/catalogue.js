@@ -16,7 +16,7 @@ const LIVES = new Map([
 export const DETAILS = ["decisions", "steps", "everything"];
 const STEPS = new Set([
   "ChannelClosed", "ChannelOpened", "ConnectionRefused", "EventEnded", "EventPreempted", "EventQueued", "EventStarted",
-  "GroupsLoaded", "GroupsUnloaded", "LogOpened", "PartitionsMoved", "ReplicasMoved", "RequestQueued",
+  "GroupsLoaded", "GroupsUnloaded", "LogCleaned", "LogOpened", "PartitionsMoved", "ReplicasMoved", "RequestQueued",
   "RequestReceived", "ResponseSent", "RunDescribed", "StillRunning", "ZkWrite",
 ]);
 const OF_CLIENTS = new Set([

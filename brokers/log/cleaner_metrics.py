@@ -1,0 +1,105 @@
+"""The metrics of the log cleaner. Mirrors the MBeans of `kafka.log.LogCleaner` and `kafka.log.LogCleanerManager`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from brokers.log.cleaning import CleaningStats
+from foundation.metrics.mbeans import Kind, MBean, Reading
+
+_DIRECTORY: Final = "logDirectory"
+
+
+def _gauge(kind: str, name: str, doc: str, tag: str = "") -> MBean:
+    return MBean("kafka.log", kind, name, Kind.GAUGE, doc, tag)
+
+
+UTILIZATION = _gauge(
+    "LogCleaner", "max-buffer-utilization-percent", "How much of the buffer for keys the last compaction has used."
+)
+RECOPIED = _gauge("LogCleaner", "cleaner-recopy-percent", "The share of bytes that the last compaction has kept.")
+CLEAN_TIME = _gauge("LogCleaner", "max-clean-time-secs", "How long the last compaction took.")
+DELAY = _gauge(
+    "LogCleaner",
+    "max-compaction-delay-secs",
+    "By how much a record exceeded its max.compaction.lag.ms when the last compaction began.",
+)
+DEAD_THREADS = _gauge("LogCleaner", "DeadThreadCount", "Always 0: the broker stops where its log cleaner fails.")
+UNCLEANABLE = _gauge(
+    "LogCleanerManager",
+    "uncleanable-partitions-count",
+    "Logs that cannot be compacted, because a batch cannot be read.",
+    _DIRECTORY,
+)
+UNCLEANABLE_BYTES = _gauge(
+    "LogCleanerManager", "uncleanable-bytes", "Bytes of these logs that should be compacted.", _DIRECTORY
+)
+DIRTY = _gauge("LogCleanerManager", "max-dirty-percent", "The dirty share of the dirtiest log.")
+SINCE_LAST_RUN = _gauge(
+    "LogCleanerManager", "time-since-last-run-ms", "Time since logs were last looked at for what is to be compacted."
+)
+
+CLEANER_MBEANS = (
+    UTILIZATION,
+    RECOPIED,
+    CLEAN_TIME,
+    DELAY,
+    DEAD_THREADS,
+    UNCLEANABLE,
+    UNCLEANABLE_BYTES,
+    DIRTY,
+    SINCE_LAST_RUN,
+)
+"""In the order of docs/metrics.md."""
+
+
+class CleanerMetrics:
+    """What the cleaner has done last.
+
+    Args:
+        directory: the log directory.
+        monotonic_ms: returns the time, in ms.
+        uncleanable_bytes: counts the bytes of logs that cannot be compacted.
+
+    Attributes:
+        uncleanable: how many logs cannot be compacted.
+    """
+
+    def __init__(self, directory: str, monotonic_ms: Callable[[], float], uncleanable_bytes: Callable[[], int]) -> None:
+        self.uncleanable = 0
+        self._directory = directory
+        self._monotonic_ms = monotonic_ms
+        self._uncleanable_bytes = uncleanable_bytes
+        self._last_run_ms = monotonic_ms()
+        self._dirty_ratio = 0.0
+        self._delay_ms = 0.0
+        self._delay_of_last_ms = 0.0
+        self._last = CleaningStats(0)
+        self._clean_time_ms = 0.0
+
+    def start_run(self, now_ms: float, dirty_ratio: float, delays_ms: Sequence[float]) -> None:
+        """Note that logs were looked at: the share of the dirtiest one, and how overdue each is."""
+        self._last_run_ms = now_ms
+        self._dirty_ratio = dirty_ratio
+        self._delay_ms = max(delays_ms, default=0.0)
+
+    def finish_cleaning(self, stats: CleaningStats, elapsed_ms: float) -> None:
+        """Note a compaction."""
+        self._last = stats
+        self._clean_time_ms = elapsed_ms
+        self._delay_of_last_ms = self._delay_ms
+
+    def readings(self) -> Iterator[Reading]:
+        last = self._last
+        yield Reading(UTILIZATION, 0 if last is None else int(100 * last.utilization))
+        yield Reading(
+            RECOPIED, 0 if last is None else 100 * last.counts.bytes_written // max(last.counts.bytes_read, 1)
+        )
+        yield Reading(CLEAN_TIME, int(self._clean_time_ms / 1000))
+        yield Reading(DELAY, int(self._delay_of_last_ms / 1000))
+        yield Reading(DEAD_THREADS, 0)
+        yield Reading(UNCLEANABLE, self.uncleanable, self._directory)
+        yield Reading(UNCLEANABLE_BYTES, self._uncleanable_bytes(), self._directory)
+        yield Reading(DIRTY, int(100 * self._dirty_ratio))
+        yield Reading(SINCE_LAST_RUN, int(self._monotonic_ms() - self._last_run_ms))
