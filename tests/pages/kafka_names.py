@@ -591,6 +591,13 @@ understudy/clients/assignors/subscriptions.py
   org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.assign Assignor
   org.apache.kafka.clients.consumer.internals.AbstractPartitionAssignor.MemberInfo in_member_order
   org.apache.kafka.clients.consumer.internals.AbstractPartitionAssignor.useRackAwareAssignment use_racks
+understudy/clients/partitioner.py
+  org.apache.kafka.clients.producer.internals.BuiltInPartitioner
+  org.apache.kafka.clients.producer.internals.BuiltInPartitioner.partitionForKey partition_for_key
+  org.apache.kafka.common.utils.Utils.murmur2 murmur2
+  org.apache.kafka.common.utils.Utils.toPositive to_positive
+understudy/planning/historic.py
+  kafka.consumer.RoundRobinAssignor
 understudy/simulator/znode_tree.py
   org.apache.zookeeper.server.DataTree ZnodeTree
   org.apache.zookeeper.server.PrepRequestProcessor ZnodeTree

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -45,6 +46,10 @@ class GeneralAssignment:
         self._must_revoke = False
         self._assigned = {member: self._kept(member, owned[member]) for member in owned}
         self._owner = {partition: member for member, assigned in self._assigned.items() for partition in assigned}
+        self._of_topic = {topic: Counter[str]() for topic in partitions}
+        """How many partitions of a topic each member has."""
+        for partition, member in self._owner.items():
+            self._of_topic[partition.topic][member] += 1
         self._by_load = sorted((len(assigned), member) for member, assigned in self._assigned.items())
 
     def build(self) -> dict[str, list[TopicPartition]]:
@@ -106,9 +111,11 @@ class GeneralAssignment:
         del self._by_load[bisect_left(self._by_load, (len(assigned), member))]
         if remove is not None:
             assigned.remove(remove)
+            self._of_topic[remove.topic][member] -= 1
         if add is not None:
             assigned.append(add)
             self._owner[add] = member
+            self._of_topic[add.topic][member] += 1
         insort(self._by_load, (len(assigned), member))
 
     def _improve(self, movable: list[TopicPartition]) -> bool:
@@ -150,15 +157,12 @@ class GeneralAssignment:
         fewest, most = self._by_load[0][0], self._by_load[-1][0]
         if fewest >= most - 1:
             return True
-        for load, member in self._by_load:
-            if load == self._room(member):
-                continue
-            for topic in self._topics[member]:
-                for partition in partitions_of(topic, self._counts):
-                    owner = self._owner[partition]
-                    if owner != member and load + 1 < len(self._assigned[owner]):
-                        return False
-        return True
+        return not any(
+            count > 0 and len(self._assigned[other]) > load + 1
+            for load, member in self._by_load
+            for topic in self._topics[member]
+            for other, count in self._of_topic[topic].items()
+        )
 
 
 class _Previous(NamedTuple):
