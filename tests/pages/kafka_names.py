@@ -591,6 +591,13 @@ understudy/clients/assignors/subscriptions.py
   org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.assign Assignor
   org.apache.kafka.clients.consumer.internals.AbstractPartitionAssignor.MemberInfo in_member_order
   org.apache.kafka.clients.consumer.internals.AbstractPartitionAssignor.useRackAwareAssignment use_racks
+understudy/clients/assignors/protocol.py
+  org.apache.kafka.clients.consumer.CooperativeStickyAssignor
+  org.apache.kafka.clients.consumer.StickyAssignor
+  org.apache.kafka.clients.consumer.internals.ConsumerProtocol
+understudy/clients/group_member.py
+  org.apache.kafka.clients.consumer.internals.AbstractCoordinator GroupMember
+  org.apache.kafka.clients.consumer.internals.ConsumerCoordinator GroupMember
 understudy/clients/partitioner.py
   org.apache.kafka.clients.producer.internals.BuiltInPartitioner
   org.apache.kafka.clients.producer.internals.BuiltInPartitioner.partitionForKey partition_for_key
