@@ -12,6 +12,7 @@ from foundation.cluster.java import java_hash
 from foundation.eventlog.lines import decode_record
 from foundation.eventlog.records import GroupsLoaded
 from understudy.checkers.client_history import Outcome
+from understudy.checkers.group_records import add_records
 from understudy.checkers.groups import check_groups
 from understudy.client_load import ClientLoad
 from understudy.clients.assignors.protocol import PROTOCOLS
@@ -75,6 +76,8 @@ class Run:
         self.group.is_stopping = True
         self.cluster.run_for(5_000)
         self.cluster.close()
+        add_records(self.group.history, map(decode_record, self.cluster.log_lines))
+        assert self.group.history.may_have_lost == set()
         judgement = check_groups(self.group.history)
         assert all(judgement.times_tested.values()), judgement.times_tested
         return [*map(str, judgement.violations), *judge(self.cluster).problems]

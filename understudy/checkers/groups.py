@@ -1,13 +1,14 @@
-"""What members of consumer groups have seen of their coordinators, and the invariants of that (G1 to G3).
+"""What members of consumer groups have seen of their coordinators, and the invariants of that (G1 to G4).
 
-The checks know nothing of brokers: they compare what was committed with what was fetched, and who was assigned what.
+G1 to G3 know nothing of brokers: they compare what was committed with what was fetched, and who was assigned what. G4
+compares this with what coordinators have recorded, which `understudy.checkers.group_records` adds to a history.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
@@ -92,6 +93,18 @@ class Join(NamedTuple):
     reason: str = ""
 
 
+class StoredAssignment(NamedTuple):
+    """The assignment of a generation as a coordinator has recorded it.
+
+    Attributes:
+        partitions: by owner, which is the instance id of a static member and the member id of another.
+    """
+
+    group: str
+    generation: int
+    partitions: Mapping[str, frozenset[Partition]]
+
+
 class LastState(NamedTuple):
     """What a member has when the cluster had time to recover, and the group time to rebalance.
 
@@ -113,6 +126,7 @@ class GroupHistory:
         commits, fetches, ownerships, joins: each in any order.
         last: the state of each running member at the end.
         to_be_read: by group, the partitions of the topics that its members are subscribed to at the end.
+        stored: the assignments that coordinators have recorded; empty where there are no records of theirs.
         may_have_lost: the groups whose partition of `__consumer_offsets` had an unclean election or a loss of power, or
             whose offsets were deleted or have expired: offsets and generations may be gone or go back.
     """
@@ -123,6 +137,7 @@ class GroupHistory:
     joins: list[Join] = field(default_factory=list)
     last: list[LastState] = field(default_factory=list)
     to_be_read: dict[str, frozenset[Partition]] = field(default_factory=dict)
+    stored: list[StoredAssignment] = field(default_factory=list)
     may_have_lost: set[str] = field(default_factory=set)
 
 
@@ -215,7 +230,38 @@ class RebalancesEnd(GroupCheck):
                 yield Witness("the end", what)
 
 
-GROUP_CHECKS: tuple[type[GroupCheck], ...] = (AcknowledgedOffsetsStay, PartitionsHaveOneOwner, RebalancesEnd)
+class AssignmentsAreStored(GroupCheck):
+    id = "G4"
+    sentence = (
+        "what a member is assigned in a generation is what a coordinator has stored for it, and no coordinator has "
+        "stored a partition for two members"
+    )
+
+    def contradictions(self, history: GroupHistory) -> Iterator[Witness]:
+        stored: defaultdict[tuple[str, int], list[StoredAssignment]] = defaultdict(list)
+        for number, assignment in enumerate(history.stored):
+            stored[assignment.group, assignment.generation].append(assignment)
+            self.times_tested += 1
+            seen: dict[Partition, str] = {}
+            for owner, partitions in assignment.partitions.items():
+                for partition in sorted(partitions & seen.keys()):
+                    what = f"{_name(partition)} of {assignment.group} is stored for {seen[partition]} and for {owner}"
+                    yield Witness(f"stored assignment {number}", what)
+                seen |= dict.fromkeys(partitions, owner)
+        for number, ownership in enumerate(history.ownerships) if history.stored else ():
+            self.times_tested += 1
+            records = stored[ownership.group, ownership.generation]
+            if ownership.partitions not in [each.partitions.get(ownership.owner) for each in records]:
+                what = f"{ownership.owner} has {_names(ownership.partitions)} in generation {ownership.generation} of "
+                yield Witness(f"ownership {number}", f"{what}{ownership.group}, which no coordinator has stored")
+
+
+GROUP_CHECKS: tuple[type[GroupCheck], ...] = (
+    AcknowledgedOffsetsStay,
+    PartitionsHaveOneOwner,
+    RebalancesEnd,
+    AssignmentsAreStored,
+)
 
 
 class GroupJudgement(NamedTuple):
@@ -311,6 +357,10 @@ def _unfinished(group: str, states: Sequence[LastState], to_be_read: frozenset[P
     if missing := sorted(to_be_read - owner.keys()):
         return f"{_name(missing[0])} belongs to no member of {group}"
     return ""
+
+
+def _names(partitions: frozenset[Partition]) -> str:
+    return ", ".join(map(_name, sorted(partitions))) or "nothing"
 
 
 def _name(partition: Partition) -> str:

@@ -6,7 +6,17 @@ import math
 
 import pytest
 
+from foundation.eventlog.records import (
+    AssignedMember,
+    Envelope,
+    GroupAssigned,
+    Leadership,
+    LeadershipWritten,
+    OffsetsRemoved,
+    Payload,
+)
 from understudy.checkers.client_history import Outcome
+from understudy.checkers.group_records import add_records
 from understudy.checkers.groups import (
     GROUP_CHECKS,
     Commit,
@@ -15,6 +25,7 @@ from understudy.checkers.groups import (
     LastState,
     OffsetFetch,
     Ownership,
+    StoredAssignment,
     check_groups,
 )
 
@@ -39,13 +50,20 @@ def last(name: str, generation: int | None, *partitions: tuple[str, int]) -> Las
     return LastState("g", name, generation, frozenset(partitions))
 
 
-def history(*seen: Commit | OffsetFetch | Ownership | Join | LastState, lost: bool = False) -> GroupHistory:
+def stored(generation: int = 1, **partitions: tuple[tuple[str, int], ...]) -> StoredAssignment:
+    return StoredAssignment("g", generation, {owner: frozenset(each) for owner, each in partitions.items()})
+
+
+def history(
+    *seen: Commit | OffsetFetch | Ownership | Join | LastState | StoredAssignment, lost: bool = False
+) -> GroupHistory:
     return GroupHistory(
         commits=[one for one in seen if isinstance(one, Commit)],
         fetches=[one for one in seen if isinstance(one, OffsetFetch)],
         ownerships=[one for one in seen if isinstance(one, Ownership)],
         joins=[one for one in seen if isinstance(one, Join)],
         last=[one for one in seen if isinstance(one, LastState)],
+        stored=[one for one in seen if isinstance(one, StoredAssignment)],
         to_be_read={"g": frozenset({T0, T1})},
         may_have_lost={"g"} if lost else set(),
     )
@@ -89,6 +107,13 @@ ACCEPTED = {
         ),
         "no member is left": history(),
     },
+    "G4": {
+        "what was stored": history(stored(a=(T0,), b=(T1,)), owns("a", T0), owns("b", T1)),
+        "stored twice, as for a static member that started again": history(
+            stored(one=(T0,)), stored(one=(T0,)), owns("a", T0)._replace(instance="one")
+        ),
+        "no records of a coordinator": history(owns("a", T0)),
+    },
 }
 
 REJECTED = {
@@ -115,6 +140,12 @@ REJECTED = {
         "two generations": history(last("a", 3, T0), last("b", 4, T1)),
         "a partition without an owner": history(last("a", 3, T0)),
         "a partition with two owners": history(last("a", 3, T0, T1), last("b", 3, T1)),
+    },
+    "G4": {
+        "other partitions": history(stored(a=(T0,)), owns("a", T0, T1)),
+        "another generation": history(stored(a=(T0,)), owns("a", T0, generation=2)),
+        "a member without an assignment": history(stored(b=(T0,)), owns("a")),
+        "one partition for two": history(stored(a=(T0,), b=(T0,))),
     },
 }
 
@@ -145,6 +176,39 @@ def test_violation_names_the_place_and_both_sides() -> None:
     assert violation.witness == "g had 5 for t-0 at 5 ms, after 7 was stored at 3 ms at the latest"
     (violation,) = check_groups(history(owns("a", T0), owns("b", T0))).violations
     assert violation.witness == "t-0 belongs to a and to b in generation 1 of g"
+
+
+def envelope(data: Payload) -> Envelope:
+    return Envelope(
+        version=1,
+        run="r",
+        node="broker-1",
+        incarnation=1,
+        seq=1,
+        mono_ms=0,
+        wall_ms=0,
+        type=type(data).__name__,
+        cause=None,
+        zxid=0,
+        controller_epoch=1,
+        data=data,
+    )
+
+
+def test_records_of_coordinators_are_added() -> None:
+    kept = GroupHistory()
+    members = (AssignedMember("a-1", "", "a", (T0,)), AssignedMember("b-1", "two", "b", (T1,)))
+    assigned = GroupAssigned(
+        group="g", partition=3, generation=2, protocol_type="consumer", protocol="range", leader="a-1", members=members
+    )
+    removed = OffsetsRemoved(group="h", partition=3, offsets=(), reason="expired")
+    other_topic = LeadershipWritten(why="unclean", partitions=(Leadership("t", 3, 1, 1, (1,), 1, 1),))
+    add_records(kept, [envelope(assigned), envelope(removed), envelope(other_topic)])
+    assert kept.stored == [stored(2, **{"a-1": (T0,), "two": (T1,)})]
+    assert kept.may_have_lost == {"h"}
+    unclean = LeadershipWritten(why="unclean", partitions=(Leadership("__consumer_offsets", 3, 1, 1, (1,), 1, 1),))
+    add_records(kept, [envelope(unclean), envelope(assigned)])
+    assert kept.may_have_lost == {"g", "h"}
 
 
 def test_ownership_lasts_until_it_is_ended() -> None:
