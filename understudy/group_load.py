@@ -17,7 +17,9 @@ from understudy.checkers.facts import Partition
 from understudy.checkers.groups import Commit, GroupHistory, Join, LastState, OffsetFetch, Ownership
 from understudy.clients.connections import Connections
 from understudy.clients.consumer import Consumer
+from understudy.clients.group_coordinator_link import CoordinatorLink
 from understudy.clients.group_member import GroupMember, MemberSettings, Refused
+from understudy.clients.group_offsets import GroupOffsets
 from understudy.clients.member_events import (
     Assigned,
     CommitEnded,
@@ -32,6 +34,8 @@ from understudy.clients.member_events import (
 _TIMEOUT_MS = 2_000
 _STEP_S = 0.2
 _POLL_MS = 100
+_WATCH_TIMEOUT_MS = 5_000
+_WATCH_BACKOFF_MS = 20
 
 _OUTCOMES = {
     CommitOutcome.ACKNOWLEDGED: Outcome.OK,
@@ -82,6 +86,22 @@ class GroupLoad:
             del self._members[name]
         finally:
             connections.close()
+
+    async def watch(self, group_id: str, partitions: Sequence[TopicPartition]) -> None:
+        """Fetch the offsets of a group again and again until `is_stopping`, without being a member.
+
+        A new coordinator that has lost offsets is seen before members have committed newer ones.
+        """
+        name = f"watcher of {group_id}"
+        connections = Connections(self._network, self._bootstrap(), client_id=name, timeout_ms=_TIMEOUT_MS)
+        recorder = Recorder(self.history, MemberSettings(group_id=group_id, topics=()), name)
+        offsets = GroupOffsets(
+            CoordinatorLink(connections, group_id), self._clock, _WATCH_TIMEOUT_MS, _WATCH_BACKOFF_MS, recorder
+        )
+        while not self.is_stopping:
+            await offsets.fetch(partitions)
+            await asyncio.sleep(_STEP_S)
+        connections.close()
 
     async def note_last_states(self) -> None:
         """Note what each running member has, and what their groups are to read; raises NoLeader."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from brokers.coordinator.group.group_offsets import GroupOffsets
 from foundation.cluster.identifiers import TopicPartition
 from foundation.cluster.java import java_hash
 from foundation.eventlog.lines import decode_record
@@ -43,6 +44,7 @@ class Run:
         self._records = ClientLoad(network, clock, lambda: bootstrap, partitions)
         self.group = GroupLoad(network, clock, lambda: bootstrap)
         self._assignor = assignor
+        self.cluster.begin(self.group.watch(GROUP, partitions))
         self.cluster.begin(
             self._records.produce(
                 "producer", ALL_ACKS, random.Random(seed), gap_s=lambda source: source.uniform(0.1, 0.3)
@@ -109,6 +111,17 @@ def test_offsets_and_owners_survive_the_end_of_the_coordinator(assignor: str) ->
     assert sum(each.outcome is Outcome.OK for each in history.commits) > 50
     loaded = [decode_record(line).data for line in run.cluster.log_lines if b'"GroupsLoaded"' in line]
     assert any(isinstance(each, GroupsLoaded) and each.groups and each.offsets for each in loaded)
+
+
+def test_coordinator_that_loads_no_offsets_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GroupOffsets, "load", lambda self, offsets: None)
+    run = Run(7, "range")
+    run.join("a")
+    run.join("b")
+    run.cluster.run_for(15_000)
+    run.cluster.broker(run.coordinator()).kill()
+    run.cluster.run_for(15_000)
+    assert [problem.partition(" ")[0] for problem in run.end()] == ["G1"]
 
 
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
