@@ -30,7 +30,8 @@ one; with fewer, no rack gets two.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import BrokerId
@@ -38,6 +39,23 @@ from foundation.cluster.identifiers import BrokerId
 
 class IncompleteRacks(Exception):
     """Some brokers have a rack and some do not. Kafka's `AdminOperationException`."""
+
+
+class Placement(NamedTuple):
+    """How the replicas of one partition were chosen.
+
+    Attributes:
+        shift: the distance of the further replicas from the first, in this round of the first replicas.
+        tried: the brokers in the order in which they were considered, and whether each was taken.
+    """
+
+    partition: int
+    shift: int
+    tried: tuple[tuple[BrokerId, bool], ...]
+
+    @property
+    def replicas(self) -> tuple[BrokerId, ...]:
+        return tuple(broker for broker, taken in self.tried if taken)
 
 
 def assign_replicas_to_brokers(
@@ -72,17 +90,38 @@ def assign_replicas_to_brokers(
         start, shift = source.randrange(len(brokers)), source.randrange(len(brokers))
     else:
         start, shift = fixed_start_index, fixed_start_index
+    numbers = range(start_partition_id, start_partition_id + partitions)
+    placed = placements(brokers, racks, numbers, replication_factor, start=start, shift=shift)
+    return {placement.partition: placement.replicas for placement in placed}
 
-    assignment = {}
-    for partition in range(start_partition_id, start_partition_id + partitions):
+
+def placements(
+    brokers: Sequence[BrokerId],
+    racks: Mapping[BrokerId, str],
+    partitions: Iterable[int],
+    replication_factor: int,
+    *,
+    start: int,
+    shift: int,
+) -> Iterator[Placement]:
+    """Yield how the replicas of each partition are chosen, one partition after the other.
+
+    Args:
+        brokers: in the order in which the first replicas go round them; rack-alternated where there are racks. At
+            least as many as the replication factor.
+        racks: the rack of each broker; empty where racks do not count.
+        start: the place of the first partition's first replica.
+        shift: the distance of the further replicas in the first round.
+    """
+    for partition in partitions:
         if partition > 0 and partition % len(brokers) == 0:
             shift += 1
         first = (partition + start) % len(brokers)
         if racks:
-            assignment[partition] = _replicas_across_racks(brokers, racks, first, shift, replication_factor)
+            tried = tuple(_across_racks(brokers, racks, first, shift, replication_factor))
         else:
-            assignment[partition] = _replicas(brokers, first, shift, replication_factor)
-    return assignment
+            tried = tuple(_regardless_of_racks(brokers, first, shift, replication_factor))
+        yield Placement(partition, shift, tried)
 
 
 def rack_alternated(rack_by_broker: Mapping[BrokerId, str]) -> list[BrokerId]:
@@ -106,25 +145,30 @@ def _validate(brokers: int, partitions: int, replication_factor: int) -> None:
         )
 
 
-def _replicas(brokers: Sequence[BrokerId], first: int, shift: int, replication_factor: int) -> tuple[BrokerId, ...]:
-    others = (brokers[_replica_index(first, shift, turn, len(brokers))] for turn in range(replication_factor - 1))
-    return (brokers[first], *others)
+def _regardless_of_racks(
+    brokers: Sequence[BrokerId], first: int, shift: int, replication_factor: int
+) -> Iterator[tuple[BrokerId, bool]]:
+    yield brokers[first], True
+    for turn in range(replication_factor - 1):
+        yield brokers[_replica_index(first, shift, turn, len(brokers))], True
 
 
-def _replicas_across_racks(
+def _across_racks(
     brokers: Sequence[BrokerId], rack_by_broker: Mapping[BrokerId, str], first: int, shift: int, replication_factor: int
-) -> tuple[BrokerId, ...]:
+) -> Iterator[tuple[BrokerId, bool]]:
     racks = len(set(rack_by_broker.values()))
     replicas = [brokers[first]]
+    yield brokers[first], True
     turn = 0
     while len(replicas) < replication_factor:
         candidate = brokers[_replica_index(first, shift * racks, turn, len(brokers))]
         used_racks = {rack_by_broker[replica] for replica in replicas}
         # A broker is never taken twice: the replication factor does not exceed the number of brokers.
-        if candidate not in replicas and (rack_by_broker[candidate] not in used_racks or len(used_racks) == racks):
+        taken = candidate not in replicas and (rack_by_broker[candidate] not in used_racks or len(used_racks) == racks)
+        if taken:
             replicas.append(candidate)
+        yield candidate, taken
         turn += 1
-    return tuple(replicas)
 
 
 def _replica_index(first: int, shift: int, turn: int, brokers: int) -> int:

@@ -6,12 +6,12 @@ These brokers coordinate nothing themselves. In a cluster with Kafka's brokers t
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from enum import IntEnum
 
 from brokers.config.kafka_config import KafkaConfig
 from brokers.metadata.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from foundation.cluster.java import java_hash
 from foundation.zk.kafka_zk_client import KafkaZkClient
 from foundation.zk.znodes import TopicAssignment
 
@@ -31,15 +31,6 @@ TOPICS: Mapping[CoordinatorType, str] = {
 """The topic that stores the state of each type of coordinator. Share groups have none in ZooKeeper mode."""
 
 _MIN_INT = -(1 << 31)
-
-
-def java_hash(text: str) -> int:
-    """Return Java's `String.hashCode`: 31 times the hash so far plus the next UTF-16 unit, in 32 signed bits (CO-1)."""
-    units = text.encode("utf-16-le")
-    hashed = 0
-    for (unit,) in struct.iter_unpack("<H", units):
-        hashed = (31 * hashed + unit) & 0xFFFF_FFFF
-    return hashed - (1 << 32) if hashed >> 31 else hashed
 
 
 def partition_for(key: str, partitions: int) -> int:

@@ -8,6 +8,7 @@ from tests.pages.text import bullet
 from understudy.checkers import leader_agreement, producers, replication
 from understudy.checkers.check import InvariantCheck
 from understudy.checkers.client_history import CLIENT_CHECKS, ClientCheck
+from understudy.checkers.groups import GROUP_CHECKS, GroupCheck
 from understudy.checkers.invariant_checker import ALL_CHECKS
 
 NAME = "invariants.md"
@@ -44,6 +45,15 @@ CLIENTS = """\
 These compare what producers and consumers have seen (`understudy/checkers/client_history.py`), with no help from the
 brokers. Every seed of `understudy simulate` has three producers and a consumer, and reads everything at its end; what
 an unclean election has lost is excused:
+"""
+
+GROUPS = """\
+
+These compare what members of consumer groups have seen of their coordinators (`understudy/checkers/groups.py`): each
+commit with its times, each fetched offset, who owned what in which generation, and what the members have at the end.
+`GroupLoad` in `understudy/group_load.py` runs members and keeps that history. A group is excused where an unclean
+election or a loss of power took records of its partition of `__consumer_offsets`, and where its offsets were deleted or
+have expired; a commit without an answer may be stored or not, until its offset is fetched:
 """
 
 REST = """\
@@ -101,10 +111,11 @@ them, and that a session never reads an older state after a newer one.
 def page() -> str:
     of_logs = (*replication.CHECKS, *leader_agreement.CHECKS, *producers.CHECKS)
     every_run = _bullets(check for check in ALL_CHECKS if check not in of_logs)
-    return "\n".join([HEAD, *every_run, LOGS, *_bullets(of_logs), CLIENTS, *_bullets(CLIENT_CHECKS), REST])
+    of_clients = [CLIENTS, *_bullets(CLIENT_CHECKS), GROUPS, *_bullets(GROUP_CHECKS)]
+    return "\n".join([HEAD, *every_run, LOGS, *_bullets(of_logs), *of_clients, REST])
 
 
-def _bullets(checks: Iterable[type[InvariantCheck] | type[ClientCheck]]) -> Iterator[str]:
+def _bullets(checks: Iterable[type[InvariantCheck] | type[ClientCheck] | type[GroupCheck]]) -> Iterator[str]:
     for check in checks:
         sentence = check.sentence[0].upper() + check.sentence[1:]
         yield bullet(f"**{check.id}** {sentence}. (`{check.__name__}` in `{_path(check)}`)")

@@ -669,6 +669,40 @@ brokers/replication/zk_alter_partition_manager.py
   kafka.server.ZkAlterPartitionManager ZkAlterPartitionManager
 understudy/admin_client.py
   org.apache.kafka.clients.admin.KafkaAdminClient AdminClient
+understudy/clients/assignors/eager.py
+  org.apache.kafka.clients.consumer.RangeAssignor assign_range
+  org.apache.kafka.clients.consumer.RangeAssignor.TopicAssignmentState
+  org.apache.kafka.clients.consumer.RoundRobinAssignor assign_round_robin
+understudy/clients/assignors/previous_owners.py
+  org.apache.kafka.clients.consumer.internals.AbstractStickyAssignor.RackInfo Racks
+  org.apache.kafka.clients.consumer.internals.AbstractStickyAssignor.allSubscriptionsEqual previous_owners
+understudy/clients/assignors/sticky.py
+  org.apache.kafka.clients.consumer.CooperativeStickyAssignor assign_cooperative_sticky
+  org.apache.kafka.clients.consumer.StickyAssignor assign_sticky
+understudy/clients/assignors/sticky_equal.py
+  org.apache.kafka.clients.consumer.internals.AbstractStickyAssignor.ConstrainedAssignmentBuilder EqualAssignment
+understudy/clients/assignors/sticky_general.py
+  org.apache.kafka.clients.consumer.internals.AbstractStickyAssignor.GeneralAssignmentBuilder GeneralAssignment
+  org.apache.kafka.clients.consumer.internals.AbstractStickyAssignor.PartitionMovements
+understudy/clients/assignors/subscriptions.py
+  org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Subscription Subscription
+  org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.assign Assignor
+  org.apache.kafka.clients.consumer.internals.AbstractPartitionAssignor.MemberInfo in_member_order
+  org.apache.kafka.clients.consumer.internals.AbstractPartitionAssignor.useRackAwareAssignment use_racks
+understudy/clients/assignors/protocol.py
+  org.apache.kafka.clients.consumer.CooperativeStickyAssignor
+  org.apache.kafka.clients.consumer.StickyAssignor
+  org.apache.kafka.clients.consumer.internals.ConsumerProtocol
+understudy/clients/group_member.py
+  org.apache.kafka.clients.consumer.internals.AbstractCoordinator GroupMember
+  org.apache.kafka.clients.consumer.internals.ConsumerCoordinator GroupMember
+understudy/clients/partitioner.py
+  org.apache.kafka.clients.producer.internals.BuiltInPartitioner
+  org.apache.kafka.clients.producer.internals.BuiltInPartitioner.partitionForKey partition_for_key
+  org.apache.kafka.common.utils.Utils.murmur2 murmur2
+  org.apache.kafka.common.utils.Utils.toPositive to_positive
+understudy/planning/historic.py
+  kafka.consumer.RoundRobinAssignor
 understudy/simulator/znode_tree.py
   org.apache.zookeeper.server.DataTree ZnodeTree
   org.apache.zookeeper.server.PrepRequestProcessor ZnodeTree

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import TopicPartition
@@ -26,6 +26,18 @@ NO_ANSWER = (ConnectionLost, RequestTimedOut, MalformedMessage)
 
 class NoLeader(Exception):
     """The metadata has no leader of a partition, or not its address. The message names the partition."""
+
+
+class TopicsDescribed(NamedTuple):
+    """What metadata say of topics.
+
+    Attributes:
+        counts: how many partitions each topic has; one that does not exist is missing.
+        racks: those of each partition's replicas.
+    """
+
+    counts: dict[str, int]
+    racks: dict[TopicPartition, frozenset[str]]
 
 
 class Connections:
@@ -89,10 +101,36 @@ class Connections:
         assert isinstance(answer, response)
         return answer
 
+    def _close_channel(self, broker: int) -> None:
+        channel = self._channels.pop(broker, None)
+        if channel is not None:
+            channel.close()
+
     async def any_broker(self) -> int:
         """Return a broker that answers; raises NoLeader where none does."""
         metadata = await self._read_metadata(())
         return min(broker.node_id for broker in metadata.brokers)
+
+    def know_address(self, broker: int, host: str, port: int) -> None:
+        """Take over the address of a broker from an answer other than metadata."""
+        if self._addresses.get(broker) != (host, port):
+            self._addresses[broker] = host, port
+            self._close_channel(broker)
+
+    async def describe_topics(self, topics: Iterable[str]) -> TopicsDescribed:
+        """Return the partitions of the topics that exist; raises NoLeader where no broker answers."""
+        metadata = await self._read_metadata(topics)
+        rack_of = {broker.node_id: broker.rack for broker in metadata.brokers}
+        counts: dict[str, int] = {}
+        racks: dict[TopicPartition, frozenset[str]] = {}
+        for topic in metadata.topics:
+            if topic.name is None or topic.error_code != Errors.NONE:
+                continue
+            counts[topic.name] = len(topic.partitions)
+            for partition in topic.partitions:
+                here = frozenset(rack for each in partition.replica_nodes if (rack := rack_of.get(each)))
+                racks[TopicPartition(topic.name, partition.partition_index)] = here
+        return TopicsDescribed(counts, racks)
 
     async def has_leader(self, topic_partition: TopicPartition) -> bool:
         """Return whether the metadata has a leader of a partition; raises NoLeader where no broker answers."""

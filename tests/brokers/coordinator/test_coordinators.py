@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from brokers.config.kafka_config import KafkaConfig
-from brokers.coordinator.coordinators import java_hash, partition_counts, partition_for
+from brokers.coordinator.coordinators import partition_counts, partition_for
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.identifiers import BrokerId, TopicPartition
+from foundation.cluster.java import java_hash
 from foundation.zk.znodes import TopicAssignment
 
 MIN_INT = -(2**31)

@@ -1,0 +1,70 @@
+"""Our assignors beside Kafka's: random groups, and the same assignment from both.
+
+`python -m tests.interop.test_assignors` records Kafka's answers for the tests that run without Kafka.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.interop.maven import NotFetched, kafka_libs
+from tests.understudy.clients.assignor_cases import ANSWERS, Case, random_case, show
+
+SOURCE = Path(__file__).parent / "java" / "assignors" / "Assignors.java"
+CASES = 2_000
+RECORDED = 160
+TIMEOUT_S = 300
+
+
+def ask_kafka(cases: Sequence[Case], folder: Path) -> list[str]:
+    """Return what Kafka's assignors answer to the cases; raises NotFetched where Kafka or a JDK is missing."""
+    javac, java = shutil.which("javac"), shutil.which("java")
+    if javac is None or java is None:
+        raise NotFetched("no javac on the PATH; install a JDK, 17 or newer")
+    libs = kafka_libs()
+    subprocess.run([javac, "-cp", f"{libs}/*", "-d", str(folder), str(SOURCE)], check=True, timeout=TIMEOUT_S)
+    asked = subprocess.run(
+        [java, "-cp", f"{folder}:{libs}/*", "Assignors"],
+        input="".join(f"{case.line()}\n" for case in cases),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=TIMEOUT_S,
+    )
+    return asked.stdout.splitlines()
+
+
+def draw_cases(seed: int, count: int) -> list[Case]:
+    draw = random.Random(seed)
+    return [random_case(draw) for _ in range(count)]
+
+
+@pytest.mark.interop
+def test_assignments_are_those_of_kafka(tmp_path: Path) -> None:
+    cases = draw_cases(2, CASES)
+    try:
+        answers = ask_kafka(cases, tmp_path)
+    except NotFetched as why:
+        pytest.skip(str(why))
+    assert len(answers) == CASES
+    assert [case.line() for case, answer in zip(cases, answers, strict=True) if show(case.answer()) != answer] == []
+
+
+def record() -> None:
+    """Write the answers of Kafka that the tests without Kafka compare with."""
+    cases = draw_cases(6, RECORDED)
+    with TemporaryDirectory() as folder:
+        answers = ask_kafka(cases, Path(folder))
+    lines = [f"{case.line()}\n{answer}\n" for case, answer in zip(cases, answers, strict=True)]
+    ANSWERS.write_text("".join(lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    record()

@@ -1,0 +1,215 @@
+"""Each check of groups accepts and rejects the histories it must, and has at least one of each (T4)."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from foundation.eventlog.records import (
+    AssignedMember,
+    Envelope,
+    GroupAssigned,
+    Leadership,
+    LeadershipWritten,
+    OffsetsRemoved,
+    Payload,
+)
+from understudy.checkers.client_history import Outcome
+from understudy.checkers.group_records import add_records
+from understudy.checkers.groups import (
+    GROUP_CHECKS,
+    Commit,
+    GroupHistory,
+    Join,
+    LastState,
+    OffsetFetch,
+    Ownership,
+    StoredAssignment,
+    check_groups,
+)
+
+T0, T1 = ("t", 0), ("t", 1)
+
+
+def commit(offset: int, began_ms: float, ended_ms: float, outcome: Outcome = Outcome.OK) -> Commit:
+    return Commit("g", T0, offset, outcome, began_ms, ended_ms)
+
+
+def fetch(offset: int, began_ms: float, ended_ms: float | None = None) -> OffsetFetch:
+    return OffsetFetch("g", T0, offset, began_ms, began_ms + 1 if ended_ms is None else ended_ms)
+
+
+def owns(
+    member: str, *partitions: tuple[str, int], generation: int = 1, leader: str = "a", from_ms: float = 0
+) -> Ownership:
+    return Ownership("g", generation, member, leader, frozenset(partitions), from_ms)
+
+
+def last(name: str, generation: int | None, *partitions: tuple[str, int]) -> LastState:
+    return LastState("g", name, generation, frozenset(partitions))
+
+
+def stored(generation: int = 1, **partitions: tuple[tuple[str, int], ...]) -> StoredAssignment:
+    return StoredAssignment("g", generation, {owner: frozenset(each) for owner, each in partitions.items()})
+
+
+def history(
+    *seen: Commit | OffsetFetch | Ownership | Join | LastState | StoredAssignment, lost: bool = False
+) -> GroupHistory:
+    return GroupHistory(
+        commits=[one for one in seen if isinstance(one, Commit)],
+        fetches=[one for one in seen if isinstance(one, OffsetFetch)],
+        ownerships=[one for one in seen if isinstance(one, Ownership)],
+        joins=[one for one in seen if isinstance(one, Join)],
+        last=[one for one in seen if isinstance(one, LastState)],
+        stored=[one for one in seen if isinstance(one, StoredAssignment)],
+        to_be_read={"g": frozenset({T0, T1})},
+        may_have_lost={"g"} if lost else set(),
+    )
+
+
+REFUSED, UNKNOWN = Outcome.FAIL, Outcome.INFO
+
+ACCEPTED = {
+    "G1": {
+        "the last offset": history(commit(5, 0, 1), commit(7, 2, 3), fetch(7, 4)),
+        "none yet": history(fetch(-1, 0), commit(5, 2, 3)),
+        "a commit that goes back on purpose": history(commit(7, 0, 1), commit(5, 2, 3), fetch(5, 4)),
+        "a commit that runs beside the fetch": history(commit(5, 0, 1), commit(7, 4, 9), fetch(5, 5), fetch(7, 7)),
+        "commits beside each other": history(commit(5, 0, 9), commit(7, 1, 8), fetch(5, 10)),
+        "a commit without an answer, stored": history(commit(5, 0, 1), commit(7, 2, 3, UNKNOWN), fetch(7, 4)),
+        "a commit without an answer, not stored": history(commit(5, 0, 1), commit(7, 2, 3, UNKNOWN), fetch(5, 4)),
+        "a commit without an answer, stored late": history(
+            commit(7, 0, 1, UNKNOWN), commit(9, 2, 3), fetch(9, 4), fetch(7, 6)
+        ),
+        "a refused commit": history(commit(5, 0, 1), commit(7, 2, 3, REFUSED), fetch(5, 4)),
+        "lost with its partition": history(commit(5, 0, 1), fetch(-1, 2), lost=True),
+        "the same offset again": history(commit(5, 0, 1), commit(7, 2, 3), commit(5, 4, 5), fetch(5, 6)),
+        "seen, by either of two commits": history(
+            commit(7, 0, 1, UNKNOWN), commit(5, 2, 3), commit(7, 4, 5, UNKNOWN), fetch(7, 6), fetch(5, 8)
+        ),
+    },
+    "G2": {
+        "each its own": history(owns("a", T0), owns("b", T1)),
+        "a static member that started again": history(
+            owns("a", T0)._replace(instance="one"), owns("b", T0)._replace(instance="one")
+        ),
+        "another generation": history(owns("a", T0), owns("b", T0, generation=2)),
+        "the same member again": history(owns("a", T0), owns("a", T0, T1)),
+        "a group that began again": history(owns("a", T0), owns("b", T0, leader="b", from_ms=9)),
+        "generations that were lost": history(commit(1, 0, 1), owns("a", T0), owns("b", T0), lost=True),
+    },
+    "G3": {
+        "all is read": history(Join("g", "a", 0, 1), last("a", 3, T0), last("b", 3, T1)),
+        "a join that failed and another": history(
+            Join("g", "a", 0, 1, "no"), Join("g", "a", 2, 3), last("a", 1, T0, T1)
+        ),
+        "no member is left": history(),
+    },
+    "G4": {
+        "what was stored": history(stored(a=(T0,), b=(T1,)), owns("a", T0), owns("b", T1)),
+        "stored twice, as for a static member that started again": history(
+            stored(one=(T0,)), stored(one=(T0,)), owns("a", T0)._replace(instance="one")
+        ),
+        "no records of a coordinator": history(owns("a", T0)),
+    },
+}
+
+REJECTED = {
+    "G1": {
+        "an offset that is gone": history(commit(5, 0, 1), fetch(-1, 2)),
+        "an offset that went back": history(commit(5, 0, 1), commit(7, 2, 3), fetch(5, 4)),
+        "an offset that was never committed": history(commit(5, 0, 1), fetch(6, 2)),
+        "an offset that was refused": history(commit(5, 0, 1, REFUSED), fetch(5, 2)),
+        "an offset before its commit": history(fetch(5, 0), commit(5, 2, 3)),
+        "a commit without an answer that was seen, and is gone": history(
+            commit(5, 0, 1), commit(7, 2, 3, UNKNOWN), fetch(7, 4), fetch(5, 6)
+        ),
+    },
+    "G2": {
+        "two owners": history(owns("a", T0, T1), owns("b", T1)),
+        "two static members": history(owns("a", T0)._replace(instance="one"), owns("b", T0)._replace(instance="two")),
+        "two leaders of a group with offsets": history(
+            commit(1, 0, 1), owns("a", T0), owns("b", T0, leader="b", from_ms=9)
+        ),
+    },
+    "G3": {
+        "a join without an end": history(Join("g", "a", 0)),
+        "a member without an assignment": history(last("a", 3, T0, T1), last("b", None)),
+        "two generations": history(last("a", 3, T0), last("b", 4, T1)),
+        "a partition without an owner": history(last("a", 3, T0)),
+        "a partition with two owners": history(last("a", 3, T0, T1), last("b", 3, T1)),
+    },
+    "G4": {
+        "other partitions": history(stored(a=(T0,)), owns("a", T0, T1)),
+        "another generation": history(stored(a=(T0,)), owns("a", T0, generation=2)),
+        "a member without an assignment": history(stored(b=(T0,)), owns("a")),
+        "one partition for two": history(stored(a=(T0,), b=(T0,))),
+    },
+}
+
+CASES = [
+    (check, name, kept, accepted)
+    for accepted, table in ((True, ACCEPTED), (False, REJECTED))
+    for check, histories in table.items()
+    for name, kept in histories.items()
+]
+
+
+@pytest.mark.parametrize(("check", "name", "kept", "accepted"), CASES, ids=[f"{each[0]} {each[1]}" for each in CASES])
+def test_check_accepts_and_rejects(check: str, name: str, kept: GroupHistory, accepted: bool) -> None:
+    found = {violation.check for violation in check_groups(kept).violations}
+    assert found == (set() if accepted else {check})
+
+
+def test_every_check_has_a_history_of_each_kind_and_counts_what_it_tests() -> None:
+    ids = [check.id for check in GROUP_CHECKS]
+    assert ids == list(ACCEPTED) == list(REJECTED)
+    for check in ids:
+        assert all(check_groups(kept).times_tested[check] > 0 for kept in REJECTED[check].values())
+
+
+def test_violation_names_the_place_and_both_sides() -> None:
+    (violation,) = check_groups(history(commit(5, 0, 1), commit(7, 2, 3), fetch(5, 4))).violations
+    assert violation.where == "fetch 0"
+    assert violation.witness == "g had 5 for t-0 at 5 ms, after 7 was stored at 3 ms at the latest"
+    (violation,) = check_groups(history(owns("a", T0), owns("b", T0))).violations
+    assert violation.witness == "t-0 belongs to a and to b in generation 1 of g"
+
+
+def envelope(data: Payload) -> Envelope:
+    return Envelope(
+        version=1,
+        run="r",
+        node="broker-1",
+        incarnation=1,
+        seq=1,
+        mono_ms=0,
+        wall_ms=0,
+        type=type(data).__name__,
+        cause=None,
+        zxid=0,
+        controller_epoch=1,
+        data=data,
+    )
+
+
+def test_records_of_coordinators_are_added() -> None:
+    kept = GroupHistory()
+    members = (AssignedMember("a-1", "", "a", (T0,)), AssignedMember("b-1", "two", "b", (T1,)))
+    assigned = GroupAssigned(
+        group="g", partition=3, generation=2, protocol_type="consumer", protocol="range", leader="a-1", members=members
+    )
+    removed = OffsetsRemoved(group="h", partition=3, offsets=(), reason="expired")
+    other_topic = LeadershipWritten(why="unclean", partitions=(Leadership("t", 3, 1, 1, (1,), 1, 1),))
+    add_records(kept, [envelope(assigned), envelope(removed), envelope(other_topic)])
+    assert kept.stored == [stored(2, **{"a-1": (T0,), "two": (T1,)})]
+    assert kept.may_have_lost == {"h"}
+    unclean = LeadershipWritten(why="unclean", partitions=(Leadership("__consumer_offsets", 3, 1, 1, (1,), 1, 1),))
+    add_records(kept, [envelope(unclean), envelope(assigned)])
+    assert kept.may_have_lost == {"g", "h"}
+
+
+def test_ownership_lasts_until_it_is_ended() -> None:
+    assert owns("a").until_ms == math.inf

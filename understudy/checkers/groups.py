@@ -1,0 +1,367 @@
+"""What members of consumer groups have seen of their coordinators, and the invariants of that (G1 to G4).
+
+G1 to G3 know nothing of brokers: they compare what was committed with what was fetched, and who was assigned what. G4
+compares this with what coordinators have recorded, which `understudy.checkers.group_records` adds to a history.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+from understudy.checkers.check import Violation
+from understudy.checkers.client_history import Outcome, Witness
+from understudy.checkers.facts import Partition
+
+NO_OFFSET = -1
+"""What is fetched for a partition without a committed offset."""
+
+
+class Commit(NamedTuple):
+    """One partition's offset in a commit that has ended.
+
+    Attributes:
+        began_ms, ended_ms: when the first request was sent, and when the last attempt had ended.
+        outcome: OK once acknowledged, FAIL where it was refused and nothing can be stored, INFO where nothing is known.
+    """
+
+    group: str
+    partition: Partition
+    offset: int
+    outcome: Outcome
+    began_ms: float
+    ended_ms: float
+    member: str = ""
+    generation: int = -1
+
+
+class OffsetFetch(NamedTuple):
+    """One partition's committed offset as a coordinator has answered it; `NO_OFFSET` where there is none.
+
+    Attributes:
+        began_ms, ended_ms: when the answered request was sent, and when its answer came.
+    """
+
+    group: str
+    partition: Partition
+    offset: int
+    began_ms: float
+    ended_ms: float
+
+
+class Ownership(NamedTuple):
+    """A member's assignment in one generation of its group.
+
+    Attributes:
+        member: its member id.
+        leader: the member id of the group's leader in that generation.
+        until_ms: when it gave the partitions up or had its next assignment; infinite where it has them still.
+        instance: the instance id of a static member: it has another member id when it starts again, and goes on with
+            the assignment that it had.
+    """
+
+    group: str
+    generation: int
+    member: str
+    leader: str
+    partitions: frozenset[Partition]
+    from_ms: float
+    until_ms: float = math.inf
+    instance: str | None = None
+
+    @property
+    def owner(self) -> str:
+        return self.member if self.instance is None else self.instance
+
+
+class Join(NamedTuple):
+    """An attempt of a member to join its group, or to join it again.
+
+    Attributes:
+        name: of the member; its member id may change.
+        ended_ms: None while it goes on.
+        reason: why it has no assignment; empty where it has one.
+    """
+
+    group: str
+    name: str
+    began_ms: float
+    ended_ms: float | None = None
+    reason: str = ""
+
+
+class StoredAssignment(NamedTuple):
+    """The assignment of a generation as a coordinator has recorded it.
+
+    Attributes:
+        partitions: by owner, which is the instance id of a static member and the member id of another.
+    """
+
+    group: str
+    generation: int
+    partitions: Mapping[str, frozenset[Partition]]
+
+
+class LastState(NamedTuple):
+    """What a member has when the cluster had time to recover, and the group time to rebalance.
+
+    Attributes:
+        generation: None where the member has no assignment, or knows that it has to join again.
+    """
+
+    group: str
+    name: str
+    generation: int | None
+    partitions: frozenset[Partition]
+
+
+@dataclass(slots=True)
+class GroupHistory:
+    """All that the members of a run have seen.
+
+    Attributes:
+        commits, fetches, ownerships, joins: each in any order.
+        last: the state of each running member at the end.
+        to_be_read: by group, the partitions of the topics that its members are subscribed to at the end.
+        stored: the assignments that coordinators have recorded; empty where there are no records of theirs.
+        may_have_lost: the groups whose partition of `__consumer_offsets` had an unclean election or a loss of power, or
+            whose offsets were deleted or have expired: offsets and generations may be gone or go back.
+    """
+
+    commits: list[Commit] = field(default_factory=list)
+    fetches: list[OffsetFetch] = field(default_factory=list)
+    ownerships: list[Ownership] = field(default_factory=list)
+    joins: list[Join] = field(default_factory=list)
+    last: list[LastState] = field(default_factory=list)
+    to_be_read: dict[str, frozenset[Partition]] = field(default_factory=dict)
+    stored: list[StoredAssignment] = field(default_factory=list)
+    may_have_lost: set[str] = field(default_factory=set)
+
+
+class GroupCheck:
+    """Checks one invariant over a whole history."""
+
+    id: ClassVar[str]
+    sentence: ClassVar[str]
+    """The invariant, as a clause that follows "it should hold that"."""
+
+    def __init__(self) -> None:
+        self.times_tested = 0
+        """How often the history could have violated the invariant; 0 means that it shows nothing."""
+
+    def contradictions(self, history: GroupHistory) -> Iterator[Witness]:
+        """Yield what contradicts the invariant, in the order of the history."""
+        raise NotImplementedError
+
+
+class AcknowledgedOffsetsStay(GroupCheck):
+    id = "G1"
+    sentence = (
+        "a fetched offset is one whose commit had begun and was not refused, and no other commit that was acknowledged "
+        "or whose offset was fetched before this fetch began lies wholly between the two"
+    )
+
+    def contradictions(self, history: GroupHistory) -> Iterator[Witness]:
+        commits: defaultdict[tuple[str, Partition], list[Commit]] = defaultdict(list)
+        for commit in history.commits:
+            if commit.outcome is not Outcome.FAIL:
+                commits[commit.group, commit.partition].append(commit)
+        fetches: defaultdict[tuple[str, Partition], list[tuple[int, OffsetFetch]]] = defaultdict(list)
+        for number, fetch in enumerate(history.fetches):
+            if fetch.group not in history.may_have_lost:
+                fetches[fetch.group, fetch.partition].append((number, fetch))
+        for key, found in fetches.items():
+            stored = _with_seen(commits[key], [fetch for _, fetch in found])
+            for number, fetch in found:
+                self.times_tested += 1
+                if (what := _contradiction(fetch, stored)) is not None:
+                    yield Witness(f"fetch {number}", what)
+
+
+class PartitionsHaveOneOwner(GroupCheck):
+    id = "G2"
+    sentence = (
+        "two members have no partition in common in one generation of their group, except where the group began again "
+        "because it was empty and had no offsets"
+    )
+
+    def contradictions(self, history: GroupHistory) -> Iterator[Witness]:
+        first_commit_ms: dict[str, float] = {}
+        for commit in history.commits:
+            if commit.outcome is Outcome.OK:
+                first_commit_ms[commit.group] = min(commit.ended_ms, first_commit_ms.get(commit.group, commit.ended_ms))
+        generations: defaultdict[tuple[str, int], list[tuple[int, Ownership]]] = defaultdict(list)
+        for number, ownership in enumerate(history.ownerships):
+            if ownership.group not in history.may_have_lost:
+                generations[ownership.group, ownership.generation].append((number, ownership))
+        for (group, _), found in generations.items():
+            for place, (number, later) in enumerate(found):
+                for _, earlier in found[:place]:
+                    if _began_again(earlier, later, first_commit_ms.get(group, math.inf)):
+                        continue
+                    self.times_tested += later.owner != earlier.owner
+                    if what := _two_owners(earlier, later):
+                        yield Witness(f"ownership {number}", what)
+
+
+class RebalancesEnd(GroupCheck):
+    id = "G3"
+    sentence = (
+        "when faults have ended, no member is still joining, all members of a group are in one generation, and each "
+        "partition of the topics that they are subscribed to belongs to one of them"
+    )
+
+    def contradictions(self, history: GroupHistory) -> Iterator[Witness]:
+        for number, join in enumerate(history.joins):
+            self.times_tested += 1
+            if join.ended_ms is None:
+                yield Witness(
+                    f"join {number}", f"{join.name} has been joining {join.group} since {join.began_ms:.0f} ms"
+                )
+        groups: defaultdict[str, list[LastState]] = defaultdict(list)
+        for state in history.last:
+            groups[state.group].append(state)
+        for group, states in groups.items():
+            self.times_tested += 1
+            if what := _unfinished(group, states, history.to_be_read.get(group, frozenset())):
+                yield Witness("the end", what)
+
+
+class AssignmentsAreStored(GroupCheck):
+    id = "G4"
+    sentence = (
+        "what a member is assigned in a generation is what a coordinator has stored for it, and no coordinator has "
+        "stored a partition for two members"
+    )
+
+    def contradictions(self, history: GroupHistory) -> Iterator[Witness]:
+        stored: defaultdict[tuple[str, int], list[StoredAssignment]] = defaultdict(list)
+        for number, assignment in enumerate(history.stored):
+            stored[assignment.group, assignment.generation].append(assignment)
+            self.times_tested += 1
+            seen: dict[Partition, str] = {}
+            for owner, partitions in assignment.partitions.items():
+                for partition in sorted(partitions & seen.keys()):
+                    what = f"{_name(partition)} of {assignment.group} is stored for {seen[partition]} and for {owner}"
+                    yield Witness(f"stored assignment {number}", what)
+                seen |= dict.fromkeys(partitions, owner)
+        for number, ownership in enumerate(history.ownerships) if history.stored else ():
+            self.times_tested += 1
+            records = stored[ownership.group, ownership.generation]
+            if ownership.partitions not in [each.partitions.get(ownership.owner) for each in records]:
+                what = f"{ownership.owner} has {_names(ownership.partitions)} in generation {ownership.generation} of "
+                yield Witness(f"ownership {number}", f"{what}{ownership.group}, which no coordinator has stored")
+
+
+GROUP_CHECKS: tuple[type[GroupCheck], ...] = (
+    AcknowledgedOffsetsStay,
+    PartitionsHaveOneOwner,
+    RebalancesEnd,
+    AssignmentsAreStored,
+)
+
+
+class GroupJudgement(NamedTuple):
+    """What the checks have found in a history.
+
+    Attributes:
+        violations: the first violation of each invariant.
+        times_tested: by the id of each check.
+    """
+
+    violations: list[Violation]
+    times_tested: dict[str, int]
+
+
+def check_groups(history: GroupHistory) -> GroupJudgement:
+    """Check a history."""
+    judgement = GroupJudgement([], {})
+    for check in (kind() for kind in GROUP_CHECKS):
+        found = list(check.contradictions(history))
+        if found:
+            judgement.violations.append(Violation(check.id, check.sentence, found[0].what, found[0].where))
+        judgement.times_tested[check.id] = check.times_tested
+    return judgement
+
+
+def _with_seen(commits: Sequence[Commit], fetches: Sequence[OffsetFetch]) -> list[Commit]:
+    """Return the commits; one whose outcome is not known counts as acknowledged once its offset was fetched.
+
+    Only where no other commit has the same offset: the fetch may have seen that one.
+    """
+    seen_ms: dict[int, float] = {}
+    for fetch in fetches:
+        seen_ms[fetch.offset] = min(fetch.ended_ms, seen_ms.get(fetch.offset, math.inf))
+    offsets = [commit.offset for commit in commits]
+    found = []
+    for commit in commits:
+        if commit.outcome is Outcome.INFO:
+            # A request without an answer may be on its way still.
+            is_seen = commit.offset in seen_ms and offsets.count(commit.offset) == 1
+            ended_ms = max(seen_ms[commit.offset], commit.began_ms) if is_seen else math.inf
+            outcome = Outcome.OK if is_seen else Outcome.INFO
+            commit = commit._replace(outcome=outcome, ended_ms=ended_ms)
+        found.append(commit)
+    return found
+
+
+def _contradiction(fetch: OffsetFetch, commits: Sequence[Commit]) -> str | None:
+    """Return what a fetch contradicts; None where it may have read what it did."""
+    before = [commit for commit in commits if commit.outcome is Outcome.OK and commit.ended_ms < fetch.began_ms]
+    shown = f"{fetch.group} had {fetch.offset} for {_name(fetch.partition)} at {fetch.ended_ms:.0f} ms"
+    if fetch.offset == NO_OFFSET:
+        candidates = [-math.inf]
+    else:
+        candidates = [
+            commit.ended_ms for commit in commits if commit.offset == fetch.offset and commit.began_ms <= fetch.ended_ms
+        ]
+        if not candidates:
+            return f"{shown}, which was not committed"
+    lost = max(before, key=lambda commit: commit.began_ms, default=None)
+    if lost is not None and lost.began_ms > max(candidates):
+        return f"{shown}, after {lost.offset} was stored at {lost.ended_ms:.0f} ms at the latest"
+    return None
+
+
+def _began_again(earlier: Ownership, later: Ownership, first_commit_ms: float) -> bool:
+    """Return whether a group may have begun again with the same generation: a group without offsets is removed."""
+    return earlier.leader != later.leader and first_commit_ms >= later.from_ms
+
+
+def _two_owners(earlier: Ownership, later: Ownership) -> str:
+    common = sorted(earlier.partitions & later.partitions)
+    if earlier.owner == later.owner or not common:
+        return ""
+    return (
+        f"{_name(common[0])} belongs to {earlier.owner} and to {later.owner} in generation {later.generation} of "
+        f"{later.group}"
+    )
+
+
+def _unfinished(group: str, states: Sequence[LastState], to_be_read: frozenset[Partition]) -> str:
+    for state in states:
+        if state.generation is None:
+            return f"{state.name} has no assignment of {group}"
+    generations = {state.generation for state in states}
+    if len(generations) > 1:
+        return f"{group} has members in the generations {sorted(map(str, generations))}"
+    owner: dict[Partition, str] = {}
+    for state in states:
+        for partition in sorted(state.partitions):
+            if partition in owner:
+                return f"{_name(partition)} belongs to {owner[partition]} and to {state.name} of {group}"
+            owner[partition] = state.name
+    if missing := sorted(to_be_read - owner.keys()):
+        return f"{_name(missing[0])} belongs to no member of {group}"
+    return ""
+
+
+def _names(partitions: frozenset[Partition]) -> str:
+    return ", ".join(map(_name, sorted(partitions))) or "nothing"
+
+
+def _name(partition: Partition) -> str:
+    return f"{partition[0]}-{partition[1]}"

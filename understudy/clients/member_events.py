@@ -1,0 +1,83 @@
+"""What a member of a group has seen and done, as values for a history that a check can judge.
+
+Times are monotonic milliseconds.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
+
+from foundation.cluster.identifiers import TopicPartition
+
+
+class CommitOutcome(enum.Enum):
+    """How a commit of one partition ended."""
+
+    ACKNOWLEDGED = "acknowledged"
+    REFUSED = "refused"
+    """It was not stored, and will not be."""
+    UNKNOWN = "unknown"
+    """It may be stored, or get there."""
+
+
+class JoinBegan(NamedTuple):
+    """A member has begun to join its group, or to join it again."""
+
+    at_ms: float
+
+
+class JoinEnded(NamedTuple):
+    """A member has an assignment, or has given up after `reason`.
+
+    Attributes:
+        reason: empty where it has an assignment.
+    """
+
+    at_ms: float
+    reason: str = ""
+
+
+class Assigned(NamedTuple):
+    """A member has its assignment of a generation; it owns these partitions and no others."""
+
+    at_ms: float
+    generation: int
+    member_id: str
+    leader: str
+    partitions: tuple[TopicPartition, ...]
+
+
+class Released(NamedTuple):
+    """A member owns nothing any more: it gives up what it has to join again, was removed, or leaves."""
+
+    at_ms: float
+    reason: str
+
+
+class CommitEnded(NamedTuple):
+    """A commit of offsets has ended.
+
+    Attributes:
+        generation: the one it was sent in.
+    """
+
+    began_ms: float
+    at_ms: float
+    generation: int
+    member_id: str
+    offsets: Mapping[TopicPartition, int]
+    outcomes: Mapping[TopicPartition, CommitOutcome]
+    reason: str
+
+
+class OffsetsFetched(NamedTuple):
+    """The coordinator has answered with committed offsets; −1 for a partition without one."""
+
+    began_ms: float
+    at_ms: float
+    offsets: Mapping[TopicPartition, int]
+
+
+MemberEvent: TypeAlias = JoinBegan | JoinEnded | Assigned | Released | CommitEnded | OffsetsFetched
