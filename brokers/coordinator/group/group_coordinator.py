@@ -359,7 +359,7 @@ class GroupCoordinator:
     # ------------------------------------------------------------------ heartbeats, leaving
 
     def heartbeat(self, group_id: str, member_id: str, group_instance_id: str | None, generation_id: int) -> Errors:
-        """Renew a member's session; REBALANCE_IN_PROGRESS tells it to join again."""
+        """Renew a member's session; REBALANCE_IN_PROGRESS has it join again."""
         error = self.error_for(group_id)
         if error is Errors.COORDINATOR_LOAD_IN_PROGRESS:
             return Errors.NONE

@@ -77,7 +77,6 @@ class GroupMetadataManager:
 
     Attributes:
         events: writes what happens to groups into the event log.
-        commits: offsets that were committed since the start; `expired` and `deleted`: that were removed.
     """
 
     def __init__(
@@ -223,6 +222,8 @@ class GroupMetadataManager:
                 stored.append((group_key(group.group_id), None))
         if removed:
             self.events.offsets_removed(group, removed, reason)
+        if not stored:
+            return 0
         try:
             self._append_tombstones(group.partition, stored)
         except ApiError as refused:

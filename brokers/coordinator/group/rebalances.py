@@ -53,9 +53,6 @@ class Rebalances:
 
     Args:
         spawn: runs a coroutine as a task of the broker, under a name.
-
-    Attributes:
-        completed: how many rebalances were completed since the start.
     """
 
     def __init__(

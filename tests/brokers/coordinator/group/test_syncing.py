@@ -55,7 +55,7 @@ def test_a_follower_that_comes_late_is_given_its_assignment(it: It) -> None:
 
 def test_members_that_the_leader_has_left_out_get_an_empty_assignment(it: It) -> None:
     leader, follower = joined(it)
-    it.sync(leader, 1, {leader: assignment(0), "stranger": b"x"})
+    it.sync(leader, 1, {leader: assignment(0), "invented": b"x"})
     assert it.sync(follower, 1).result() == (Errors.NONE, "consumer", "range", b"")
 
 
