@@ -33,7 +33,7 @@ from brokers.coordinator.producer_id_manager import ProducerIdManager, RPCProduc
 from brokers.log.log_manager import LogManager
 from brokers.log.topic_configs import TopicConfigs
 from brokers.membership.broker_identity import identify
-from brokers.membership.controlled_shutdown import controlled_shutdown
+from brokers.membership.controlled_shutdown import move_leaderships_away
 from brokers.membership.controller_channel import ControllerChannel
 from brokers.membership.finalized_features import FinalizedFeatureChangeListener
 from brokers.membership.registration import Registration
@@ -62,8 +62,7 @@ from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition, ra
 from foundation.eventlog.records import ProcessExiting
 from foundation.metrics.mbeans import Reading
 from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
-from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
-from foundation.zk.znodes import MalformedZNode
+from foundation.zk.kafka_zk_client import KafkaZkClient
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.KafkaServer")
 
@@ -499,26 +498,9 @@ class KafkaBroker:
     async def _controlled_shutdown(self) -> None:
         assert self._registration is not None, "only a started broker moves its leaderships away"
         assert self._session is not None, "only a started broker moves its leaderships away"
-        broker_id, session = self._registration.broker.id, self._session
-
-        async def others() -> tuple[BrokerId, ...]:
-            # When ZooKeeper is silent for longer than this, the session has expired, and with it the leaderships.
-            async with asyncio.timeout(self.config.zookeeper_session_timeout_ms / 1000):
-                return tuple(broker for broker in await session.zk.brokers.all() if broker != broker_id)
-
-        try:
-            await controlled_shutdown(
-                broker_id,
-                self._registration.broker_epoch,
-                config=self.config,
-                metadata=self.metadata,
-                network=self.world.network,
-                others=others,
-            )
-        except (SessionLost, ZooKeeperFailure, TimeoutError) as error:
-            log.warning("skipping controlled shutdown: no answer from ZooKeeper", why=repr(error))
-        except MalformedZNode as malformed:
-            log.warning("skipping controlled shutdown: a registration cannot be read", why=str(malformed))
+        await move_leaderships_away(
+            self._registration, self._session, config=self.config, metadata=self.metadata, network=self.world.network
+        )
 
     async def _close(self) -> None:
         """Close everything, once: a broker may fail while it is being shut down (CS-4).

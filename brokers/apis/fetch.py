@@ -19,7 +19,7 @@ from brokers.apis.fetch_reading import WITH_RACK, FetchReading, Reader
 from brokers.apis.leader_hints import leader_addresses
 from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
-from brokers.config.kafka_config import RACK_AWARE_REPLICA_SELECTOR
+from brokers.config.config_checks import RACK_AWARE_REPLICA_SELECTOR
 from brokers.replication.delayed_operations import DelayedOperation
 from brokers.replication.fetch_session import (
     FIRST_VERSION_BY_TOPIC_ID,

@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Collection
 import structlog
 
 from brokers.config.kafka_config import KafkaConfig
+from brokers.membership.registration import Registration
+from brokers.membership.session import BrokerSession
 from brokers.metadata.metadata_cache import MetadataCache
 from foundation.cluster.errors import Errors, error_name
 from foundation.cluster.identifiers import BrokerId
@@ -19,8 +21,36 @@ from foundation.wire.errors import MalformedMessage
 from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
 from foundation.wire.network import ConnectionFailed, ConnectionLost, Network
 from foundation.wire.request_channel import RequestChannel, RequestTimedOut
+from foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
+from foundation.zk.znodes import MalformedZNode
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.KafkaServer")
+
+
+async def move_leaderships_away(
+    registration: Registration,
+    session: BrokerSession,
+    *,
+    config: KafkaConfig,
+    metadata: MetadataCache,
+    network: Network,
+) -> None:
+    """Request a controlled shutdown of a registered broker, unless ZooKeeper cannot say which others there are."""
+    broker_id = registration.broker.id
+
+    async def others() -> tuple[BrokerId, ...]:
+        # When ZooKeeper is silent for longer than this, the session has expired, and with it the leaderships.
+        async with asyncio.timeout(config.zookeeper_session_timeout_ms / 1000):
+            return tuple(broker for broker in await session.zk.brokers.all() if broker != broker_id)
+
+    try:
+        await controlled_shutdown(
+            broker_id, registration.broker_epoch, config=config, metadata=metadata, network=network, others=others
+        )
+    except (SessionLost, ZooKeeperFailure, TimeoutError) as error:
+        log.warning("skipping controlled shutdown: no answer from ZooKeeper", why=repr(error))
+    except MalformedZNode as malformed:
+        log.warning("skipping controlled shutdown: a registration cannot be read", why=str(malformed))
 
 
 async def controlled_shutdown(

@@ -13,6 +13,7 @@ from foundation.metrics.mbeans import Kind, MBean, Reading, Value, exposition
 from tests.brokers.parts import StillClock
 
 RULES = (
+    (r"kafka.coordinator.(\w+)<type=(.+), name=(.+)><>Value", r"kafka_coordinator_\1_\2_\3"),
     (r"kafka.(\w+)<type=(.+), name=(.+)PerSec\w*, (.+)=(.+)><>Count", r"kafka_\1_\2_\3_total"),
     (r"kafka.(\w+)<type=(.+), name=(.+)PerSec\w*><>Count", r"kafka_\1_\2_\3_total"),
     (r"kafka.(\w+)<type=(.+), name=(.+), (.+)=(.+)><>Value", r"kafka_\1_\2_\3"),
