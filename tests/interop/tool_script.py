@@ -16,12 +16,13 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
 from kazoo.client import KazooClient
 
 from tests.interop.mixed import operator, settle
-from tests.interop.tools import MAIN_CLASSES, Tools
+from tests.interop.tools import MAIN_CLASSES, TIMEOUT_S, Outcome
 from understudy.picture import ClusterPicture
 from understudy.testbed.local_cluster import LocalCluster
 
@@ -44,6 +45,17 @@ class Line(NamedTuple):
     @property
     def is_tool(self) -> bool:
         return self.verb in MAIN_CLASSES
+
+
+class RunsTools(Protocol):
+    """What runs the tools of a script: Kafka's, or ours in their place."""
+
+    @property
+    def directory(self) -> Path:
+        """The folder in which they run."""
+
+    def run(self, line: str, stdin: str = "", timeout_s: float = TIMEOUT_S) -> Outcome:
+        """Run a command line to its end."""
 
 
 class Printed(NamedTuple):
@@ -88,7 +100,7 @@ class ScriptRunner:
     """Runs a script on a cluster."""
 
     cluster: LocalCluster
-    tools: Tools
+    tools: RunsTools
 
     def run(self, lines: Sequence[Line]) -> list[Printed]:
         """Run the lines one by one; the output of each tool."""

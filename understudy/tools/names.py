@@ -1,0 +1,13 @@
+"""The names of the tools, with Kafka's scripts; a module of its own, so that `understudy --help` imports little."""
+
+from __future__ import annotations
+
+from typing import Final
+
+NAMES: Final[dict[str, tuple[str, str]]] = {
+    "topics": ("kafka-topics.sh", "list, describe, create, alter and delete topics"),
+    "configs": ("kafka-configs.sh", "show and change the configuration of topics, brokers and loggers"),
+    "leader-election": ("kafka-leader-election.sh", "elect preferred or unclean leaders"),
+    "get-offsets": ("kafka-get-offsets.sh", "show the offsets of partitions"),
+}
+"""Kafka's script and what the tool does, by the verb."""

@@ -1,0 +1,8 @@
+"""`TOOLS` has all tools by name."""
+
+from __future__ import annotations
+
+from understudy.tools import configs, get_offsets, leader_election, topics
+from understudy.tools.console import Tool
+
+TOOLS: dict[str, Tool] = {module.TOOL.name: module.TOOL for module in (topics, configs, leader_election, get_offsets)}
