@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from brokers.coordinator.group.group_metrics import GROUP_MBEANS
 from brokers.metrics.broker_state import BROKER_STATE
 from brokers.metrics.metered_zookeeper import MBEANS as ZOOKEEPER_MBEANS
 from brokers.replication.fetch_session_metrics import FETCH_SESSION_MBEANS
@@ -14,6 +15,7 @@ MBEANS: tuple[MBean, ...] = (
     BROKER_STATE,
     *REPLICA_MBEANS,
     *FETCH_SESSION_MBEANS,
+    *GROUP_MBEANS,
     *ZOOKEEPER_MBEANS,
 )
 """In the order of docs/metrics.md."""

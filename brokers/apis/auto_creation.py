@@ -2,8 +2,8 @@
 
 The broker that receives the request writes the topic itself, controller or not (TC-9), and answers
 LEADER_NOT_AVAILABLE, after which clients request the metadata again. The coordinators' topics have settings of their
-own (TC-10). As in Kafka their replicas are placed on all live brokers; ours coordinate nothing, so a warning in the log
-describes what operators can do.
+own (TC-10). `__consumer_offsets` gets as many replicas as there are live brokers where these are fewer than
+`offsets.topic.replication.factor`: with Kafka's default of 3, a cluster of one or two brokers could have no groups.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import structlog
+from msgspec.structs import replace
 
 from brokers.apis import create_topics
 from brokers.apis.services import BrokerServices
@@ -28,10 +29,11 @@ from foundation.wire.messages.metadata import MetadataResponseTopic
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.DefaultAutoTopicCreationManager")
 
-COORDINATORS_ADVICE = (
-    "this broker coordinates neither groups nor transactions: where Kafka's brokers do, create the topic beforehand, "
-    "with all its replicas on them"
+TRANSACTIONS_ADVICE = (
+    "this broker coordinates no transactions: where Kafka's brokers do, create the topic beforehand, with all its "
+    "replicas on them"
 )
+REPLICAS_ADVICE = "add brokers, then give the topic more replicas by a reassignment of its partitions"
 
 
 async def create(services: BrokerServices, topics: Iterable[str]) -> tuple[MetadataResponseTopic, ...]:
@@ -81,14 +83,24 @@ async def _create(services: BrokerServices, topic: str) -> Errors:
     if topic in services.topics_being_created or topic == CLUSTER_METADATA_TOPIC:
         return Errors.UNKNOWN_TOPIC_OR_PARTITION
     asked = creatable_topic(topic, services.config)
+    live = len(services.metadata.snapshot.live_brokers)
+    if topic == GROUP_METADATA_TOPIC and 0 < live < asked.replication_factor:
+        log.warning(
+            "fewer brokers are alive than offsets.topic.replication.factor; the topic gets as many replicas",
+            topic=topic,
+            replication_factor=live,
+            configured=asked.replication_factor,
+            advice=REPLICAS_ADVICE,
+        )
+        asked = replace(asked, replication_factor=live)
     services.topics_being_created.add(topic)
     try:
         outcome = await create_topics.create(services, asked, validate_only=False)
     finally:
         services.topics_being_created.discard(topic)
     if not isinstance(outcome, ApiError):
-        if topic in (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC):
-            log.warning("created a coordinators' topic", topic=topic, advice=COORDINATORS_ADVICE)
+        if topic == TRANSACTION_STATE_TOPIC:
+            log.warning("created a coordinators' topic", topic=topic, advice=TRANSACTIONS_ADVICE)
         return Errors.LEADER_NOT_AVAILABLE
     if outcome.error is Errors.TOPIC_ALREADY_EXISTS:
         return Errors.LEADER_NOT_AVAILABLE

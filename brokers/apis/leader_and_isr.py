@@ -12,7 +12,8 @@ from brokers.apis.control_request_log import ControlRequestLog
 from brokers.apis.fencing import accept_controller_epoch, epoch_error
 from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
-from brokers.replication.replica_manager import leader_and_isr_topics
+from brokers.metadata.topic_names import GROUP_METADATA_TOPIC
+from brokers.replication.replica_manager import LeaderAndIsrStep, leader_and_isr_topics
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import TopicId, TopicPartition
 from foundation.eventlog.records import LeaderAndIsrApplied
@@ -71,7 +72,18 @@ async def _apply(
         )
     )
     lines.leader_and_isr_applied(request, before, step)
+    _move_groups(services, step)
     return response(request, Errors.NONE, step.errors, context.api_version)
+
+
+def _move_groups(services: BrokerServices, step: LeaderAndIsrStep) -> None:
+    """Load the groups of partitions this broker leads now, and forget those of partitions it follows (BK-11, CO-4)."""
+    for led in step.leaders:
+        if led.topic == GROUP_METADATA_TOPIC:
+            services.groups.elected(led.partition, led.leader_epoch)
+    for followed in step.followers:
+        if followed.topic == GROUP_METADATA_TOPIC:
+            services.groups.resigned(followed.partition, followed.leader_epoch)
 
 
 def response(

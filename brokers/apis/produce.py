@@ -2,14 +2,14 @@
 
 With acks=all the answer waits until the high watermark has passed the records, at most `timeout_ms`. With acks=0 there
 is no answer; where a partition fails the connection is closed, so that the producer reads new metadata. Mirrors
-`KafkaApis.handleProduceRequest`, `ReplicaManager.appendRecords` and `DelayedProduce`.
+`KafkaApis.handleProduceRequest`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 import structlog
 from msgspec.structs import replace
@@ -18,10 +18,15 @@ from brokers.apis.leader_hints import current_leader, leader_addresses
 from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import CloseConnection, Serves
 from brokers.config.log_config import LogConfig
-from brokers.log.append_info import LogAppendInfo
 from brokers.log.log_validator import CheckedBatches, RecordValidationError, checked_batches, takes_long
 from brokers.metadata.topic_names import is_internal
-from brokers.replication.partition import Partition
+from brokers.replication.delayed_produce import (
+    Appended,
+    append_records,
+    led_partition,
+    record_acknowledgement,
+    wait_until_replicated,
+)
 from brokers.replication.replica_manager import ALL_ACKS
 from foundation.cluster.errors import ApiError, Errors, error_name
 from foundation.cluster.identifiers import TopicPartition
@@ -50,22 +55,9 @@ WITH_ZSTD: Final = 7
 WITH_LEADER_HINTS: Final = 10
 
 
-class _Appended(NamedTuple):
-    """What was appended to one partition, or where a batch that is sent again had been appended."""
-
-    partition: Partition
-    info: LogAppendInfo
-    isr: tuple[int, ...]
-    """The committed ISR at that time."""
-
-    @property
-    def end_offset(self) -> int:
-        return self.info.last_offset + 1
-
-
 async def handle(services: BrokerServices, request: ProduceRequest, context: RequestContext) -> ProduceResponse | None:
     results: dict[TopicPartition, PartitionProduceResponse] = {}
-    awaited: dict[TopicPartition, _Appended] = {}
+    awaited: dict[TopicPartition, Appended] = {}
     for topic in request.topic_data:
         for partition in topic.partition_data:
             topic_partition = TopicPartition(topic.name, partition.index)
@@ -75,11 +67,14 @@ async def handle(services: BrokerServices, request: ProduceRequest, context: Req
                 if request.acks == ALL_ACKS:
                     awaited[topic_partition] = appended
                 elif request.acks != NO_ACKS:
-                    _record_acknowledgement(services, appended, request.acks)
+                    record_acknowledgement(services.replicas, appended, request.acks)
             except ApiError as refused:
                 results[topic_partition] = _refused(services, topic_partition, refused)
     if awaited:
-        await _wait(services, results, awaited, request.timeout_ms)
+        ended = await wait_until_replicated(services.replicas, awaited, timeout_ms=request.timeout_ms)
+        for topic_partition, error in ended.items():
+            if error is not Errors.NONE:
+                results[topic_partition] = replace(results[topic_partition], error_code=error)
     if request.acks == NO_ACKS:
         failed = {str(key): error_name(each.error_code) for key, each in results.items() if each.error_code}
         if failed:
@@ -90,7 +85,7 @@ async def handle(services: BrokerServices, request: ProduceRequest, context: Req
 
 async def _append(
     services: BrokerServices, topic_partition: TopicPartition, records: bytes, acks: int, context: RequestContext
-) -> _Appended:
+) -> Appended:
     """Append the records of one partition.
 
     Raises:
@@ -103,16 +98,15 @@ async def _append(
         raise ApiError(Errors.INVALID_REQUIRED_ACKS, f"acks is {acks}; expected -1, 0 or 1")
     if is_internal(topic_partition.topic) and context.client_id != ADMIN_CLIENT_ID:
         raise ApiError(Errors.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic_partition.topic}")
-    partition = _led_partition(services, topic_partition)
+    partition = led_partition(services.replicas, topic_partition)
     data: Buffer | CheckedBatches = records
     if takes_long(records) and not (acks == ALL_ACKS and partition.is_under_min_isr):
         data = await _check(services, records, partition.log.config)
-        partition = _led_partition(services, topic_partition)
-    isr = partition.state.isr
-    return _Appended(partition, services.replicas.append_as_leader(partition, data, required_acks=acks), isr)
+        partition = led_partition(services.replicas, topic_partition)
+    return append_records(services.replicas, partition, data, required_acks=acks)
 
 
-def _accepted(appended: _Appended) -> PartitionProduceResponse:
+def _accepted(appended: Appended) -> PartitionProduceResponse:
     """Return the answer for records that are acknowledged."""
     info = appended.info
     return PartitionProduceResponse(
@@ -121,22 +115,6 @@ def _accepted(appended: _Appended) -> PartitionProduceResponse:
         log_append_time_ms=info.log_append_time,
         log_start_offset=info.log_start_offset,
     )
-
-
-def _record_acknowledgement(services: BrokerServices, appended: _Appended, acks: int) -> None:
-    services.replicas.log_events.acknowledged(appended.partition, appended.info, acks=acks, isr_at_append=appended.isr)
-
-
-def _led_partition(services: BrokerServices, topic_partition: TopicPartition) -> Partition:
-    """Return a partition that this broker leads.
-
-    Raises:
-        ApiError: NOT_LEADER_OR_FOLLOWER.
-    """
-    partition = services.replicas.partitions.get(topic_partition)
-    if partition is None or not partition.is_leader:
-        raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {topic_partition}")
-    return partition
 
 
 async def _check(services: BrokerServices, records: bytes, config: LogConfig) -> CheckedBatches:
@@ -215,34 +193,6 @@ def _refused(services: BrokerServices, topic_partition: TopicPartition, refused:
         ),
         error_message=refused.message,
     )
-
-
-async def _wait(
-    services: BrokerServices,
-    results: dict[TopicPartition, PartitionProduceResponse],
-    pending: dict[TopicPartition, _Appended],
-    timeout_ms: int,
-) -> None:
-    """Wait until the records of every partition are replicated or cannot be; enter what has failed into `results`.
-
-    Records that have been appended stay in the log, whatever the answer.
-    """
-    replicas = services.replicas
-
-    def settle() -> bool:
-        for topic_partition, appended in tuple(pending.items()):
-            error = replicas.replication_error(topic_partition, appended.end_offset)
-            if error is not None:
-                del pending[topic_partition]
-                if error is Errors.NONE:
-                    _record_acknowledgement(services, appended, ALL_ACKS)
-                else:
-                    results[topic_partition] = replace(results[topic_partition], error_code=error)
-        return not pending
-
-    await replicas.delayed_produces.wait_until(tuple(pending), settle, timeout_ms=timeout_ms)
-    for topic_partition in pending:
-        results[topic_partition] = replace(results[topic_partition], error_code=Errors.REQUEST_TIMED_OUT)
 
 
 def _response(

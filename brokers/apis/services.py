@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from brokers.config.dynamic_broker_config import DynamicBrokerConfig
 from brokers.config.kafka_config import KafkaConfig
 from brokers.config.logger_levels import LoggerLevels
+from brokers.coordinator.group.group_coordinator import GroupCoordinator
 from brokers.coordinator.producer_id_manager import ProducerIdManager
 from brokers.log.log_manager import LogManager
 from brokers.log.topic_configs import TopicConfigs
@@ -59,6 +60,7 @@ class BrokerServices:
     isr: IsrManager
     fetch_sessions: FetchSessionCache
     producer_ids: ProducerIdManager
+    groups: GroupCoordinator
     controller: KafkaController
     broker_epoch: Callable[[], int]
     zk: Callable[[], KafkaZkClient]

@@ -10,6 +10,7 @@ from brokers.apis.control_request_log import ControlRequestLog
 from brokers.apis.fencing import accept_controller_epoch, epoch_error
 from brokers.apis.services import BrokerServices, RequestContext
 from brokers.apis.serving import Serves
+from brokers.metadata.topic_names import GROUP_METADATA_TOPIC
 from foundation.cluster.errors import Errors
 from foundation.eventlog.records import StopReplicaApplied
 from foundation.wire.messages.stop_replica import StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
@@ -40,6 +41,11 @@ def _apply(services: BrokerServices, request: StopReplicaRequest, context: Reque
             ),
         )
     )
+    for stopped in step.accepted:
+        if stopped.delete and stopped.topic_partition.topic == GROUP_METADATA_TOPIC:
+            # A reassignment that takes a replica away sends no LeaderAndIsr to its broker (BK-16).
+            epoch = stopped.leader_epoch if stopped.leader_epoch >= 0 else None
+            services.groups.resigned(stopped.topic_partition.partition, epoch)
     errors = (
         StopReplicaPartitionError(topic_name=topic, partition_index=partition, error_code=code)
         for (topic, partition), code in step.errors.items()

@@ -2,7 +2,7 @@
 
 Clients are answered from that cache. The controller sends this request before LeaderAndIsr, because a broker follows
 only a leader that its cache holds as alive (BK-9). A stale broker or controller epoch refuses the request; otherwise
-the cache is replaced at once (MC-1).
+the cache is replaced at once (MC-1). Groups lose their offsets of deleted partitions (CO-5).
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ async def handle(
             partitions=tuple(_leaderships(request)),
         )
     )
-    lines.metadata_updated(request, services.metadata.update(request))
+    deleted = services.metadata.update(request)
+    lines.metadata_updated(request, deleted)
+    if deleted:
+        services.groups.administration.partitions_deleted(deleted)
     differing = services.metadata.snapshot.differing_listeners(services.broker_id)
     if differing:
         log.error(

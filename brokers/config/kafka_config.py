@@ -205,6 +205,20 @@ class KafkaConfig:
     )
     offsets_topic_replication_factor: int = _key(SHORT, 3, "Replicas of a partition of __consumer_offsets.", at_least=1)
     offsets_topic_segment_bytes: int = _key(INT, 104_857_600, "Bytes of a segment of __consumer_offsets.", at_least=1)
+    offsets_topic_compression_codec: int = _key(
+        INT, 0, "The codec of batches in __consumer_offsets; 0 for none.", at_least=0, at_most=4
+    )
+    offsets_load_buffer_size: int = _key(INT, 5_242_880, "Bytes that are read at a time to load groups.", at_least=1)
+    offsets_commit_timeout_ms: int = _key(
+        INT, 5_000, "How long an offset commit waits for the in-sync replicas.", at_least=1
+    )
+    offsets_retention_minutes: int = _key(
+        INT, 10_080, "How long offsets are kept that no member uses any more.", at_least=1
+    )
+    offsets_retention_check_interval_ms: int = _key(
+        LONG, 600_000, "How often groups are searched for expired offsets.", at_least=1
+    )
+    offset_metadata_max_bytes: int = _key(INT, 4_096, "The longest metadata of a committed offset.")
     transaction_state_log_num_partitions: int = _key(
         INT, 50, "Partitions of __transaction_state; do not change it later.", at_least=1
     )
@@ -217,6 +231,13 @@ class KafkaConfig:
     transaction_state_log_segment_bytes: int = _key(
         INT, 104_857_600, "Bytes of a segment of __transaction_state.", at_least=1
     )
+    # -- groups
+    group_min_session_timeout_ms: int = _key(INT, 6_000, "The shortest session timeout of a member.")
+    group_max_session_timeout_ms: int = _key(INT, 1_800_000, "The longest session timeout of a member.")
+    group_initial_rebalance_delay_ms: int = _key(
+        INT, 3_000, "How long the first rebalance of an empty group waits for more members."
+    )
+    group_max_size: int = _key(INT, 2**31 - 1, "Members of a group at one time.", at_least=1)
     # -- the controller
     controller_socket_timeout_ms: int = _key(
         INT, 30_000, "How long a connection to or from the controller may take to open."

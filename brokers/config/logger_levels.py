@@ -26,6 +26,8 @@ LOGGERS = (
     "kafka.controller.ControllerChannelManager",
     "kafka.controller.KafkaController",
     "kafka.controller.TopicDeletionManager",
+    "kafka.coordinator.group.GroupCoordinator",
+    "kafka.coordinator.group.GroupMetadataManager",
     "kafka.coordinator.transaction.ProducerIdManager",
     "kafka.log.LogConfig",
     "kafka.log.LogLoader",

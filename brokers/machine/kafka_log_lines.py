@@ -16,6 +16,8 @@ _PREFIXES = {
     "kafka.controller.ControllerChannelManager": "[Channel manager on controller {id}] ",
     "kafka.controller.KafkaController": "[Controller id={id}] ",
     "kafka.controller.TopicDeletionManager": "[Topic Deletion Manager {id}] ",
+    "kafka.coordinator.group.GroupCoordinator": "[GroupCoordinator {id}]: ",
+    "kafka.coordinator.group.GroupMetadataManager": "[GroupMetadataManager brokerId={id}] ",
     "kafka.network.SocketServer": "[SocketServer listenerType=ZK_BROKER, nodeId={id}] ",
     "kafka.server.KafkaApis": "[KafkaApi-{id}] ",
     "kafka.server.KafkaServer": "[KafkaServer id={id}] ",

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Final
 
 from foundation.eventlog.records import (
+    AssignedMember,
     BrokerRegistered,
     BrokersChanged,
     ChannelClosed,
@@ -28,6 +29,11 @@ from foundation.eventlog.records import (
     EventStarted,
     FaultInjected,
     FenceHit,
+    GroupAssigned,
+    GroupOffset,
+    GroupsLoaded,
+    GroupsUnloaded,
+    GroupTransition,
     HighWatermarkChanged,
     InvalidTransition,
     IsrProposed,
@@ -40,6 +46,8 @@ from foundation.eventlog.records import (
     LogOpened,
     LogTruncated,
     MetadataUpdated,
+    OffsetsCommitted,
+    OffsetsRemoved,
     PartitionsMoved,
     PointReached,
     ProcessExiting,
@@ -268,6 +276,37 @@ def _describe_log(record: Envelope) -> str | None:
     return None
 
 
+def _describe_group(record: Envelope) -> str | None:
+    match record.data:
+        case GroupTransition(group=group, source=source, target=target, generation=generation, reason=reason):
+            return f"group {group} goes from {source} to {target} in generation {generation}: {reason}"
+        case GroupAssigned(group=group, generation=generation, members=members):
+            shares = (f"{member.member_id} {_partitions_of(member)}" for member in members)
+            return f"assigns group {group} in generation {generation}: {_listed(shares, len(members))}"
+        case GroupsLoaded(partition=partition, leader_epoch=epoch, groups=groups, offsets=offsets):
+            return (
+                f"coordinates the groups of __consumer_offsets-{partition} in leader epoch {epoch}: {groups} groups, "
+                f"{offsets} offsets"
+            )
+        case GroupsUnloaded(partition=partition, groups=groups):
+            return f"coordinates the {groups} groups of __consumer_offsets-{partition} no more"
+        case OffsetsCommitted(group=group, offsets=offsets):
+            return f"commits offsets of group {group}: {_offsets(offsets)}"
+        case OffsetsRemoved(group=group, offsets=offsets, reason=reason):
+            return f"removes offsets of group {group}, {reason}: {_offsets(offsets)}"
+    return None
+
+
+def _partitions_of(member: AssignedMember) -> str:
+    if not member.partitions:
+        return "nothing"
+    return _listed((f"{topic}-{number}" for topic, number in member.partitions), len(member.partitions))
+
+
+def _offsets(offsets: Sequence[GroupOffset]) -> str:
+    return _listed((f"{each.topic}-{each.partition} at {each.offset}" for each in offsets), len(offsets))
+
+
 def _leaderships(states: Sequence[Leadership]) -> str:
     return _listed(
         (
@@ -384,6 +423,14 @@ _TYPES: Final[Mapping[Callable[[Envelope], str | None], tuple[type, ...]]] = {
         HighWatermarkChanged,
         LogTruncated,
         RecordsAcknowledged,
+    ),
+    _describe_group: (
+        GroupTransition,
+        GroupAssigned,
+        GroupsLoaded,
+        GroupsUnloaded,
+        OffsetsCommitted,
+        OffsetsRemoved,
     ),
 }
 _SENTENCES: Final = {kind: sentence for sentence, kinds in _TYPES.items() for kind in kinds}

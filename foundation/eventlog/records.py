@@ -56,6 +56,17 @@ from foundation.eventlog.record_types.experiments import (
     RunDescribed,
     StepReached,
 )
+from foundation.eventlog.record_types.groups import (
+    AssignedMember,
+    CoordinatorRecord,
+    GroupAssigned,
+    GroupOffset,
+    GroupsLoaded,
+    GroupsUnloaded,
+    GroupTransition,
+    OffsetsCommitted,
+    OffsetsRemoved,
+)
 from foundation.eventlog.record_types.process import (
     BrokerRegistered,
     ConnectionRefused,
@@ -98,6 +109,7 @@ __all__ = [
     "FORMER_TYPE_NAMES",
     "PAYLOAD_BY_TYPE",
     "RECORD_VERSION",
+    "AssignedMember",
     "BrokerRegistered",
     "BrokersChanged",
     "ChannelClosed",
@@ -116,6 +128,11 @@ __all__ = [
     "EventStarted",
     "FaultInjected",
     "FenceHit",
+    "GroupAssigned",
+    "GroupOffset",
+    "GroupTransition",
+    "GroupsLoaded",
+    "GroupsUnloaded",
     "HighWatermarkChanged",
     "InvalidTransition",
     "IsrProposed",
@@ -129,6 +146,8 @@ __all__ = [
     "LogTruncated",
     "LoggedBatch",
     "MetadataUpdated",
+    "OffsetsCommitted",
+    "OffsetsRemoved",
     "PartitionsMoved",
     "Payload",
     "PointReached",
@@ -165,7 +184,13 @@ __all__ = [
 RECORD_VERSION = 1
 
 Payload: TypeAlias = (
-    ProcessRecord | ControllerRecord | RequestRecord | BrokerRecord | ReplicationRecord | ExperimentRecord
+    ProcessRecord
+    | ControllerRecord
+    | RequestRecord
+    | BrokerRecord
+    | ReplicationRecord
+    | CoordinatorRecord
+    | ExperimentRecord
 )
 
 

@@ -18,6 +18,7 @@ from foundation.zk.client import Failure, ZooKeeperClient
 from foundation.zk.cluster_znodes import FeatureNode as FeatureNode
 from foundation.zk.cluster_znodes import FeatureZNodes, ProducerIdBlocks
 from foundation.zk.cluster_znodes import LatestProducerIdBlock as LatestProducerIdBlock
+from foundation.zk.consumer_offsets import ConsumerOffsets
 from foundation.zk.controller_registration import ControllerRegistration
 from foundation.zk.controller_registration import Elected as Elected
 from foundation.zk.entity_configs import EntityConfigs
@@ -52,6 +53,7 @@ class KafkaZkClient:
         log_dir_events: `/log_dir_event_notification`.
         features: `/feature`.
         producer_ids: `/latest_producer_id_block`.
+        consumer_offsets: `/consumers`.
     """
 
     def __init__(self, client: ZooKeeperClient, *, events: EventLog, fences: Fences) -> None:
@@ -69,6 +71,7 @@ class KafkaZkClient:
         self.log_dir_events = LogDirEvents(transactions)
         self.features = FeatureZNodes(transactions)
         self.producer_ids = ProducerIdBlocks(transactions)
+        self.consumer_offsets = ConsumerOffsets(transactions)
 
     @property
     def session_id(self) -> int:

@@ -14,15 +14,19 @@ from brokers.config.dynamic_broker_config import DynamicBrokerConfig
 from brokers.config.kafka_config import KafkaConfig
 from brokers.config.logger_levels import LoggerLevels
 from brokers.coordinator.coordinators import partition_counts
+from brokers.coordinator.group.group_coordinator import GroupCoordinator
+from brokers.coordinator.group.group_events import GroupEvents
 from brokers.coordinator.producer_id_manager import ProducerIdManager, RPCProducerIdManager
 from brokers.log.log_manager import LogManager
 from brokers.log.partition_log import PartitionLog
 from brokers.log.topic_configs import TopicConfigs
 from brokers.membership.controller_channel import ControllerChannel
 from brokers.metadata.metadata_cache import MetadataCache
+from brokers.metadata.topic_names import GROUP_METADATA_TOPIC
 from brokers.replication.fetch_session_cache import FetchSessionCache
 from brokers.replication.isr_manager import IsrManager
 from brokers.supervisor import Supervisor
+from brokers.world import at_once
 from controller.events import ElectionType, FeatureUpdate, OngoingReassignments, ReassignmentResults
 from controller.feature_cache import FinalizedFeatureCache
 from controller.kafka_controller import KafkaController
@@ -213,6 +217,16 @@ class BrokerHarness:
                 random=random.Random(7),
             ),
             producer_ids=self._producer_ids or _unconnected_producer_id_manager(channel, self.clock),
+            groups=GroupCoordinator(
+                partitions=partition_counts({}, self.config)[GROUP_METADATA_TOPIC],
+                config=lambda: self.config,
+                replicas=self.replicas,
+                clock=self.clock,
+                random=random.Random(7),
+                events=GroupEvents(self.recorder.log, has_offsets=True),
+                spawn=self.supervisor.spawn,
+                offload=at_once,
+            ),
             controller=cast(KafkaController, self.controller),
             broker_epoch=lambda: BROKER_EPOCH,
             zk=_no_zookeeper,

@@ -257,7 +257,9 @@ def cluster_for(tests: ClientTests, directory: Path, kafka: ApacheKafka | None =
         kafka: the Apache Kafka whose brokers to start; None for ours.
     """
     kafkas = {} if kafka is None else dict.fromkeys(range(1, tests.brokers + 1), kafka)
-    properties = {**(SMALL_BROKER if kafka else {}), "num.partitions": "4"}
+    # The sessions of some groups in these tests are shorter than the default of brokers allows.
+    own = {"num.partitions": "4", "group.min.session.timeout.ms": "1000", "group.initial.rebalance.delay.ms": "0"}
+    properties = {**(SMALL_BROKER if kafka else {}), **own}
     return LocalCluster(tests.brokers, directory=directory, kafka_brokers=kafkas, properties=properties)
 
 

@@ -133,6 +133,13 @@ foundation/zk/cluster_znodes.py
   kafka.coordinator.transaction.ZkProducerIdManager ProducerIdBlocks
   kafka.zk.KafkaZkClient.createFeatureZNode FeatureZNodes
   kafka.zk.KafkaZkClient.updateFeatureZNode FeatureZNodes
+foundation/wire/version_prefixed.py
+  org.apache.kafka.common.protocol.MessageUtil.toVersionPrefixedBytes encode_prefixed
+  org.apache.kafka.clients.consumer.internals.ConsumerProtocol decode_prefixed
+  kafka.coordinator.group.GroupMetadataManager decode_prefixed
+foundation/zk/consumer_offsets.py
+  kafka.zk.KafkaZkClient.setOrCreateConsumerOffset ConsumerOffsets
+  kafka.zk.KafkaZkClient.getConsumerOffset ConsumerOffsets
 foundation/zk/controller_registration.py
   kafka.zk.KafkaZkClient.registerControllerAndIncrementControllerEpoch ControllerRegistration
 foundation/zk/entity_configs.py
@@ -349,8 +356,6 @@ brokers/apis/partition_access.py
   kafka.cluster.Partition.getLocalLog readable_partition
 brokers/apis/produce.py
   kafka.server.KafkaApis.handleProduceRequest handle
-  kafka.server.ReplicaManager.appendRecords
-  kafka.server.DelayedProduce
   org.apache.kafka.common.requests.ProduceRequest.validateRecords check_records_of
 brokers/apis/find_coordinator.py
   kafka.server.KafkaApis.handleFindCoordinatorRequest handle
@@ -371,6 +376,27 @@ brokers/apis/update_features.py
   kafka.server.KafkaApis.handleUpdateFeatures handle
 brokers/apis/update_metadata.py
   kafka.server.KafkaApis.handleUpdateMetadataRequest handle
+brokers/apis/delete_groups.py
+  kafka.server.KafkaApis.handleDeleteGroupsRequest handle
+brokers/apis/describe_groups.py
+  kafka.server.KafkaApis.handleDescribeGroupsRequest handle
+brokers/apis/heartbeat.py
+  kafka.server.KafkaApis.handleHeartbeatRequest handle
+brokers/apis/join_group.py
+  kafka.server.KafkaApis.handleJoinGroupRequest handle
+  kafka.coordinator.group.GroupCoordinatorAdapter.joinGroup handle
+brokers/apis/leave_group.py
+  kafka.server.KafkaApis.handleLeaveGroupRequest handle
+brokers/apis/list_groups.py
+  kafka.server.KafkaApis.handleListGroupsRequest handle
+brokers/apis/offset_commit.py
+  kafka.server.KafkaApis.handleOffsetCommitRequest handle
+brokers/apis/offset_delete.py
+  kafka.server.KafkaApis.handleOffsetDeleteRequest handle
+brokers/apis/offset_fetch.py
+  kafka.server.KafkaApis.handleOffsetFetchRequest handle
+brokers/apis/sync_group.py
+  kafka.server.KafkaApis.handleSyncGroupRequest handle
 brokers/broker.py
   kafka.server.KafkaServer KafkaBroker
 brokers/config/changes.py
@@ -425,6 +451,47 @@ brokers/coordinator/coordinators.py
   kafka.coordinator.group.GroupMetadataManager.partitionFor partition_for
   kafka.coordinator.transaction.TransactionStateManager.partitionFor partition_for
   org.apache.kafka.common.requests.FindCoordinatorRequest.CoordinatorType CoordinatorType
+brokers/coordinator/group/expirations.py
+  kafka.server.DelayedOperationPurgatory.ExpiredOperationReaper Expirations
+brokers/coordinator/group/group_administration.py
+  kafka.coordinator.group.GroupCoordinator GroupAdministration
+  kafka.coordinator.group.GroupOverview GroupOverview
+brokers/coordinator/group/group_coordinator.py
+  kafka.coordinator.group.GroupCoordinator GroupCoordinator
+brokers/coordinator/group/group_loading.py
+  kafka.coordinator.group.GroupMetadataManager.doLoadGroupsAndOffsets GroupLoader
+brokers/coordinator/group/group_metadata.py
+  kafka.coordinator.group.GroupMetadata GroupMetadata
+  kafka.coordinator.group.GroupSummary GroupSummary
+brokers/coordinator/group/group_metadata_manager.py
+  kafka.coordinator.group.GroupMetadataManager GroupMetadataManager
+brokers/coordinator/group/group_metrics.py
+  kafka.coordinator.group.GroupMetadataManager group_readings
+brokers/coordinator/group/group_offsets.py
+  kafka.coordinator.group.GroupMetadata GroupOffsets
+  kafka.common.OffsetAndMetadata OffsetAndMetadata
+  kafka.coordinator.group.CommitRecordMetadataAndOffset CommittedOffset
+brokers/coordinator/group/group_records.py
+  kafka.coordinator.group.GroupMetadataManager.offsetCommitValue offset_value
+  kafka.coordinator.group.GroupMetadataManager.groupMetadataValue group_value
+  kafka.coordinator.group.GroupMetadataManager.readMessageKey read_stored
+  kafka.coordinator.group.GroupMetadata.loadGroup loaded_group
+brokers/coordinator/group/group_state.py
+  kafka.coordinator.group.GroupState GroupState
+brokers/coordinator/group/member_metadata.py
+  kafka.coordinator.group.MemberMetadata MemberMetadata
+  kafka.coordinator.group.MemberSummary MemberSummary
+  kafka.coordinator.group.JoinGroupResult JoinGroupResult
+  kafka.coordinator.group.SyncGroupResult SyncGroupResult
+brokers/coordinator/group/rebalances.py
+  kafka.coordinator.group.GroupCoordinator Rebalances
+  kafka.coordinator.group.DelayedJoin Rebalances
+  kafka.coordinator.group.InitialDelayedJoin Rebalances
+  kafka.coordinator.group.DelayedSync Rebalances
+  kafka.coordinator.group.DelayedHeartbeat Rebalances
+brokers/coordinator/group/timer.py
+  kafka.utils.timer.SystemTimer Timer
+  kafka.utils.timer.TimerTask TimerTask
 brokers/coordinator/producer_id_manager.py
   kafka.coordinator.transaction.ProducerIdManager ProducerIdManager
   kafka.coordinator.transaction.RPCProducerIdManager RPCProducerIdManager
@@ -490,6 +557,8 @@ brokers/membership/controller_channel.py
   kafka.server.NodeToControllerChannelManagerImpl ControllerChannel
 brokers/membership/finalized_features.py
   kafka.server.FinalizedFeatureChangeListener FinalizedFeatureChangeListener
+brokers/membership/broker_identity.py
+  kafka.server.KafkaServer.getOrGenerateBrokerId identify
 brokers/membership/meta_properties.py
   org.apache.kafka.metadata.properties.MetaProperties MetaProperties
 brokers/membership/registration.py
@@ -518,6 +587,9 @@ brokers/replication/alter_partition_manager.py
   kafka.server.AlterPartitionItem IsrChange
   kafka.server.AlterPartitionManager AlterPartitionManager
   kafka.server.DefaultAlterPartitionManager AlterPartitionManager
+brokers/replication/delayed_produce.py
+  kafka.server.ReplicaManager.appendRecords append_records
+  kafka.server.DelayedProduce wait_until_replicated
 brokers/replication/delayed_operations.py
   kafka.server.DelayedOperation DelayedOperation
   kafka.server.DelayedOperationPurgatory DelayedOperationPurgatory

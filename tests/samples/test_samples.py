@@ -12,6 +12,7 @@ import pytest
 
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.reader import read
+from foundation.eventlog.record_types.groups import CoordinatorRecord
 from foundation.eventlog.record_types.replication import ReplicationRecord
 from foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE
 from understudy.checkers.history import ZnodeTransaction
@@ -45,7 +46,9 @@ def test_the_samples_hold_every_record_type_that_the_release_wrote() -> None:
     released = {msgspec.json.decode(line)["type"] for line in ONE_OF_EACH_TYPE.read_bytes().splitlines()}
     assert len(written) == 45
     renamed_since = set(FORMER_TYPE_NAMES.values())
-    added_since = {"RunDescribed", "StillRunning"} | {record.__name__ for record in ReplicationRecord.__args__}
+    added_since = {"RunDescribed", "StillRunning"} | {
+        record.__name__ for record in (*ReplicationRecord.__args__, *CoordinatorRecord.__args__)
+    }
     assert released - renamed_since - added_since - written == {"InvalidTransition"}
 
 

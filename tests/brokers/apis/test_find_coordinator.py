@@ -203,10 +203,21 @@ def test_broker_counts_the_partitions_only_at_its_start(cluster: SimulatedCluste
 
 
 @pytest.mark.spec("TC-10")
-def test_topic_of_coordinators_is_not_created_with_too_few_brokers() -> None:
+def test_offsets_topic_has_as_many_replicas_as_there_are_brokers() -> None:
+    with SimulatedCluster(seed=5, brokers=2) as cluster:
+        cluster.start()
+        assert find(cluster, 1, "my-group") == [("COORDINATOR_NOT_AVAILABLE", -1)]
+        cluster.run_for(1_000)
+        [topic] = cluster.ask(cluster.admin.metadata()).topics
+        assert {len(partition.replica_nodes) for partition in topic.partitions} == {2}
+        assert find(cluster, 1, "my-group")[0][0] == "NONE"
+
+
+@pytest.mark.spec("TC-10")
+def test_topic_of_transactions_is_not_created_with_too_few_brokers() -> None:
     with SimulatedCluster(seed=5, brokers=2) as cluster:
         cluster.start()
         for _ in range(2):
-            assert find(cluster, 1, "my-group") == [("COORDINATOR_NOT_AVAILABLE", -1)]
+            assert find(cluster, 1, "my-transaction", key_type=TRANSACTION) == [("COORDINATOR_NOT_AVAILABLE", -1)]
             cluster.run_for(1_000)
         assert cluster.ask(cluster.admin.metadata()).topics == ()

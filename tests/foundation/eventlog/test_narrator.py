@@ -10,10 +10,14 @@ from foundation.eventlog.lines import decode_record
 from foundation.eventlog.narrator import MOST_NAMED, describe
 from foundation.eventlog.records import (
     PAYLOAD_BY_TYPE,
+    AssignedMember,
     Envelope,
     EventEnded,
+    GroupAssigned,
+    GroupOffset,
     HighWatermarkChanged,
     LeadershipWritten,
+    OffsetsCommitted,
     Payload,
     ProcessStarted,
     RecordsAcknowledged,
@@ -106,6 +110,27 @@ def test_a_sentence_has_no_full_stop_and_no_loose_ends(record: Envelope) -> None
                 topic="orders", topic_id="x", partition=0, leader_epoch=1, base_offset=3, last_offset=5, acks=-1
             ),
             "acknowledges offsets 3 to 5 of orders-0, acks=all",
+        ),
+        (
+            GroupAssigned(
+                group="readers",
+                partition=7,
+                generation=2,
+                protocol_type="consumer",
+                protocol="range",
+                leader="a",
+                members=(
+                    AssignedMember("a", "", "client", (("orders", 0), ("orders", 1))),
+                    AssignedMember("b", "", "client", ()),
+                ),
+            ),
+            "assigns group readers in generation 2: a orders-0, orders-1, b nothing",
+        ),
+        (
+            OffsetsCommitted(
+                group="readers", partition=7, generation=2, appended_at=9, offsets=(GroupOffset("orders", 0, 5),)
+            ),
+            "commits offsets of group readers: orders-0 at 5",
         ),
     ],
 )

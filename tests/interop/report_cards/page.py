@@ -135,7 +135,7 @@ def _not_run(kept: Kept) -> str:
         for client in DRIVERS
         if not _has_cards(kept, client)
     ]
-    lines.append("- Members of consumer groups: our brokers serve no groups.")
+    lines.append("- Members of consumer groups.")
     return "## What was not run\n\n" + "\n".join(map(_wrapped, lines)) + "\n"
 
 

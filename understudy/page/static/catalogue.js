@@ -16,10 +16,13 @@ const LIVES = new Map([
 export const DETAILS = ["decisions", "steps", "everything"];
 const STEPS = new Set([
   "ChannelClosed", "ChannelOpened", "ConnectionRefused", "EventEnded", "EventPreempted", "EventQueued", "EventStarted",
-  "LogOpened", "PartitionsMoved", "ReplicasMoved", "RequestReceived", "ResponseSent", "RunDescribed", "StillRunning",
-  "ZkWrite",
+  "GroupsLoaded", "GroupsUnloaded", "LogOpened", "PartitionsMoved", "ReplicasMoved", "RequestReceived", "ResponseSent",
+  "RunDescribed", "StillRunning", "ZkWrite",
 ]);
-const OF_CLIENTS = new Set(["HighWatermarkChanged", "LeaderStarted", "RecordsAcknowledged", "RecordsAppended"]);
+const OF_CLIENTS = new Set([
+  "HighWatermarkChanged", "LeaderStarted", "OffsetsCommitted", "OffsetsRemoved", "RecordsAcknowledged",
+  "RecordsAppended",
+]);
 
 /**
  * The catalogue of a run.

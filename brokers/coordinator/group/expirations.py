@@ -1,0 +1,72 @@
+"""`Expirations` does what is due: sessions, rebalances and syncs that end by their timeout.
+
+Mirrors `DelayedOperationPurgatory.ExpiredOperationReaper`. One task serves all groups, so that simulated time drives
+them, and an idle member costs nothing between two of its session timeouts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from brokers.coordinator.group.timer import Timer, TimerTask
+from foundation.eventlog.clock import Clock
+
+EXPIRED_WITHOUT_PAUSE = 100
+"""After so many other requests may proceed."""
+
+
+class Expirations:
+    """A timer that runs."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._timer = Timer()
+        self._woken = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._timer)
+
+    def after(self, delay_ms: float, action: Callable[[], None]) -> TimerTask:
+        """Have `action` done in `delay_ms`, unless it is cancelled or postponed."""
+        task = self._timer.add(self._clock.monotonic_ms() + delay_ms, action)
+        self._wake(task)
+        return task
+
+    def postpone(self, task: TimerTask | None, delay_ms: float, action: Callable[[], None]) -> TimerTask:
+        """Have `task` done in `delay_ms` from now instead; where it was done, or is none, `action`. Return the task."""
+        if task is None or task.action is None:
+            return self.after(delay_ms, action)
+        task = self._timer.reschedule(task, self._clock.monotonic_ms() + delay_ms)
+        self._wake(task)
+        return task
+
+    def cancel(self, task: TimerTask | None) -> None:
+        """Do a task no more; harmless where it was done, or is none."""
+        self._timer.cancel(task)
+
+    async def run(self) -> None:
+        """Do what is due, for ever."""
+        while True:
+            self.run_due()
+            next_ms = self._timer.next_ms
+            self._woken.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(
+                    None if next_ms is None else max(next_ms - self._clock.monotonic_ms(), 0.0) / 1000
+                ):
+                    await self._woken.wait()
+
+    def run_due(self) -> None:
+        """Do what is due by now, at most `EXPIRED_WITHOUT_PAUSE` of it."""
+        for _ in range(EXPIRED_WITHOUT_PAUSE):
+            action = self._timer.take_due(self._clock.monotonic_ms())
+            if action is None:
+                return
+            action()
+
+    def _wake(self, task: TimerTask) -> None:
+        # A later time than the one waited for is seen in time.
+        if self._timer.next_ms == task.due_ms:
+            self._woken.set()

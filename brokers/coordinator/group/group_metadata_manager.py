@@ -1,0 +1,414 @@
+"""Keeps the groups of the partitions of `__consumer_offsets` that this broker leads, and stores them there.
+
+Mirrors `kafka.coordinator.group.GroupMetadataManager`. A record is appended at once, and what it says counts when the
+high watermark has passed it. A new leader reads its partition in the background; a follower forgets it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import partial
+
+import structlog
+
+from brokers.config.kafka_config import KafkaConfig
+from brokers.coordinator.coordinators import partition_for
+from brokers.coordinator.group.group_events import GroupEvents
+from brokers.coordinator.group.group_loading import GroupLoader
+from brokers.coordinator.group.group_metadata import GroupMetadata
+from brokers.coordinator.group.group_offsets import OffsetAndMetadata
+from brokers.coordinator.group.group_records import (
+    KeyAndValue,
+    encode_batch_of,
+    encode_stored,
+    group_key,
+    group_value,
+    offset_key,
+    offset_value,
+)
+from brokers.coordinator.group.group_state import GroupState
+from brokers.metadata.topic_names import GROUP_METADATA_TOPIC
+from brokers.replication.delayed_produce import Appended, append_records, led_partition, wait_until_replicated
+from brokers.replication.partition import Partition
+from brokers.replication.replica_manager import ALL_ACKS, ReplicaManager
+from brokers.world import Offload
+from foundation.cluster.errors import ApiError, Errors
+from foundation.cluster.identifiers import TopicPartition
+from foundation.eventlog.clock import Clock
+from foundation.records.compression import Compression
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.coordinator.group.GroupMetadataManager")
+
+MINUTE_MS = 60_000
+LOADED_AT_ONCE_BYTES = 1_000_000
+"""The most that is read at a time, so that loading a large partition does not hold up other requests for long."""
+GROUPS_WITHOUT_PAUSE = 200
+"""So many groups are searched for expired offsets before other requests may proceed."""
+
+OffsetsRemover = Callable[[GroupMetadata], dict[TopicPartition, OffsetAndMetadata]]
+
+_COMMIT_ERRORS: Mapping[Errors, Errors] = {
+    Errors.UNKNOWN_TOPIC_OR_PARTITION: Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.NOT_ENOUGH_REPLICAS: Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Errors.COORDINATOR_NOT_AVAILABLE,
+    Errors.NOT_LEADER_OR_FOLLOWER: Errors.NOT_COORDINATOR,
+    Errors.KAFKA_STORAGE_ERROR: Errors.NOT_COORDINATOR,
+    Errors.MESSAGE_TOO_LARGE: Errors.INVALID_COMMIT_OFFSET_SIZE,
+    Errors.RECORD_LIST_TOO_LARGE: Errors.INVALID_COMMIT_OFFSET_SIZE,
+}
+"""What a client is answered whose offsets could not be stored, by the error of the append."""
+
+_STORE_ERRORS: Mapping[Errors, Errors] = {
+    **_COMMIT_ERRORS,
+    Errors.REQUEST_TIMED_OUT: Errors.REBALANCE_IN_PROGRESS,
+    Errors.MESSAGE_TOO_LARGE: Errors.UNKNOWN_SERVER_ERROR,
+    Errors.RECORD_LIST_TOO_LARGE: Errors.UNKNOWN_SERVER_ERROR,
+}
+"""The same for a group that could not be stored."""
+
+
+class GroupMetadataManager:
+    """Owns the groups of this broker.
+
+    Args:
+        partitions: how many `__consumer_offsets` has, or is to have.
+        spawn: runs a coroutine as a task of the broker, under a name.
+
+    Attributes:
+        events: writes what happens to groups into the event log.
+        commits: offsets that were committed since the start; `expired` and `deleted`: that were removed.
+    """
+
+    def __init__(
+        self,
+        *,
+        partitions: int,
+        config: Callable[[], KafkaConfig],
+        replicas: ReplicaManager,
+        clock: Clock,
+        events: GroupEvents,
+        spawn: Callable[[Coroutine[object, object, None], str], object],
+        offload: Offload,
+    ) -> None:
+        self.events = events
+        self._partitions = partitions
+        self._config = config
+        self._replicas = replicas
+        self._clock = clock
+        self._spawn = spawn
+        self._offload = offload
+        self._groups: dict[str, GroupMetadata] = {}
+        self._owned: dict[int, dict[str, GroupMetadata]] = {}
+        """The groups of each partition that this broker leads and has loaded."""
+        self._loading: dict[int, int] = {}
+        """The leader epoch in which each partition is being loaded."""
+        self._epochs: dict[int, int] = {}
+        """The newest leader epoch in which each partition was loaded or unloaded (`epochForPartitionId`)."""
+        self._one_load = asyncio.Semaphore(1)
+
+    @property
+    def groups(self) -> Mapping[str, GroupMetadata]:
+        return self._groups
+
+    @property
+    def is_loading(self) -> bool:
+        return bool(self._loading)
+
+    def now_ms(self) -> int:
+        """Wall time."""
+        return int(self._clock.wall_ms())
+
+    # ------------------------------------------------------------------ groups
+
+    def partition_of(self, group_id: str) -> int:
+        """Return the partition of `__consumer_offsets` that stores a group (CO-1)."""
+        known = self._groups.get(group_id)
+        return partition_for(group_id, self._partitions) if known is None else known.partition
+
+    def status(self, group_id: str) -> Errors:
+        """Return NONE where this broker coordinates a group, whether it exists or not; or why it does not (CO-4)."""
+        if group_id in self._groups:
+            return Errors.NONE
+        number = partition_for(group_id, self._partitions)
+        if number in self._loading:
+            return Errors.COORDINATOR_LOAD_IN_PROGRESS
+        return Errors.NONE if number in self._owned else Errors.NOT_COORDINATOR
+
+    def get(self, group_id: str) -> GroupMetadata | None:
+        return self._groups.get(group_id)
+
+    def get_or_create(self, group_id: str) -> GroupMetadata:
+        """Return a group that this broker coordinates; a new one is Empty, and stored with its first generation."""
+        group = self._groups.get(group_id)
+        if group is None:
+            group = GroupMetadata(group_id, partition_for(group_id, self._partitions), now_ms=self.now_ms())
+            self._put(group)
+        return group
+
+    def drop_if_unused(self, group: GroupMetadata) -> None:
+        """Forget a group that was made for a request and then not used, so that refused requests leave nothing."""
+        is_new = group.generation_id == 0 and group.state is GroupState.EMPTY
+        if is_new and not group.members and not group.pending_members and group.offsets.is_empty:
+            self._forget(group)
+
+    def _put(self, group: GroupMetadata) -> None:
+        self._groups[group.group_id] = group
+        self._owned[group.partition][group.group_id] = group
+
+    def _forget(self, group: GroupMetadata) -> None:
+        if self._groups.get(group.group_id) is group:
+            del self._groups[group.group_id]
+            self._owned[group.partition].pop(group.group_id, None)
+
+    # ------------------------------------------------------------------ storing
+
+    def append_group(self, group: GroupMetadata, assignment: Mapping[str, bytes]) -> Appended | Errors:
+        """Append a group in its present generation; return what was appended, or the error for its members.
+
+        Args:
+            assignment: by member id; it has all members.
+        """
+        stored = (group_key(group.group_id), group_value(group, assignment, self._config().metadata_version))
+        try:
+            return self._append(group.partition, (stored,))
+        except ApiError as refused:
+            return self._store_error(group, refused.error)
+
+    async def wait_until_stored(self, group: GroupMetadata, appended: Appended | Errors) -> Errors:
+        """Wait until the in-sync replicas have a group; return the error for its members."""
+        if isinstance(appended, Errors):
+            return appended
+        return self._store_error(group, await self._wait(appended))
+
+    async def store_offsets(self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Errors:
+        """Append offsets of a group, and commit them when the in-sync replicas have them; return the client's error."""
+        protocol = self._config().metadata_version
+        stored = [
+            (offset_key(group.group_id, partition), offset_value(value, protocol))
+            for partition, value in offsets.items()
+        ]
+        try:
+            appended = self._append(group.partition, stored)
+        except ApiError as refused:
+            return _COMMIT_ERRORS.get(refused.error, refused.error)
+        group.offsets.prepare(offsets)
+        error = Errors.REQUEST_TIMED_OUT
+        try:
+            error = await self._wait(appended)
+        finally:
+            # A group that was unloaded meanwhile is read again by its next coordinator.
+            if error is Errors.NONE and group.state is not GroupState.DEAD:
+                group.offsets.complete(offsets, appended.info.first_offset)
+                self.events.offsets_committed(group, offsets, appended_at=appended.info.first_offset)
+            else:
+                group.offsets.fail(offsets)
+        return _COMMIT_ERRORS.get(error, error)
+
+    def remove_offsets(self, group: GroupMetadata, remover: OffsetsRemover, *, reason: str) -> int:
+        """Remove offsets of a group, and the group where it has none left and no members; return how many offsets.
+
+        Tombstones are appended without waiting: where they are lost, the next coordinator removes the same again.
+        """
+        removed = remover(group)
+        stored: list[KeyAndValue] = [(offset_key(group.group_id, partition), None) for partition in removed]
+        if group.state is GroupState.EMPTY and group.offsets.is_empty:
+            log.info("group transitioned to Dead", group=group.group_id, generation=group.generation_id)
+            source = group.state
+            group.transition_to(GroupState.DEAD, now_ms=self.now_ms())
+            self.events.transition(group, source, reason)
+        if group.state is GroupState.DEAD:
+            self._forget(group)
+            if group.generation_id > 0:
+                stored.append((group_key(group.group_id), None))
+        if removed:
+            self.events.offsets_removed(group, removed, reason)
+        try:
+            self._append_tombstones(group.partition, stored)
+        except ApiError as refused:
+            log.error(
+                "failed to append tombstones for expired or deleted offsets",
+                group=group.group_id,
+                count=len(stored),
+                error=refused.error.name,
+                why=refused.message,
+            )
+            return 0
+        return len(removed)
+
+    def _append_tombstones(self, number: int, stored: Iterable[KeyAndValue]) -> None:
+        partition = led_partition(self._replicas, offsets_partition(number))
+        for data in encode_stored(stored, now_ms=self.now_ms(), compression=self._compression):
+            append_records(self._replicas, partition, data, required_acks=0, from_client=False)
+
+    def _append(self, number: int, stored: Iterable[KeyAndValue]) -> Appended:
+        partition = led_partition(self._replicas, offsets_partition(number))
+        data = encode_batch_of(stored, now_ms=self.now_ms(), compression=self._compression)
+        return append_records(self._replicas, partition, data, required_acks=ALL_ACKS, from_client=False)
+
+    async def _wait(self, appended: Appended) -> Errors:
+        timeout_ms = self._config().offsets_commit_timeout_ms
+        topic_partition = appended.partition.topic_partition
+        ended = await wait_until_replicated(self._replicas, {topic_partition: appended}, timeout_ms=timeout_ms)
+        return ended[topic_partition]
+
+    def _store_error(self, group: GroupMetadata, error: Errors) -> Errors:
+        answered = _STORE_ERRORS.get(error, error)
+        if answered is Errors.UNKNOWN_SERVER_ERROR:
+            log.error(
+                "appending metadata message for group failed",
+                group=group.group_id,
+                generation=group.generation_id,
+                error=error.name,
+            )
+        return answered
+
+    @property
+    def _compression(self) -> Compression:
+        return Compression(self._config().offsets_topic_compression_codec)
+
+    # ------------------------------------------------------------------ expiry
+
+    async def run_expiration(self) -> None:
+        """Remove expired offsets, now and every `offsets.retention.check.interval.ms` (`cleanupGroupMetadata`)."""
+        while True:
+            await self.remove_expired()
+            await asyncio.sleep(self._config().offsets_retention_check_interval_ms / 1000)
+
+    async def remove_expired(self) -> int:
+        """Remove the offsets whose time is over, and the groups that have none left; return how many offsets."""
+        now_ms = self.now_ms()
+        retention_ms = self._config().offsets_retention_minutes * MINUTE_MS
+        removed = 0
+        for count, group in enumerate(tuple(self._groups.values()), 1):
+            if group.state is not GroupState.DEAD:
+                remover = partial(GroupMetadata.remove_expired_offsets, now_ms=now_ms, retention_ms=retention_ms)
+                removed += self.remove_offsets(group, remover, reason="expired")
+            if count % GROUPS_WITHOUT_PAUSE == 0:
+                await asyncio.sleep(0)
+        if removed:
+            log.info("removed expired offsets", offsets=removed)
+        return removed
+
+    # ------------------------------------------------------------------ loading and unloading
+
+    def load(self, number: int, leader_epoch: int, on_loaded: Callable[[GroupMetadata], None]) -> None:
+        """Read a partition that this broker leads from now on, in the background (CO-4).
+
+        Args:
+            on_loaded: called with each group when all have been read.
+        """
+        about = {"partition": str(offsets_partition(number)), "leader_epoch": leader_epoch}
+        if not self._takes_epoch(number, leader_epoch):
+            newest = self._epochs[number]
+            log.info("not loading offsets and group metadata", **about, current_leader_epoch=newest)
+        elif number in self._owned or number in self._loading:
+            log.info("already loading offsets and group metadata", **about)
+        else:
+            log.info("scheduling loading of offsets and group metadata", **about)
+            self._loading[number] = leader_epoch
+            self._spawn(self._load(number, leader_epoch, on_loaded), f"group-metadata-manager-{number}")
+
+    def unload(self, number: int, leader_epoch: int | None, on_unloaded: Callable[[GroupMetadata], None]) -> None:
+        """Forget the groups of a partition that this broker leads no more (CO-4).
+
+        Args:
+            leader_epoch: None where the partition is deleted; then its next leader epoch may be any.
+            on_unloaded: called with each group before it is forgotten.
+        """
+        about = {"partition": str(offsets_partition(number)), "leader_epoch": leader_epoch}
+        if leader_epoch is None:
+            self._epochs.pop(number, None)
+        elif not self._takes_epoch(number, leader_epoch):
+            newest = self._epochs[number]
+            log.info("not removing offsets and group metadata", **about, current_leader_epoch=newest)
+            return
+        was_loading = self._loading.pop(number, None) is not None
+        owned = self._owned.pop(number, None)
+        if owned is None and not was_loading:
+            return
+        groups = tuple((owned or {}).values())
+        for group in groups:
+            on_unloaded(group)
+            del self._groups[group.group_id]
+        offsets = sum(len(group.offsets) for group in groups)
+        log.info("finished unloading", **about, offsets=offsets, groups=len(groups))
+        self.events.unloaded(number, leader_epoch, groups=len(groups), offsets=offsets)
+
+    async def _load(self, number: int, leader_epoch: int, on_loaded: Callable[[GroupMetadata], None]) -> None:
+        started_ms = self._clock.monotonic_ms()
+        async with self._one_load:
+            loader = await self._read(number, leader_epoch)
+            if loader is None:
+                return
+            groups = await self._offload(partial(loader.groups, now_ms=self.now_ms()))
+            if self._loading.get(number) != leader_epoch:
+                return
+            self._report(loader)
+            del self._loading[number]
+            self._owned[number] = {}
+            for group in groups:
+                self._put(group)
+            offsets = sum(len(group.offsets) for group in groups)
+            self.events.loaded(number, leader_epoch, groups=len(groups), offsets=offsets, unreadable=loader.unreadable)
+            for group in groups:
+                on_loaded(group)
+            log.info(
+                "finished loading offsets and group metadata",
+                partition=str(offsets_partition(number)),
+                leader_epoch=leader_epoch,
+                groups=len(groups),
+                offsets=offsets,
+                records=loader.records,
+                took_ms=round(self._clock.monotonic_ms() - started_ms),
+            )
+
+    async def _read(self, number: int, leader_epoch: int) -> GroupLoader | None:
+        """Read a partition to its end; None where it is led no more."""
+        size = min(self._config().offsets_load_buffer_size, LOADED_AT_ONCE_BYTES)
+        loader: GroupLoader | None = None
+        while self._loading.get(number) == leader_epoch:
+            partition = self._replicas.partitions.get(offsets_partition(number))
+            if partition is None or not partition.is_leader:
+                log.warning("attempted to load groups, but found no log", partition=str(offsets_partition(number)))
+                del self._loading[number]
+                return None
+            begin = partition.log.log_start_offset
+            if loader is None:
+                loader = GroupLoader(number, begin=begin)
+            loader.next_offset = max(loader.next_offset, begin)
+            before = loader.next_offset
+            if before >= partition.log.log_end_offset:
+                return loader
+            await self._offload(partial(loader.add, self._read_log(partition, before, size)))
+            if loader.next_offset == before:
+                return loader
+        return None
+
+    def _read_log(self, partition: Partition, offset: int, size: int) -> bytes:
+        try:
+            return bytes(partition.log.read(offset, size, end_offset=partition.log.log_end_offset, min_one=True))
+        except OSError as error:
+            raise self._replicas.storage_error(partition, error) from error
+
+    def _report(self, loader: GroupLoader) -> None:
+        """Log what could not be read, and is left out."""
+        at = str(offsets_partition(loader.partition))
+        for problem in loader.problems:
+            log.error("error loading offsets: a record is left out", partition=at, why=problem)
+        if loader.unreadable > len(loader.problems):
+            log.error("error loading offsets: records are left out", partition=at, unreadable=loader.unreadable)
+        for version in sorted(loader.unknown_versions):
+            log.warning("unknown message key while loading offsets", partition=at, key_version=version)
+        if loader.open_transactions:
+            log.warning("offsets of open transactions are left out", partition=at, producers=loader.open_transactions)
+
+    def _takes_epoch(self, number: int, leader_epoch: int) -> bool:
+        """Note a leader epoch; return whether none newer was noted before (`maybeUpdateCoordinatorEpoch`)."""
+        newest = self._epochs[number] = max(self._epochs.get(number, leader_epoch), leader_epoch)
+        return newest == leader_epoch
+
+
+def offsets_partition(number: int) -> TopicPartition:
+    """Return a partition of `__consumer_offsets`."""
+    return TopicPartition(GROUP_METADATA_TOPIC, number)
