@@ -7,6 +7,7 @@ from typing import Final
 NAMES: Final[dict[str, tuple[str, str]]] = {
     "topics": ("kafka-topics.sh", "list, describe, create, alter and delete topics"),
     "configs": ("kafka-configs.sh", "show and change the configuration of topics, brokers and loggers"),
+    "groups": ("kafka-consumer-groups.sh", "list, describe and delete consumer groups, and reset their offsets"),
     "reassign": ("kafka-reassign-partitions.sh", "move partitions to other brokers"),
     "leader-election": ("kafka-leader-election.sh", "elect preferred or unclean leaders"),
     "get-offsets": ("kafka-get-offsets.sh", "show the offsets of partitions"),

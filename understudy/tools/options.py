@@ -6,6 +6,7 @@ Mirrors joptsimple's `OptionParser(false)` with the messages of its exceptions, 
 from __future__ import annotations
 
 import textwrap
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ class Flag(NamedTuple):
         value: what its value is, for the help; empty where it takes none.
         is_int: the value is a whole number of 32 bits.
         is_list: the value is a list, separated by commas.
+        is_optional: the value may be left out; it is empty then.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Flag(NamedTuple):
     value: str = ""
     is_int: bool = False
     is_list: bool = False
+    is_optional: bool = False
 
 
 BOOTSTRAP_SERVER = Flag("bootstrap-server", "The brokers to connect to first.", "HOST:PORT,…")
@@ -97,8 +100,9 @@ def parse(flags: Iterable[Flag], words: Sequence[str]) -> Options:
     """
     known = {flag.name: flag for flag in (*flags, *COMMON)}
     given: list[tuple[str, str]] = []
-    rest = iter(words)
-    for word in rest:
+    left = deque(words)
+    while left:
+        word = left.popleft()
         if word == "--":
             break
         if not word.startswith("-") or word == "-":
@@ -110,8 +114,10 @@ def parse(flags: Iterable[Flag], words: Sequence[str]) -> Options:
         if not flag.value:
             given.append((name, ""))
             continue
-        if not equals:
-            following = next(rest, None)
+        if not equals and flag.is_optional:
+            value = "" if not left or left[0].startswith("-") else left.popleft()
+        elif not equals:
+            following = left.popleft() if left else None
             if following is None:
                 raise ToolError(
                     f"{JOPTSIMPLE}OptionMissingRequiredArgumentException", f"Option {name} requires an argument"
