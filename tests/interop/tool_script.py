@@ -4,6 +4,7 @@ kafka-topics --list       a tool; the bootstrap servers are added, and zookeeper
     exit code 0           indented: its output with Kafka, masked where it depends on time and place
 file NAME TEXT            writes a file in the tools' folder
 kill 3, start 3           kills or starts a broker
+produce orders 0 5        appends so many records to a partition, a second apart from 2023-11-14T22:13:20Z on
 settle                    waits until all brokers have ZooKeeper's state, and all live replicas are in sync
 until no deletion         waits until there is no such operation: deletion, reassignment, election
 differs WHY               the next tool prints something else with our brokers, on purpose
@@ -12,6 +13,7 @@ differs WHY               the next tool prints something else with our brokers, 
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,12 +23,19 @@ from typing import NamedTuple, Protocol
 
 from kazoo.client import KazooClient
 
+from brokers.machine.socket_network import SocketNetwork
+from foundation.cluster.identifiers import TopicPartition
+from foundation.records.record import Record, encode_records
+from foundation.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tests.interop.mixed import operator, settle
 from tests.interop.tools import MAIN_CLASSES, TIMEOUT_S, Outcome
+from understudy.admin_client import AdminClient
 from understudy.picture import ClusterPicture
 from understudy.testbed.local_cluster import LocalCluster
 
 INDENT = "    "
+FIRST_TIMESTAMP = 1_700_000_000_000
+PRODUCE_VERSION = 9
 
 
 class Line(NamedTuple):
@@ -126,6 +135,9 @@ class ScriptRunner:
                 )
             case "start":
                 self.cluster.broker(int(line.rest)).start()
+            case "produce":
+                topic, partition, count = line.rest.split()
+                asyncio.run(self._produce(TopicPartition(topic, int(partition)), int(count)))
             case "settle":
                 self.cluster.wait_until(lambda: in_sync(self.cluster.view.picture()), "all live replicas are in sync")
                 settle(self.cluster, [broker.id for broker in self.cluster.brokers if broker.is_running])
@@ -140,6 +152,19 @@ class ScriptRunner:
             case _:
                 raise ValueError(f"{line} is no line of a script")
         return False
+
+    async def _produce(self, partition: TopicPartition, count: int) -> None:
+        leader = self.cluster.view.leader(partition)
+        assert leader is not None, f"{partition} has no leader"
+        values = [Record(place, FIRST_TIMESTAMP + 1_000 * place, None, b"record") for place in range(count)]
+        data = PartitionProduceData(index=partition.partition, records=encode_records(values))
+        request = ProduceRequest(
+            acks=-1, timeout_ms=30_000, topic_data=(TopicProduceData(name=partition.topic, partition_data=(data,)),)
+        )
+        host, _, port = self.cluster.broker(leader).address.rpartition(":")
+        answer = await AdminClient(SocketNetwork(), []).ask(host, int(port), request, version=PRODUCE_VERSION)
+        assert isinstance(answer, ProduceResponse)
+        assert answer.responses[0].partition_responses[0].error_code == 0, answer
 
     def _masked(self, text: str) -> str:
         for broker in self.cluster.brokers:

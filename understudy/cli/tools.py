@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from understudy.cli.arguments import Verbs
+from understudy.cli.arguments import Verbs, version
 from understudy.tools.names import NAMES
 
 _NO_PREFIX = "\0"
@@ -32,5 +32,5 @@ def run(options: argparse.Namespace) -> int:
         return f"[{datetime.now():%Y-%m-%d %H:%M:%S,%f}"[:-3] + "]"
 
     console = Console(sys.stdout, sys.stderr, stamp)
-    surroundings = Surroundings(console, SocketNetwork(), lambda: int(time.time() * 1000))
+    surroundings = Surroundings(console, SocketNetwork(), lambda: int(time.time() * 1000), version())
     return asyncio.run(TOOLS[options.verb].main(options.words, surroundings))

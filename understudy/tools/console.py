@@ -43,11 +43,12 @@ class Console:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """A tool's console, its network, and the wall clock in milliseconds since 1970."""
+    """A tool's console, its network, the wall clock in milliseconds since 1970, and the version of this software."""
 
     console: Console
     network: Network
     wall_ms: Callable[[], int]
+    version: str
 
     def connect(
         self, bootstrap: str, config: Path | str | None = None, *, api_timeout_ms: int = API_TIMEOUT_MS
@@ -105,6 +106,9 @@ class Tool(NamedTuple):
             options = parse(self.flags, words)
             if options.has("help"):
                 console.print(self.usage, end="")
+                return 0
+            if options.has("version"):
+                console.print(surroundings.version)
                 return 0
             return await self.run(options, surroundings)
         except UsageError as error:

@@ -29,6 +29,8 @@ TARGETS = (
     "shift-by",
     "from-file",
 )
+UNQUOTED = 24
+"""The longest field of a CSV file that is written without quotes."""
 LOGGER = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 _DURATION = re.compile(
     r"(?P<sign>[+-]?)P(?:(?P<days>[+-]?\d+)D)?"
@@ -136,12 +138,18 @@ def parse_plan(text: str, groups: Sequence[str]) -> dict[str, dict[TopicPartitio
 
 def as_csv(offsets: Mapping[str, Offsets], *, with_group: bool) -> str:
     """Return the offsets as `parse_plan` reads them, one line for each partition."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    for group, found in offsets.items():
-        for each, offset in found.items():
-            writer.writerow([*([group] if with_group else []), each.topic, each.partition, offset])
-    return out.getvalue()
+    return "".join(
+        ",".join([*([_csv_field(group)] if with_group else []), _csv_field(each.topic), f"{each.partition},{offset}\n"])
+        for group, found in offsets.items()
+        for each, offset in found.items()
+    )
+
+
+def _csv_field(text: str) -> str:
+    """Return a field as Jackson writes it, which quotes also every long one rather than look at it."""
+    if len(text) <= UNQUOTED and all(character > "," for character in text):
+        return text
+    return '"' + text.replace('"', '""') + '"'
 
 
 def parse_partitions(topic: str) -> list[TopicPartition]:

@@ -10,6 +10,8 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "groups": ("kafka-consumer-groups.sh", "list, describe and delete consumer groups, and reset their offsets"),
     "reassign": ("kafka-reassign-partitions.sh", "move partitions to other brokers"),
     "leader-election": ("kafka-leader-election.sh", "elect preferred or unclean leaders"),
+    "delete-records": ("kafka-delete-records.sh", "delete the records of partitions before an offset"),
+    "log-dirs": ("kafka-log-dirs.sh", "show the log directories of brokers"),
     "get-offsets": ("kafka-get-offsets.sh", "show the offsets of partitions"),
 }
 """Kafka's script and what the tool does, by the verb."""
