@@ -183,6 +183,8 @@ MASKS = {
     r"(Cluster ID: |\"id\":\")[\w-]{22}": r"\1<cluster id>",
     # The shell reports its connection at any time, even in the middle of a line, and each time after a newline.
     r"\n(WATCHER::|WatchedEvent state:SyncConnected .*)\n": "",
+    # The usage after a wrong command line, of Kafka's tools and of ours.
+    r"^(Option +Description|usage: understudy )(.|\n)*": "<usage>",
     # Stack traces depend on the tool's version.
     r"^\tat .*\n": "",
     r"^\t\.\.\. \d+ more\n": "",

@@ -16,6 +16,8 @@ from understudy.tools.options import Flag, Options, parse, usage
 REQUEST_TIMEOUT_MS = 30_000
 API_TIMEOUT_MS = 60_000
 """`request.timeout.ms` and `default.api.timeout.ms` of Kafka's admin client."""
+CLIENT_ID = "adminclient-1"
+"""The client id of Kafka's admin client where its configuration gives none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class Surroundings:
         return KafkaCluster(
             self.network,
             addresses(bootstrap),
-            client_id=settings.get("client.id", "adminclient-1"),
+            client_id=settings.get("client.id", CLIENT_ID),
             request_timeout_ms=int(settings.get("request.timeout.ms", REQUEST_TIMEOUT_MS)),
             api_timeout_ms=int(settings.get("default.api.timeout.ms", api_timeout_ms)),
         )

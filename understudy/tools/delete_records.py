@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from foundation.cluster.errors import Errors
+from foundation.cluster.errors import Errors, error_name
 from foundation.cluster.identifiers import TopicPartition
 from foundation.wire.messages.delete_records import (
     DeleteRecordsPartition,
@@ -13,7 +13,7 @@ from foundation.wire.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from understudy.tools.cluster import KafkaCluster, TryAgain
-from understudy.tools.console import Surroundings, Tool, print_trace, read_file
+from understudy.tools.console import CLIENT_ID, Console, Surroundings, Tool, print_trace, read_file
 from understudy.tools.errors import COMMAND_FAILED, OPERATION_FAILED, TIMEOUT, ToolError, error_of, executed
 from understudy.tools.java_order import partitions as in_java_order
 from understudy.tools.json_input import parse_object
@@ -53,7 +53,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     async with cluster:
         console.print("Executing records delete operation")
         console.print("Records delete operation completed:")
-        results = await _delete(cluster, offsets)
+        results = await _delete(cluster, console, offsets)
     for partition in in_java_order(offsets):
         result = results[partition]
         if isinstance(result, ToolError):
@@ -95,7 +95,7 @@ def parse_offsets(text: str) -> dict[TopicPartition, int]:
 
 
 async def _delete(
-    cluster: KafkaCluster, offsets: Mapping[TopicPartition, int]
+    cluster: KafkaCluster, console: Console, offsets: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int | ToolError]:
     """Return the low watermark of each partition, or why its records were not deleted."""
     found: dict[TopicPartition, int | ToolError] = {}
@@ -105,7 +105,7 @@ async def _delete(
         leaders = await leaders_of(cluster, left)
         for leader in sorted(set(leaders.values())):
             asked = [each for each in left if leaders.get(each) == leader]
-            await _ask(cluster, leader, {each: offsets[each] for each in asked}, found)
+            await _ask(cluster, console, leader, {each: offsets[each] for each in asked}, found)
         if len(found) < len(offsets):
             raise TryAgain("partitions have no leader")
         return DeleteRecordsResponse()
@@ -122,6 +122,7 @@ async def _delete(
 
 async def _ask(
     cluster: KafkaCluster,
+    console: Console,
     leader: int,
     offsets: Mapping[TopicPartition, int],
     found: dict[TopicPartition, int | ToolError],
@@ -145,3 +146,9 @@ async def _ask(
                 found[partition] = each.low_watermark
             elif each.error_code not in _LATER:
                 found[partition] = error_of(each.error_code)
+                console.log(
+                    "ERROR",
+                    f"[AdminClient clientId={CLIENT_ID}] DeleteRecords request for topic partition {partition} failed "
+                    f"due to an unexpected error {error_name(each.error_code)}",
+                    "org.apache.kafka.clients.admin.internals.DeleteRecordsHandler",
+                )

@@ -1,7 +1,7 @@
 """Errors as Kafka's tools print them: the class and message of a Java exception, its cause and suppressed ones.
 
 The tools' output quotes Java's class names and the default messages of error codes, and what reads that output knows
-them. Mirrors `org.apache.kafka.common.protocol.Errors` and `Throwable.printStackTrace` without the lines of the stack.
+them. Mirrors `org.apache.kafka.common.protocol.Errors`; the traces are Java's without the lines of the stack.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from understudy.tools.offsets import list_offsets
 from understudy.tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options
 from understudy.tools.topic_filter import include_list
 
-TERSE = "org.apache.kafka.server.util.TerseException"
+TERSE = "org.apache.kafka.tools.TerseException"
 """The class of errors of which only the message is printed."""
 RULE = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
 NAMED_TIMES = {

@@ -230,7 +230,10 @@ async def _list(options: Options, cluster: KafkaCluster, console: Console) -> No
         raise executed(error) from None
     width = max((max(15, len(group.group_id)) for group in groups), default=15) + 10
     rows = [("GROUP", "TYPE", "STATE")]
-    rows += [(group.group_id, group.group_type or "Unknown", group.group_state or "Unknown") for group in groups]
+    rows += [
+        (group.group_id, GROUP_TYPES.get(group.group_type.lower(), "Unknown"), group.group_state or "Unknown")
+        for group in groups
+    ]
     for name, kind, state in rows:
         line = f"{name:<{width}}"
         line += f" {kind:<20}" if options.has("type") else ""

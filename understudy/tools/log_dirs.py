@@ -17,7 +17,7 @@ from understudy.tools.errors import ToolError, error_of, executed
 from understudy.tools.java_order import in_order, partitions, strings
 from understudy.tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options
 
-TERSE = "org.apache.kafka.server.util.TerseException"
+TERSE = "org.apache.kafka.tools.TerseException"
 """The class of errors of which only the message is printed."""
 
 FLAGS = (

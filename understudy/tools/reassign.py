@@ -47,7 +47,7 @@ from understudy.tools.reassignment_plan import (
     throttled_replicas,
 )
 
-TERSE = "org.apache.kafka.server.util.TerseException"
+TERSE = "org.apache.kafka.tools.TerseException"
 """The class of errors of which only the message is printed."""
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
 LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
