@@ -1,5 +1,5 @@
 """Checks a configuration as a whole: values that contradict each other, or are not supported. Mirrors
-`KafkaConfig.validateValues`.
+`kafka.server.KafkaConfig.validateValues`.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ kafka-topics --list       a tool; the bootstrap servers are added, and zookeeper
     exit code 0           indented: its output with Kafka, masked where it depends on time and place
 file NAME TEXT            writes a file in the tools' folder
 kill 3, start 3           kills or starts a broker
+produce orders 0 5        appends so many records to a partition, a second apart from 2023-11-14T22:13:20Z on
 settle                    waits until all brokers have ZooKeeper's state, and all live replicas are in sync
 until no deletion         waits until there is no such operation: deletion, reassignment, election
 differs WHY               the next tool prints something else with our brokers, on purpose
@@ -12,20 +13,29 @@ differs WHY               the next tool prints something else with our brokers, 
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
 from kazoo.client import KazooClient
 
+from brokers.machine.socket_network import SocketNetwork
+from foundation.cluster.identifiers import TopicPartition
+from foundation.records.record import Record, encode_records
+from foundation.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tests.interop.mixed import operator, settle
-from tests.interop.tools import MAIN_CLASSES, Tools
+from tests.interop.tools import MAIN_CLASSES, TIMEOUT_S, Outcome
+from understudy.admin_client import AdminClient
 from understudy.picture import ClusterPicture
 from understudy.testbed.local_cluster import LocalCluster
 
 INDENT = "    "
+FIRST_TIMESTAMP = 1_700_000_000_000
+PRODUCE_VERSION = 9
 
 
 class Line(NamedTuple):
@@ -44,6 +54,17 @@ class Line(NamedTuple):
     @property
     def is_tool(self) -> bool:
         return self.verb in MAIN_CLASSES
+
+
+class RunsTools(Protocol):
+    """What runs the tools of a script: Kafka's, or ours in their place."""
+
+    @property
+    def directory(self) -> Path:
+        """The folder in which they run."""
+
+    def run(self, line: str, stdin: str = "", timeout_s: float = TIMEOUT_S) -> Outcome:
+        """Run a command line to its end."""
 
 
 class Printed(NamedTuple):
@@ -88,7 +109,7 @@ class ScriptRunner:
     """Runs a script on a cluster."""
 
     cluster: LocalCluster
-    tools: Tools
+    tools: RunsTools
 
     def run(self, lines: Sequence[Line]) -> list[Printed]:
         """Run the lines one by one; the output of each tool."""
@@ -114,6 +135,9 @@ class ScriptRunner:
                 )
             case "start":
                 self.cluster.broker(int(line.rest)).start()
+            case "produce":
+                topic, partition, count = line.rest.split()
+                asyncio.run(self._produce(TopicPartition(topic, int(partition)), int(count)))
             case "settle":
                 self.cluster.wait_until(lambda: in_sync(self.cluster.view.picture()), "all live replicas are in sync")
                 settle(self.cluster, [broker.id for broker in self.cluster.brokers if broker.is_running])
@@ -128,6 +152,19 @@ class ScriptRunner:
             case _:
                 raise ValueError(f"{line} is no line of a script")
         return False
+
+    async def _produce(self, partition: TopicPartition, count: int) -> None:
+        leader = self.cluster.view.leader(partition)
+        assert leader is not None, f"{partition} has no leader"
+        values = [Record(place, FIRST_TIMESTAMP + 1_000 * place, None, b"record") for place in range(count)]
+        data = PartitionProduceData(index=partition.partition, records=encode_records(values))
+        request = ProduceRequest(
+            acks=-1, timeout_ms=30_000, topic_data=(TopicProduceData(name=partition.topic, partition_data=(data,)),)
+        )
+        host, _, port = self.cluster.broker(leader).address.rpartition(":")
+        answer = await AdminClient(SocketNetwork(), []).ask(host, int(port), request, version=PRODUCE_VERSION)
+        assert isinstance(answer, ProduceResponse)
+        assert answer.responses[0].partition_responses[0].error_code == 0, answer
 
     def _masked(self, text: str) -> str:
         for broker in self.cluster.brokers:
@@ -146,6 +183,8 @@ MASKS = {
     r"(Cluster ID: |\"id\":\")[\w-]{22}": r"\1<cluster id>",
     # The shell reports its connection at any time, even in the middle of a line, and each time after a newline.
     r"\n(WATCHER::|WatchedEvent state:SyncConnected .*)\n": "",
+    # The usage after a wrong command line, of Kafka's tools and of ours.
+    r"^(Option +Description|usage: understudy )(.|\n)*": "<usage>",
     # Stack traces depend on the tool's version.
     r"^\tat .*\n": "",
     r"^\t\.\.\. \d+ more\n": "",

@@ -405,6 +405,8 @@ brokers/broker.py
 brokers/config/changes.py
   kafka.server.ZkConfigManager ConfigChangeListener
   kafka.common.ZkNodeChangeNotificationListener ConfigChangeListener
+brokers/config/config_checks.py
+  kafka.server.KafkaConfig.validateValues check_config
 brokers/config/config_def.py
   org.apache.kafka.common.config.ConfigDef
   org.apache.kafka.common.config.ConfigException ConfigError
@@ -703,6 +705,38 @@ understudy/clients/partitioner.py
   org.apache.kafka.common.utils.Utils.toPositive to_positive
 understudy/planning/historic.py
   kafka.consumer.RoundRobinAssignor
+understudy/tools/cluster.py
+  org.apache.kafka.clients.admin.KafkaAdminClient KafkaCluster
+understudy/tools/configs.py
+  kafka.admin.ConfigCommand
+  org.apache.kafka.clients.admin.ConfigEntry.ConfigSource SOURCES
+understudy/tools/delete_records.py
+  org.apache.kafka.tools.DeleteRecordsCommand
+understudy/tools/errors.py
+  org.apache.kafka.common.protocol.Errors error_of
+understudy/tools/get_offsets.py
+  org.apache.kafka.tools.GetOffsetShell
+understudy/tools/group_requests.py
+  org.apache.kafka.clients.admin.KafkaAdminClient
+understudy/tools/groups.py
+  org.apache.kafka.tools.consumer.group.ConsumerGroupCommand
+understudy/tools/leader_election.py
+  org.apache.kafka.tools.LeaderElectionCommand
+understudy/tools/log_dirs.py
+  org.apache.kafka.tools.LogDirsCommand
+understudy/tools/offsets.py
+  org.apache.kafka.clients.admin.internals.ListOffsetsHandler list_offsets
+understudy/tools/options.py
+  joptsimple.OptionParser parse
+  org.apache.kafka.server.util.CommandLineUtils Options
+understudy/tools/reassign.py
+  org.apache.kafka.tools.reassign.ReassignPartitionsCommand
+understudy/tools/reassignment_plan.py
+  org.apache.kafka.tools.reassign.ReassignPartitionsCommand
+understudy/tools/topic_filter.py
+  org.apache.kafka.server.util.TopicFilter.IncludeList include_list
+understudy/tools/topics.py
+  org.apache.kafka.tools.TopicCommand
 understudy/simulator/znode_tree.py
   org.apache.zookeeper.server.DataTree ZnodeTree
   org.apache.zookeeper.server.PrepRequestProcessor ZnodeTree

@@ -133,3 +133,13 @@ def check_pyarrow(what: str = "a lake") -> None:
     """Raise `Failed` where pyarrow is not installed, which `what` needs."""
     if importlib.util.find_spec("pyarrow") is None:
         raise Failed(f"{what} needs pyarrow, which is not installed: pip install pyarrow")
+
+
+def version() -> str:
+    """Return the version of the installed package."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("understudy")
+    except metadata.PackageNotFoundError:
+        return "of unknown version: the package is not installed"

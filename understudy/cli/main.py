@@ -31,12 +31,13 @@ from understudy.cli import (
     soak,
     status,
     sweep,
+    tools,
     up,
     verbs,
     watch,
     zookeeper,
 )
-from understudy.cli.arguments import Failed
+from understudy.cli.arguments import Failed, version
 
 VERBS = (
     demo,
@@ -45,6 +46,7 @@ VERBS = (
     page,
     status,
     verbs,
+    tools,
     lesson,
     plan,
     soak,
@@ -103,13 +105,7 @@ class _Version(argparse.Action):
     """Prints the version of the installed package and exits."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from importlib import metadata
-
-        try:
-            version = metadata.version("understudy")
-        except metadata.PackageNotFoundError:
-            version = "of unknown version: the package is not installed"
-        print(f"understudy {version}")
+        print(f"understudy {version()}")
         parser.exit()
 
 

@@ -1,0 +1,17 @@
+"""The names of the tools, with Kafka's scripts; a module of its own, so that `understudy --help` imports little."""
+
+from __future__ import annotations
+
+from typing import Final
+
+NAMES: Final[dict[str, tuple[str, str]]] = {
+    "topics": ("kafka-topics.sh", "list, describe, create, alter and delete topics"),
+    "configs": ("kafka-configs.sh", "show and change the configuration of topics, brokers and loggers"),
+    "groups": ("kafka-consumer-groups.sh", "list, describe and delete consumer groups, and reset their offsets"),
+    "reassign": ("kafka-reassign-partitions.sh", "move partitions to other brokers"),
+    "leader-election": ("kafka-leader-election.sh", "elect preferred or unclean leaders"),
+    "delete-records": ("kafka-delete-records.sh", "delete the records of partitions before an offset"),
+    "log-dirs": ("kafka-log-dirs.sh", "show the log directories of brokers"),
+    "get-offsets": ("kafka-get-offsets.sh", "show the offsets of partitions"),
+}
+"""Kafka's script and what the tool does, by the verb."""
