@@ -23,9 +23,6 @@ with warnings.catch_warnings():
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning"),
-    # kafka-python leaves a socket that could not connect to the garbage collector.
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
 PARTITIONS, RECORDS = 4, 40

@@ -30,7 +30,6 @@ pytestmark = [
     # For a test, the start of its cluster and a first build that downloads Spark, on a machine with much else to do.
     pytest.mark.timeout(1800),
     pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
 T = TypeVar("T")
