@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -66,12 +67,20 @@ async (seconds) => {
 """
 
 
-def opening(browser: Browser) -> Iterator[Row]:
+@contextmanager
+def finished_runs() -> Iterator[dict[int, Path]]:
+    """Write the runs that are opened, and yield their folders by how many records they have."""
+    with tempfile.TemporaryDirectory(prefix="understudy-bench-") as folder:
+        runs = {records: Path(folder, str(records)) for records in RECORDS}
+        for records, run in runs.items():
+            write_long_run(run, records)
+        yield runs
+
+
+def opening(browser: Browser, runs: Mapping[int, Path]) -> Iterator[Row]:
     """Runs of many records: until they are drawn, each move, and memory."""
-    for records in RECORDS:
-        with tempfile.TemporaryDirectory(prefix="understudy-bench-") as folder:
-            write_long_run(Path(folder), records)
-            yield from _long(browser, Path(folder), records)
+    for records, folder in runs.items():
+        yield from _long(browser, folder, records)
 
 
 def _long(browser: Browser, folder: Path, records: int) -> Iterator[Row]:
