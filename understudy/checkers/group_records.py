@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from foundation.eventlog.records import Envelope, GroupAssigned, GroupTransition, OffsetsRemoved
+from foundation.eventlog.records import Envelope, GroupAssigned, GroupTransition, OffsetsCommitted, OffsetsRemoved
 from understudy.checkers.groups import GroupHistory, StoredAssignment
 from understudy.checkers.replica_logs import partitions_that_may_have_lost
 
@@ -26,7 +26,7 @@ def add_records(history: GroupHistory, records: Iterable[Envelope]) -> None:
     groups_of: defaultdict[int, set[str]] = defaultdict(set)
     for record in every:
         match record.data:
-            case GroupTransition(group=group, partition=partition):
+            case GroupTransition(group=group, partition=partition) | OffsetsCommitted(group=group, partition=partition):
                 groups_of[partition].add(group)
             case GroupAssigned() as assigned:
                 groups_of[assigned.partition].add(assigned.group)

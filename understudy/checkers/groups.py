@@ -1,6 +1,6 @@
-"""What members of consumer groups have seen of their coordinators, and the invariants of that (G1 to G4).
+"""What members of consumer groups have seen of their coordinators, and the invariants of that (G1 to G5).
 
-G1 to G3 know nothing of brokers: they compare what was committed with what was fetched, and who was assigned what. G4
+They compare what was committed with what was fetched, and who was assigned what, and know nothing of brokers. Only G4
 compares this with what coordinators have recorded, which `understudy.checkers.group_records` adds to a history.
 """
 
@@ -126,6 +126,7 @@ class GroupHistory:
         commits, fetches, ownerships, joins: each in any order.
         last: the state of each running member at the end.
         to_be_read: by group, the partitions of the topics that its members are subscribed to at the end.
+        fetched_at_end: the groups whose offsets were fetched when faults had ended; None where the run ended before.
         stored: the assignments that coordinators have recorded; empty where there are no records of theirs.
         may_have_lost: the groups whose partition of `__consumer_offsets` had an unclean election or a loss of power, or
             whose offsets were deleted or have expired: offsets and generations may be gone or go back.
@@ -137,6 +138,7 @@ class GroupHistory:
     joins: list[Join] = field(default_factory=list)
     last: list[LastState] = field(default_factory=list)
     to_be_read: dict[str, frozenset[Partition]] = field(default_factory=dict)
+    fetched_at_end: set[str] | None = None
     stored: list[StoredAssignment] = field(default_factory=list)
     may_have_lost: set[str] = field(default_factory=set)
 
@@ -221,12 +223,9 @@ class RebalancesEnd(GroupCheck):
                 yield Witness(
                     f"join {number}", f"{join.name} has been joining {join.group} since {join.began_ms:.0f} ms"
                 )
-        groups: defaultdict[str, list[LastState]] = defaultdict(list)
-        for state in history.last:
-            groups[state.group].append(state)
-        for group, states in groups.items():
+        for what in unfinished_groups(history).values():
             self.times_tested += 1
-            if what := _unfinished(group, states, history.to_be_read.get(group, frozenset())):
+            if what:
                 yield Witness("the end", what)
 
 
@@ -256,11 +255,25 @@ class AssignmentsAreStored(GroupCheck):
                 yield Witness(f"ownership {number}", f"{what}{ownership.group}, which no coordinator has stored")
 
 
+class OffsetsAreFetchedAtTheEnd(GroupCheck):
+    id = "G5"
+    sentence = "when faults have ended, the offsets of every group that has committed some are answered"
+
+    def contradictions(self, history: GroupHistory) -> Iterator[Witness]:
+        if history.fetched_at_end is None:
+            return
+        for group in sorted({commit.group for commit in history.commits}):
+            self.times_tested += 1
+            if group not in history.fetched_at_end:
+                yield Witness("the end", f"no coordinator answers what {group} has committed")
+
+
 GROUP_CHECKS: tuple[type[GroupCheck], ...] = (
     AcknowledgedOffsetsStay,
     PartitionsHaveOneOwner,
     RebalancesEnd,
     AssignmentsAreStored,
+    OffsetsAreFetchedAtTheEnd,
 )
 
 
@@ -285,6 +298,17 @@ def check_groups(history: GroupHistory) -> GroupJudgement:
             judgement.violations.append(Violation(check.id, check.sentence, found[0].what, found[0].where))
         judgement.times_tested[check.id] = check.times_tested
     return judgement
+
+
+def unfinished_groups(history: GroupHistory) -> dict[str, str]:
+    """Return what is left of a rebalance, by group, as of the last states; empty text where nothing is."""
+    groups: defaultdict[str, list[LastState]] = defaultdict(list)
+    for state in history.last:
+        groups[state.group].append(state)
+    return {
+        group: _unfinished(group, states, history.to_be_read.get(group, frozenset()))
+        for group, states in groups.items()
+    }
 
 
 def _with_seen(commits: Sequence[Commit], fetches: Sequence[OffsetFetch]) -> list[Commit]:

@@ -24,7 +24,9 @@ from understudy.simulator.workload import CLIENTS_TOPICS
 
 TOPIC, DELETED_TOPIC = CLIENTS_TOPICS
 _NAME = f'"{TOPIC}"'.encode()
-PARTITIONS = 2
+PARTITIONS = (TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1))
+READ_TOPICS = (TOPIC,)
+"""The topics that members of groups may read."""
 MIN_INSYNC_REPLICAS = 2
 LEADER_ALONE = 1
 """The acks of a producer that may lose records when their leader ends."""
@@ -47,7 +49,7 @@ class SeedClients:
         self._cluster = cluster
         self._parts = frozenset(parts)
         self._source = source
-        self._partitions = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
+        self._partitions = list(PARTITIONS)
         self._bootstrap = [f"{broker.node.name}:{PORT}" for broker in cluster.brokers]
         self._load = ClientLoad(
             cluster.client_network, cluster.simulator.clock, lambda: self._bootstrap, self._partitions
@@ -62,7 +64,7 @@ class SeedClients:
         """Create the topic, and begin to send and to read."""
         configs = {"min.insync.replicas": str(MIN_INSYNC_REPLICAS)}
         self._cluster.ask(
-            self._cluster.admin.create_topic(TOPIC, partitions=PARTITIONS, replication_factor=3, configs=configs)
+            self._cluster.admin.create_topic(TOPIC, partitions=len(PARTITIONS), replication_factor=3, configs=configs)
         )
         for number, acks in ((1, ALL_ACKS), (2, ALL_ACKS), (3, LEADER_ALONE)):
             source = random.Random(self._source.getrandbits(32))

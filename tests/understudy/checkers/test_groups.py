@@ -12,6 +12,7 @@ from foundation.eventlog.records import (
     GroupAssigned,
     Leadership,
     LeadershipWritten,
+    OffsetsCommitted,
     OffsetsRemoved,
     Payload,
 )
@@ -55,7 +56,9 @@ def stored(generation: int = 1, **partitions: tuple[tuple[str, int], ...]) -> St
 
 
 def history(
-    *seen: Commit | OffsetFetch | Ownership | Join | LastState | StoredAssignment, lost: bool = False
+    *seen: Commit | OffsetFetch | Ownership | Join | LastState | StoredAssignment,
+    lost: bool = False,
+    fetched: set[str] | None = None,
 ) -> GroupHistory:
     return GroupHistory(
         commits=[one for one in seen if isinstance(one, Commit)],
@@ -65,6 +68,7 @@ def history(
         last=[one for one in seen if isinstance(one, LastState)],
         stored=[one for one in seen if isinstance(one, StoredAssignment)],
         to_be_read={"g": frozenset({T0, T1})},
+        fetched_at_end=fetched,
         may_have_lost={"g"} if lost else set(),
     )
 
@@ -114,6 +118,11 @@ ACCEPTED = {
         ),
         "no records of a coordinator": history(owns("a", T0)),
     },
+    "G5": {
+        "all is fetched": history(commit(5, 0, 1), fetch(5, 2), fetched={"g"}),
+        "a run that has ended early": history(commit(5, 0, 1)),
+        "nothing was committed": history(fetched=set()),
+    },
 }
 
 REJECTED = {
@@ -146,6 +155,10 @@ REJECTED = {
         "another generation": history(stored(a=(T0,)), owns("a", T0, generation=2)),
         "a member without an assignment": history(stored(b=(T0,)), owns("a")),
         "one partition for two": history(stored(a=(T0,), b=(T0,))),
+    },
+    "G5": {
+        "no answer": history(commit(5, 0, 1), fetched=set()),
+        "no answer about a commit without an answer": history(commit(5, 0, 1, UNKNOWN), fetched={"h"}),
     },
 }
 
@@ -207,8 +220,9 @@ def test_records_of_coordinators_are_added() -> None:
     assert kept.stored == [stored(2, **{"a-1": (T0,), "two": (T1,)})]
     assert kept.may_have_lost == {"h"}
     unclean = LeadershipWritten(why="unclean", partitions=(Leadership("__consumer_offsets", 3, 1, 1, (1,), 1, 1),))
-    add_records(kept, [envelope(unclean), envelope(assigned)])
-    assert kept.may_have_lost == {"g", "h"}
+    only_offsets = OffsetsCommitted(group="k", partition=3, generation=0, appended_at=0, offsets=())
+    add_records(kept, [envelope(unclean), envelope(assigned), envelope(only_offsets)])
+    assert kept.may_have_lost == {"g", "h", "k"}
 
 
 def test_ownership_lasts_until_it_is_ended() -> None:
