@@ -41,7 +41,9 @@ def register(verbs: Verbs) -> None:
         help="leave the event logs of the run here, as a cluster of processes does",
     )
     parser.add_argument(
-        "--no-groups", action="store_true", help="with --seed: the seed without consumer groups, as seeds once were"
+        "--no-groups",
+        action="store_true",
+        help="with --seed: the seed without consumer groups and compaction, as seeds once were",
     )
     parser.add_argument("--without", metavar="FENCE", help="switch a fence off; several are joined by +")
     parser.add_argument("--spark", metavar="MASTER", help="run --seeds on the workers of Spark, for example local[*]")

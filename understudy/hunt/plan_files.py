@@ -17,7 +17,7 @@ from controller.points import POINTS
 from foundation.eventlog.fences import SWITCHES
 from understudy.clients.assignors.protocol import PROTOCOLS
 from understudy.nearest_word import did_you_mean
-from understudy.simulator.client_load import LOAD, READ_TOPICS
+from understudy.simulator.client_load import PARTS, READ_TOPICS
 from understudy.simulator.faults import KINDS as FAULTS
 from understudy.simulator.faults import Fault, Schedule
 from understudy.simulator.seed_groups import PlannedMember
@@ -99,7 +99,7 @@ class _Part(NamedTuple):
 
 def _wrong_values(plan: SeedPlan) -> Iterator[str]:
     schedule = plan.schedule
-    yield from (_unknown("load", "part of the load", part, LOAD) for part in plan.load if part not in LOAD)
+    yield from (_unknown("load", "part of the load", part, PARTS) for part in plan.load if part not in PARTS)
     yield from (
         _unknown("fences_off", "fence or fix", name, SWITCHES) for name in plan.fences_off if name not in SWITCHES
     )

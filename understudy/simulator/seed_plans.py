@@ -13,13 +13,15 @@ from typing import Annotated
 import msgspec
 
 from foundation.eventlog.fences import Switch
-from understudy.simulator.client_load import LOAD, READ_TOPICS
+from understudy.simulator.client_load import COMPACTION, LOAD, PARTS, READ_TOPICS
 from understudy.simulator.faults import Schedule, draw_schedule
 from understudy.simulator.randomness import derived
 from understudy.simulator.seed_groups import PlannedMember, draw_members
 from understudy.simulator.workload import ClientAction, draw_actions
 
 MOST_SECONDS = 86_400
+COMPACTED_SHARE = 0.5
+"""The share of seeds with a topic that is compacted."""
 
 
 class SeedPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,7 +80,7 @@ def draw_plan(
 
     Args:
         brokers, partitions: numbers to use instead of drawn ones.
-        groups: whether the seed may have members of consumer groups. Without, it is what it was before seeds had them.
+        groups: whether the seed may have consumer groups and a compacted topic. Without, it is what it once was.
         fences_off: fences and fixes to switch off, to see which check notices it.
     """
     draw = derived(seed, "scenario")
@@ -88,7 +90,13 @@ def draw_plan(
     draw_absent = derived(seed, "absent")
     absent = draw_absent.randint(1, brokers) if draw_absent.random() < 0.25 else None
     schedule = draw_schedule(derived(seed, "faults"), brokers=brokers, duration_ms=seconds * 1000)
-    members = draw_members(derived(seed, "groups"), READ_TOPICS, until_ms=schedule.healed_at_ms) if groups else ()
+    load: tuple[str, ...] = LOAD
+    members: tuple[PlannedMember, ...] = ()
+    if groups:
+        is_compacted = derived(seed, COMPACTION).random() < COMPACTED_SHARE
+        load = PARTS if is_compacted else LOAD
+        topics = READ_TOPICS if is_compacted else READ_TOPICS[:1]
+        members = draw_members(derived(seed, "groups"), topics, until_ms=schedule.healed_at_ms)
     return SeedPlan(
         seed=seed,
         seconds=seconds,
@@ -101,6 +109,7 @@ def draw_plan(
         schedule=schedule,
         # The name stays: each seed's random numbers are derived from it.
         actions=draw_actions(derived(seed, "deeds"), until_ms=schedule.healed_at_ms),
+        load=load,
         members=members,
         fences_off=tuple(switch.value for switch in fences_off),
     )

@@ -25,7 +25,7 @@ from understudy.checkers.replica_logs import partitions_that_may_have_lost
 from understudy.cluster import ClusterError, Unsettled
 from understudy.findings import Finding, FindingKind
 from understudy.picture import ClusterPicture
-from understudy.simulator.client_load import PARTITIONS, SeedClients
+from understudy.simulator.client_load import CLEANER_SETTINGS, COMPACTED_PARTITIONS, COMPACTION, PARTITIONS, SeedClients
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.faults import schedule_faults
 from understudy.simulator.judgement import Judgement, judge
@@ -88,8 +88,9 @@ class SeedReport:
 
     @property
     def _no_groups(self) -> str:
-        has_drawn_members = bool(draw_plan(self.seed, self.seconds).members)
-        return " --no-groups" if has_drawn_members and not self.plan.members else ""
+        drawn = draw_plan(self.seed, self.seconds)
+        is_without = not self.plan.members and COMPACTION not in self.plan.load
+        return " --no-groups" if is_without and (drawn.members or COMPACTION in drawn.load) else ""
 
     def __str__(self) -> str:
         head = (
@@ -137,7 +138,9 @@ def run_plan(plan: SeedPlan, *, events: Path | None = None) -> SeedReport:
     if plan.unclean_election:
         settings["unclean.leader.election.enable"] = "true"
     if plan.members:
-        settings |= GROUP_SETTINGS
+        settings |= GROUP_SETTINGS | CLEANER_SETTINGS
+    if COMPACTION in plan.load:
+        settings |= CLEANER_SETTINGS
     fences_off = tuple(SWITCHES[name] for name in plan.fences_off)
     cluster = SimulatedCluster(
         plan.seed, brokers=plan.brokers, settings=settings, fences_off=fences_off, reordering=plan.reordering
@@ -147,7 +150,8 @@ def run_plan(plan: SeedPlan, *, events: Path | None = None) -> SeedReport:
     problems: list[str] = []
     settled_after_ms = 0.0
     clients = SeedClients(cluster, derived(plan.seed, "clients"), plan.load)
-    groups = SeedGroups(cluster, plan.members, PARTITIONS)
+    read = (*PARTITIONS, *COMPACTED_PARTITIONS) if COMPACTION in plan.load else PARTITIONS
+    groups = SeedGroups(cluster, plan.members, read)
     try:
         cluster.start()
         cluster.create_topic("orders", partitions=plan.partitions, replication_factor=3)

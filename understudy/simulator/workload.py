@@ -29,7 +29,7 @@ from understudy.simulator.cluster import PORT, SimulatedCluster
 
 NAMES = ("clicks", "orders", "payments")
 """Few names, so that a topic is created while the one that had its name before is still being deleted."""
-CLIENTS_TOPICS = ("ledger", "letters")
+CLIENTS_TOPICS = ("ledger", "letters", "table")
 """The topics of the producers and consumers, which `client_load` alone reassigns and deletes."""
 OFFSETS_TOPIC = "__consumer_offsets"
 """Its partitions are reassigned like any others. It is not deleted, and gets no more partitions: groups would lose what

@@ -6,7 +6,7 @@ from msgspec import structs
 
 from foundation.eventlog.fences import Fence
 from understudy.clients.assignors.protocol import PROTOCOLS
-from understudy.simulator.client_load import LOAD
+from understudy.simulator.client_load import LOAD, PARTS
 from understudy.simulator.seed_groups import PlannedMember
 from understudy.simulator.seed_plans import SeedPlan, draw_plan
 
@@ -63,10 +63,19 @@ def places(plan: SeedPlan) -> list[tuple[int, PlannedMember]]:
 
 def test_a_seed_without_groups_is_what_it_was_before_seeds_had_them() -> None:
     for plan in DRAWN:
-        assert draw_plan(plan.seed, 30, groups=False) == structs.replace(plan, members=())
+        assert draw_plan(plan.seed, 30, groups=False) == structs.replace(plan, members=(), load=LOAD)
 
 
 def test_numbers_that_are_given_change_nothing_else() -> None:
     plan = draw_plan(7, 30, brokers=9, partitions=2, fences_off=(Fence.BROKER_EPOCH,))
     assert (plan.brokers, plan.partitions, plan.fences_off) == (9, 2, ("broker.broker-epoch",))
-    assert (plan.reordering, plan.actions, plan.load) == (DRAWN[6].reordering, DRAWN[6].actions, LOAD)
+    assert (plan.reordering, plan.actions, plan.load) == (DRAWN[6].reordering, DRAWN[6].actions, DRAWN[6].load)
+
+
+def test_half_of_the_seeds_have_a_compacted_topic_which_members_read() -> None:
+    compacted = [plan for plan in DRAWN if plan.load == PARTS]
+    assert 30 < len(compacted) < 70
+    assert all(plan.load == LOAD for plan in DRAWN if plan not in compacted)
+    read = {member.topics for plan in compacted for member in plan.members}
+    assert read == {("ledger",), ("ledger", "table")}
+    assert {member.topics for plan in DRAWN if plan not in compacted for member in plan.members} == {("ledger",)}
