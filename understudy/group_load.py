@@ -139,7 +139,8 @@ class GroupLoad:
         found = self.history.fetched_at_end = set()
         for group_id in sorted(committed):
             connections = self._connections(f"reader of {group_id}")
-            if await self._offsets(connections, group_id).fetch(sorted(committed[group_id])) is not None:
+            offsets = self._offsets(connections, group_id, is_final=True)
+            if await offsets.fetch(sorted(committed[group_id])) is not None:
                 found.add(group_id)
             connections.close()
 
@@ -172,9 +173,9 @@ class GroupLoad:
     def _connections(self, client_id: str) -> Connections:
         return Connections(self._network, self._bootstrap(), client_id=client_id, timeout_ms=_TIMEOUT_MS)
 
-    def _offsets(self, connections: Connections, group_id: str) -> GroupOffsets:
+    def _offsets(self, connections: Connections, group_id: str, *, is_final: bool = False) -> GroupOffsets:
         """The offsets of a group, for a client that is no member."""
-        recorder = Recorder(self.history, MemberSettings(group_id=group_id, topics=()), "")
+        recorder = Recorder(self.history, MemberSettings(group_id=group_id, topics=()), "", is_final=is_final)
         link = CoordinatorLink(connections, group_id)
         return GroupOffsets(link, self._clock, _WATCH_TIMEOUT_MS, self._watch_backoff_ms, recorder)
 
@@ -206,9 +207,11 @@ class Recorder:
 
     Args:
         name: of the member.
+        is_final: whether what it fetches is fetched when the cluster has recovered.
     """
 
-    def __init__(self, history: GroupHistory, settings: MemberSettings, name: str) -> None:
+    def __init__(self, history: GroupHistory, settings: MemberSettings, name: str, *, is_final: bool = False) -> None:
+        self._is_final = is_final
         self._history = history
         self._group = settings.group_id
         self._instance = settings.instance_id
@@ -249,9 +252,17 @@ class Recorder:
                     )
                     for partition, outcome in event.outcomes.items()
                 )
-            case OffsetsFetched(began_ms, at_ms, offsets):
+            case OffsetsFetched(began_ms, at_ms, offsets, coordinator):
                 history.fetches += (
-                    OffsetFetch(self._group, (each.topic, each.partition), offset, began_ms, at_ms)
+                    OffsetFetch(
+                        self._group,
+                        (each.topic, each.partition),
+                        offset,
+                        began_ms,
+                        at_ms,
+                        coordinator=coordinator,
+                        is_final=self._is_final,
+                    )
                     for each, offset in offsets.items()
                 )
 

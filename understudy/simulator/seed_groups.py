@@ -40,6 +40,7 @@ _KEEPERS_COMMIT_AT_MS = 300
 _KEPT_OFFSET = 3
 _RECORDS = (
     b'"__consumer_offsets"',
+    b'"GroupsLoaded"',
     b'"GroupTransition"',
     b'"GroupAssigned"',
     b'"OffsetsCommitted"',
