@@ -9,7 +9,7 @@ from benchmarks.rows import print_rows
 
 BENCHMARKS = (
     "codec", "zookeeper", "simulator", "cluster", "controller", "scale", "records", "idle", "spark", "lake", "seeds",
-    "follow", "proxy", "fixture", "repeats", "page",
+    "follow", "proxy", "fixture", "repeats", "page", "mirror", "replicas",
 )  # fmt: skip
 
 

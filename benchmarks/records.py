@@ -99,15 +99,15 @@ def _measure(libs: Path | None, *, is_kafka: bool) -> _Figures:
     kafka = None if libs is None else ApacheKafka.at(libs, jvm_options=START_SCRIPT_HEAP)
     kafka_brokers = dict.fromkeys(range(1, BROKERS + 1), kafka) if is_kafka and kafka else {}
     with LocalCluster(BROKERS, session_timeout_ms=SESSION_TIMEOUT_MS, kafka_brokers=kafka_brokers) as cluster:
-        _create_topic(cluster, "warm-up")
-        _produce(cluster, "warm-up", _records(WARM_UP))
-        _fetch(cluster, "warm-up", _records(WARM_UP))
-        _create_topic(cluster, "produced")
+        create_topic(cluster, "warm-up")
+        produce(cluster, "warm-up", count_of(WARM_UP))
+        _fetch(cluster, "warm-up", count_of(WARM_UP))
+        create_topic(cluster, "produced")
         with _loaded(cluster, MEGABYTES) as produced:
-            _produce(cluster, "produced", _records())
+            produce(cluster, "produced", count_of())
         with _loaded(cluster, MEGABYTES) as fetched:
-            _fetch(cluster, "produced", _records())
-        perf_test = None if libs is None else _run_perf_test(cluster, libs)
+            _fetch(cluster, "produced", count_of())
+        perf_test = None if libs is None else run_perf_test(cluster, libs)
         latencies = _produce_singly(cluster)
         memory = sum(map(resident_mb, _pids(cluster)))
         recovery = _restart(cluster)
@@ -115,11 +115,12 @@ def _measure(libs: Path | None, *, is_kafka: bool) -> _Figures:
     return _Figures(produced[0], perf_test, fetched[0], p50 / 1000, p99 / 1000, memory, recovery)
 
 
-def _records(part: float = 1.0) -> int:
+def count_of(part: float = 1.0) -> int:
+    """The records of a part of a load."""
     return int(MEGABYTES * part) * RECORDS_PER_MB
 
 
-def _create_topic(cluster: LocalCluster, name: str) -> None:
+def create_topic(cluster: LocalCluster, name: str) -> None:
     """Create a topic, and wait until every replica is in sync."""
     cluster.create_topic(name, partitions=PARTITIONS, replication_factor=BROKERS)
     cluster.wait_until(
@@ -131,7 +132,8 @@ def _create_topic(cluster: LocalCluster, name: str) -> None:
 # ------------------------------------------------------------------ loads
 
 
-def _produce(cluster: LocalCluster, topic: str, records: int) -> None:
+def produce(cluster: LocalCluster, topic: str, records: int) -> None:
+    """Produce records with librdkafka, and wait until all are acknowledged."""
     failures: list[KafkaError] = []
 
     def on_delivery(error: KafkaError | None, _message: object) -> None:
@@ -164,16 +166,16 @@ def _fetch(cluster: LocalCluster, topic: str, records: int) -> None:
     consumer.close()
 
 
-def _run_perf_test(cluster: LocalCluster, libs: Path) -> _Load:
+def run_perf_test(cluster: LocalCluster, libs: Path) -> _Load:
     """Produce with Apache's tool. Its own figure counts, because it leaves out the start of Java."""
-    _create_topic(cluster, "perf-test")
+    create_topic(cluster, "perf-test")
     settings = [
         f"bootstrap.servers={cluster.bootstrap}",
         "acks=all",
         f"linger.ms={LINGER_MS}",
         f"batch.size={PERF_TEST_BATCH_BYTES}",
     ]
-    options = ["--topic", "perf-test", "--num-records", str(_records()), "--record-size", str(len(RECORD))]
+    options = ["--topic", "perf-test", "--num-records", str(count_of()), "--record-size", str(len(RECORD))]
     command = ApacheKafka.at(libs).command(_PERF_TEST, *options, "--throughput", "-1", "--producer-props", *settings)
     with _loaded(cluster, MEGABYTES) as loaded:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
@@ -186,7 +188,7 @@ def _run_perf_test(cluster: LocalCluster, libs: Path) -> _Load:
 
 def _produce_singly(cluster: LocalCluster) -> list[int]:
     """Produce records, each after the one before was acknowledged; return what each took in µs, sorted."""
-    _create_topic(cluster, "single")
+    create_topic(cluster, "single")
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "linger.ms": 0})
     took = []
     for number in range(SINGLE + SINGLE // 5):

@@ -703,6 +703,18 @@ understudy/clients/partitioner.py
   org.apache.kafka.clients.producer.internals.BuiltInPartitioner.partitionForKey partition_for_key
   org.apache.kafka.common.utils.Utils.murmur2 murmur2
   org.apache.kafka.common.utils.Utils.toPositive to_positive
+understudy/mirror/batches.py
+  org.apache.kafka.clients.consumer.internals.CompletedFetch committed
+understudy/mirror/groups.py
+  org.apache.kafka.connect.mirror.MirrorCheckpointTask
+understudy/mirror/mirror.py
+  org.apache.kafka.connect.mirror.MirrorSourceTask Mirror
+understudy/mirror/offset_map.py
+  org.apache.kafka.connect.mirror.OffsetSyncStore OffsetMap
+understudy/mirror/topics.py
+  org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter OWN_CONFIGS
+  org.apache.kafka.connect.mirror.DefaultTopicFilter NEVER_COPIED
+  org.apache.kafka.connect.mirror.MirrorSourceConnector find_copies
 understudy/planning/historic.py
   kafka.consumer.RoundRobinAssignor
 understudy/tools/cluster.py

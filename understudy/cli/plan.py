@@ -1,8 +1,9 @@
-"""`understudy plan`: show where replicas, records and consumers would go, without a cluster.
+"""`understudy plan`: show where replicas, records and consumers would go, and how many partitions are needed.
 
 `plan assignment replicas` places the replicas of a topic step by step, `plan assignment keys` finds the partition of
 records, `plan assignment members` assigns partitions to the members of a group before and after some join or leave.
-They decide as Kafka 3.9 does, by the code that Understudy's controller, producer and consumer run.
+They need no cluster, and decide as Kafka 3.9 does, by the code that Understudy's controller, producer and consumer run.
+`plan partitions` computes how many partitions a throughput needs; it measures a cluster for it, or is given the rates.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from understudy.cli import plan_partitions
 from understudy.cli.arguments import BadInput, Failed, Verbs, os_error
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ def register(verbs: Verbs) -> None:
     _register_replicas(what)
     _register_keys(what)
     _register_members(what)
+    plan_partitions.register(plans)
 
 
 def _register_replicas(what: Verbs) -> None:

@@ -68,6 +68,17 @@ class Connections:
         """Have the next request for a partition read the metadata first."""
         self._leaders.pop(topic_partition, None)
 
+    def known_leader(self, topic_partition: TopicPartition) -> int | None:
+        """Return the leader of a partition as the metadata had it last; None where it has to be found."""
+        return self._leaders.get(topic_partition)
+
+    async def find_leaders(self, topics: Iterable[str]) -> None:
+        """Read the leaders of all partitions of `topics`; raises NoLeader where no broker answers."""
+        for topic in (await self._read_metadata(topics)).topics:
+            for partition in topic.partitions:
+                if partition.error_code == Errors.NONE and topic.name is not None:
+                    self._leaders[TopicPartition(topic.name, partition.partition_index)] = partition.leader_id
+
     async def ask_leader(
         self, topic_partition: TopicPartition, request: Message, version: int, response: type[R], *, wait_ms: int = 0
     ) -> R:
@@ -142,11 +153,7 @@ class Connections:
         )
 
     async def _find_leader(self, topic_partition: TopicPartition) -> int:
-        metadata = await self._read_metadata((topic_partition.topic,))
-        for topic in metadata.topics:
-            for partition in topic.partitions:
-                if partition.error_code == Errors.NONE and topic.name is not None:
-                    self._leaders[TopicPartition(topic.name, partition.partition_index)] = partition.leader_id
+        await self.find_leaders((topic_partition.topic,))
         leader = self._leaders.get(topic_partition)
         if leader is None:
             raise NoLeader(f"{topic_partition} has no leader that is alive")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -87,3 +88,40 @@ def test_page_that_cannot_be_written_ends_with_1(tmp_path: Path, capsys: pytest.
     line = f"plan assignment keys --partitions 3 a --html {tmp_path / 'no' / 'plan.html'}"
     assert main(line.split()) == 1
     assert "No such file or directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--target 500MB/s", "give --bootstrap-server, or both --producer-rate and --consumer-rate"),
+        ("--target 500MB/s --producer-rate 10MB/s", "give --bootstrap-server, or both"),
+        (
+            "--target 5MB/s --producer-rate 1 --consumer-rate 1 --bootstrap-server a:9092",
+            "nothing is left to measure; leave out --bootstrap-server",
+        ),
+        (
+            "--target 5MB/s --producer-rate 1 --consumer-rate 1 --brokers 2",
+            "replication factor 3, but there are 2 brokers",
+        ),
+    ],
+)
+def test_partitions_that_cannot_be_planned_end_with_2(
+    line: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", "partitions", *line.split()]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rate", ["0", "-5MB/s", "fast", "5 parsecs/s", "nan"])
+def test_a_rate_that_is_none_ends_with_2(rate: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["plan", "partitions", f"--target={rate}"])
+    assert ended.value.code == 2
+    assert "is not a rate above 0, for example 500MB/s" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("rate", "expected"), [("500", 500), ("2GB/s", 2_000), ("1MiB/s", 1.048576), ("50 kb", 0.05)])
+def test_rates_have_units(rate: str, expected: float, capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["plan", "partitions", f"--target={rate}", "--producer-rate=10", "--consumer-rate=10", "--json"]
+    assert main(line) == 0
+    assert json.loads(capsys.readouterr().out)["target_mb_per_s"] == expected

@@ -1,0 +1,167 @@
+"""`understudy mirror`: copy topics with their records and their groups' offsets from one cluster to another.
+
+    understudy mirror --from a:9092 --to b:9092 --include 'orders.*' --groups '.*'
+
+A copy has the partitions and the configuration of its topic, and grows with it. Records keep partition, key, value,
+timestamp, headers and compression. The progress is kept at the target, so that a mirror that was ended in any way goes
+on where it was, without copying a record twice. Mirrors MirrorMaker 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from understudy.cli.arguments import Failed, Verbs, count, host_and_port
+
+if TYPE_CHECKING:
+    from understudy.mirror.mirror import Mirror, Settings
+
+_MEGABYTE = 1_000_000
+
+
+def register(verbs: Verbs) -> None:
+    parser = verbs.add_parser(
+        "mirror",
+        help="copy topics and the offsets of groups from one cluster to another",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--from", dest="source", type=_servers, required=True, metavar="HOST:PORT,…", help="the source")
+    parser.add_argument("--to", dest="target", type=_servers, required=True, metavar="HOST:PORT,…", help="the target")
+    parser.add_argument(
+        "--include", type=_pattern, required=True, metavar="REGEX", help="topics to copy, as whole names; REGEX,REGEX …"
+    )
+    parser.add_argument("--exclude", type=_pattern, metavar="REGEX", help="topics not to copy, likewise")
+    parser.add_argument("--prefix", default="", metavar="TEXT", help="what the names of the copies begin with")
+    parser.add_argument(
+        "--rename",
+        type=_rename,
+        action="append",
+        default=[],
+        metavar="REGEX=NAME",
+        help=r"another name for copies, for example 'orders\.(.*)=shop.\1'; the first that matches decides",
+    )
+    parser.add_argument("--groups", type=_pattern, metavar="REGEX", help="groups whose offsets are translated")
+    parser.add_argument(
+        "--replication-factor", type=count, metavar="N", help="of copies that are created; by default as at the source"
+    )
+    parser.add_argument("--once", action="store_true", help="end when all is copied that was there at the beginning")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be done, and do nothing")
+    parser.add_argument("--max-rate", type=_rate, metavar="MB/S", help="read no more than so many megabytes a second")
+    parser.add_argument(
+        "--buffer", type=count, default=64, metavar="MB", help="hold no more records than that (%(default)s)"
+    )
+    parser.add_argument(
+        "--interval", type=_seconds, default=5.0, metavar="SECONDS", help="between two lines of progress (%(default)g)"
+    )
+    parser.add_argument(
+        "--refresh", type=_seconds, default=30.0, metavar="SECONDS", help="between two looks for topics (%(default)g)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    import asyncio
+
+    from brokers.machine.real_world import MachineClock
+    from brokers.machine.socket_network import SocketNetwork
+    from understudy.admin_client import NoBrokerAnswers
+    from understudy.mirror.errors import MirrorError
+    from understudy.mirror.mirror import Mirror
+    from understudy.tools.errors import ToolError
+
+    def report(line: str) -> None:
+        print(line, flush=True)
+
+    async def work() -> int:
+        mirror = Mirror(SocketNetwork(), MachineClock(), _settings(options), report)
+        return await _work(mirror, report, dry_run=options.dry_run)
+
+    try:
+        return asyncio.run(work())
+    except MirrorError as error:
+        raise Failed(str(error)) from None
+    except ToolError as error:
+        raise Failed(f"a cluster does not do what it is asked: {error.shown_message}") from None
+    except NoBrokerAnswers as error:
+        raise Failed(str(error)) from None
+
+
+async def _work(mirror: Mirror, report: Callable[[str], None], *, dry_run: bool) -> int:
+    if not dry_run:
+        return 0 if await mirror.run() else 1
+    async with contextlib.aclosing(mirror):
+        topics = await mirror.plan()
+    for topic in topics:
+        report(topic.in_words)
+    if not topics:
+        print("no topic matches", file=sys.stderr)
+    return 0 if topics else 1
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    from understudy.mirror.mirror import Settings
+    from understudy.mirror.topics import Selection
+
+    return Settings(
+        source=options.source,
+        target=options.target,
+        selection=Selection(options.include, options.exclude, options.prefix, tuple(options.rename)),
+        groups=options.groups,
+        is_once=options.once,
+        replication_factor=options.replication_factor,
+        buffer_bytes=options.buffer * _MEGABYTE,
+        bytes_per_s=None if options.max_rate is None else options.max_rate * _MEGABYTE,
+        report_ms=int(options.interval * 1000),
+        refresh_ms=int(options.refresh * 1000),
+    )
+
+
+def _servers(text: str) -> tuple[str, ...]:
+    servers = tuple(part.strip() for part in text.split(","))
+    for server in servers:
+        host_and_port(server)
+    return servers
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """Parse a list of topics or groups as Kafka's tools do: a comma is an alternative."""
+    try:
+        return re.compile(text.strip().replace(",", "|").replace(" ", ""))
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from None
+
+
+def _rename(text: str) -> tuple[re.Pattern[str], str]:
+    pattern, equals, name = text.rpartition("=")
+    if not equals or not pattern or not name:
+        raise argparse.ArgumentTypeError(rf"{text!r} is not REGEX=NAME, for example 'orders\.(.*)=shop.\1'")
+    try:
+        compiled = re.compile(pattern)
+        re.compile(f"(?:{pattern})|").sub(name, "")
+    except (re.error, IndexError) as error:
+        raise argparse.ArgumentTypeError(f"{text!r} cannot be used: {error}") from None
+    return compiled, name
+
+
+def _rate(text: str) -> float:
+    return _number(text, "a number of megabytes a second")
+
+
+def _seconds(text: str) -> float:
+    return _number(text, "a number of seconds")
+
+
+def _number(text: str, expected: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 < number < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {expected} above 0")
+    return number

@@ -1,0 +1,123 @@
+"""Makes the batches of a source ready for the target: whole where that is possible, else record by record.
+
+A whole batch keeps its bytes, compressed as they are, but for the fields that a producer sets: offset, leader epoch,
+producer id and sequence number, and the checksum over them. Its records are read only where the target would refuse
+them: compaction has left gaps in their offsets, a leader has stamped them, or only a part of them is wanted.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from crc32c import crc32c
+
+from foundation.records.batch import RecordBatch, check_crc, read_header
+from foundation.records.compression import Compression
+from foundation.records.record import Record, encode_records, records
+from foundation.wire.messages.fetch import AbortedTransaction
+
+SEQUENCE_MASK: Final = 0x7FFFFFFF
+"""Sequence numbers begin again with 0 after this one."""
+
+_CRC: Final = struct.Struct(">I")
+_FROM_BASE_OFFSET: Final = struct.Struct(">q")
+_LEADER_EPOCH: Final = struct.Struct(">i")
+_ATTRIBUTES: Final = struct.Struct(">h")
+_PRODUCER: Final = struct.Struct(">qhi")
+_LEADER_EPOCH_AT, _CRC_AT, _ATTRIBUTES_AT, _PRODUCER_AT = 12, 17, 21, 43
+_KEPT_ATTRIBUTES: Final = 0x0F
+"""Codec and type of the timestamps; not that the batch is part of a transaction, or has a delete horizon."""
+_ABORT: Final = b"\0\0\0\0"
+"""The key of a control record for an aborted transaction: version 0, type 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A batch for the target, whose producer fields are still to be set by `stamp`.
+
+    Attributes:
+        first: the source offset of its first record.
+        following: the source offset after the batch.
+        count: its records.
+        offsets: their source offsets where they have gaps; None where they follow each other.
+    """
+
+    data: bytearray
+    first: int
+    following: int
+    count: int
+    offsets: tuple[int, ...] | None = None
+
+
+def ready(batch: RecordBatch, position: int) -> Ready | None:
+    """Return a batch for the target with its records from `position` on; None where it has none of these.
+
+    Raises:
+        CorruptRecord, InvalidRecord: the batch is damaged.
+    """
+    header = batch.header
+    check_crc(batch)
+    is_whole = header.count == header.last_offset_delta + 1 and header.base_offset >= position
+    if is_whole and header.count and not header.has_log_append_time:
+        data = bytearray(batch.data)
+        (attributes,) = _ATTRIBUTES.unpack_from(data, _ATTRIBUTES_AT)
+        _ATTRIBUTES.pack_into(data, _ATTRIBUTES_AT, attributes & _KEPT_ATTRIBUTES)
+        return Ready(data, header.base_offset, header.next_offset, header.count)
+    wanted = [record for record in records(batch) if record.offset >= position] if header.count else []
+    return _encoded(wanted, header.next_offset, header.compression) if wanted else None
+
+
+def split(batch: Ready) -> tuple[Ready, Ready] | None:
+    """Return two halves of a batch that is too large for the target; None where it has one record."""
+    if batch.count < 2:
+        return None
+    whole = RecordBatch(read_header(batch.data), memoryview(batch.data))
+    offsets = batch.offsets or range(batch.first, batch.first + batch.count)
+    found = [record._replace(offset=offset) for record, offset in zip(records(whole), offsets, strict=True)]
+    middle = batch.count // 2
+    codec = whole.header.compression
+    return (
+        _encoded(found[:middle], found[middle].offset, codec),
+        _encoded(found[middle:], batch.following, codec),
+    )
+
+
+def stamp(data: bytearray, producer_id: int, producer_epoch: int, sequence: int) -> None:
+    """Set the fields that a producer sets, and compute the checksum again."""
+    _FROM_BASE_OFFSET.pack_into(data, 0, 0)
+    _LEADER_EPOCH.pack_into(data, _LEADER_EPOCH_AT, -1)
+    _PRODUCER.pack_into(data, _PRODUCER_AT, producer_id, producer_epoch, sequence & SEQUENCE_MASK)
+    _CRC.pack_into(data, _CRC_AT, crc32c(memoryview(data)[_ATTRIBUTES_AT:]))
+
+
+def committed(
+    found: Iterable[RecordBatch], aborted: Sequence[AbortedTransaction]
+) -> Iterator[tuple[RecordBatch, bool]]:
+    """Yield batches, and whether a consumer with `read_committed` reads them. Mirrors `CompletedFetch`.
+
+    Args:
+        aborted: the aborted transactions that the leader has named for these batches.
+    """
+    beginning = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
+    open_ones: set[int] = set()
+    for batch in found:
+        header = batch.header
+        while beginning and beginning[-1].first_offset <= header.last_offset:
+            open_ones.add(beginning.pop().producer_id)
+        if header.is_control:
+            if any(record.key == _ABORT for record in records(batch)):
+                open_ones.discard(header.producer_id)
+            yield batch, False
+        else:
+            yield batch, not (header.is_transactional and header.producer_id in open_ones)
+
+
+def _encoded(wanted: Sequence[Record], following: int, compression: Compression) -> Ready:
+    offsets = tuple(record.offset for record in wanted)
+    dense = [record._replace(offset=number) for number, record in enumerate(wanted)]
+    data = bytearray(encode_records(dense, compression=compression))
+    has_gaps = following - offsets[0] != len(offsets)
+    return Ready(data, offsets[0], following, len(offsets), offsets if has_gaps else None)
