@@ -12,6 +12,7 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "leader-election": ("kafka-leader-election.sh", "elect preferred or unclean leaders"),
     "delete-records": ("kafka-delete-records.sh", "delete the records of partitions before an offset"),
     "log-dirs": ("kafka-log-dirs.sh", "show the log directories of brokers"),
+    "dump-log": ("kafka-dump-log.sh", "print log segments, their indexes and the snapshots of producers"),
     "get-offsets": ("kafka-get-offsets.sh", "show the offsets of partitions"),
 }
 """Kafka's script and what the tool does, by the verb."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from understudy.tools import (
     configs,
     delete_records,
+    dump_log,
     get_offsets,
     groups,
     leader_election,
@@ -14,7 +15,15 @@ from understudy.tools import (
 )
 from understudy.tools.console import Tool
 
-TOOLS: dict[str, Tool] = {
-    module.TOOL.name: module.TOOL
-    for module in (topics, configs, groups, reassign, leader_election, delete_records, log_dirs, get_offsets)
-}
+_MODULES = (
+    topics,
+    configs,
+    groups,
+    reassign,
+    leader_election,
+    delete_records,
+    log_dirs,
+    dump_log,
+    get_offsets,
+)
+TOOLS: dict[str, Tool] = {module.TOOL.name: module.TOOL for module in _MODULES}
