@@ -14,5 +14,7 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "log-dirs": ("kafka-log-dirs.sh", "show the log directories of brokers"),
     "dump-log": ("kafka-dump-log.sh", "print log segments, their indexes and the snapshots of producers"),
     "get-offsets": ("kafka-get-offsets.sh", "show the offsets of partitions"),
+    "produce": ("kafka-console-producer.sh", "send lines to a topic"),
+    "consume": ("kafka-console-consumer.sh", "print the records of topics"),
 }
 """Kafka's script and what the tool does, by the verb."""

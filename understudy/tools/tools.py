@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from understudy.tools import (
     configs,
+    consume,
     delete_records,
     dump_log,
     get_offsets,
     groups,
     leader_election,
     log_dirs,
+    produce,
     reassign,
     topics,
 )
@@ -25,5 +27,7 @@ _MODULES = (
     log_dirs,
     dump_log,
     get_offsets,
+    produce,
+    consume,
 )
 TOOLS: dict[str, Tool] = {module.TOOL.name: module.TOOL for module in _MODULES}
