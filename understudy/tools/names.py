@@ -16,5 +16,7 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "get-offsets": ("kafka-get-offsets.sh", "show the offsets of partitions"),
     "produce": ("kafka-console-producer.sh", "send lines to a topic"),
     "consume": ("kafka-console-consumer.sh", "print the records of topics"),
+    "producer-perf": ("kafka-producer-perf-test.sh", "measure how fast records are sent"),
+    "consumer-perf": ("kafka-consumer-perf-test.sh", "measure how fast records are read"),
 }
 """Kafka's script and what the tool does, by the verb."""

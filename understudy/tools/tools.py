@@ -5,6 +5,7 @@ from __future__ import annotations
 from understudy.tools import (
     configs,
     consume,
+    consumer_perf,
     delete_records,
     dump_log,
     get_offsets,
@@ -12,6 +13,7 @@ from understudy.tools import (
     leader_election,
     log_dirs,
     produce,
+    producer_perf,
     reassign,
     topics,
 )
@@ -29,5 +31,7 @@ _MODULES = (
     get_offsets,
     produce,
     consume,
+    producer_perf,
+    consumer_perf,
 )
 TOOLS: dict[str, Tool] = {module.TOOL.name: module.TOOL for module in _MODULES}
