@@ -1,7 +1,7 @@
 """Shows the keys and values of records as `understudy dump-log` prints them: as text, as numbers, or as JSON.
 
 Mirrors Kafka's `org.apache.kafka.tools.api.Decoder` with its four decoders, and `DumpLogSegments.OffsetsMessageParser`,
-which reads the records of `__consumer_offsets`.
+which reads the records of the groups' topic.
 """
 
 from __future__ import annotations
