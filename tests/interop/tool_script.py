@@ -135,6 +135,7 @@ class ScriptRunner:
                 member.kill()
 
     def _run(self, line: Line) -> str:
+        stdin = ""
         if line.verb == "zookeeper-shell":
             command = f"{line.verb} {self.cluster.zookeeper_connect} {line.rest}"
         else:
