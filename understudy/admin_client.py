@@ -1,17 +1,15 @@
 """`AdminClient` sends admin requests over Kafka's protocol: topics, configurations, elections, reassignments.
 
-It uses the `Network` port, so that the demo, the golden scenarios and the simulator share it. Requests for the
-controller are sent to the broker that Metadata names as controller, and again to its successor after a failover; in
-ZooKeeper mode brokers forward none of them (KIP-590). Mirrors the part of
+It uses the `Network` port, so that the demo, the golden scenarios and the simulator share it. `ClusterRequests` sends
+what is for the controller to the broker that Metadata names as controller, and again to its successor after a
+failover; in ZooKeeper mode brokers forward none of it (KIP-590). Mirrors the part of
 `org.apache.kafka.clients.admin.KafkaAdminClient` that is needed here.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.errors import ApiError, Errors, error_for_code, error_name
@@ -54,23 +52,18 @@ from foundation.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsResponse,
     ListPartitionReassignmentsTopics,
 )
-from foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from foundation.wire.network import ConnectionFailed, ConnectionLost, Network
+from foundation.wire.messages.metadata import MetadataResponse
+from foundation.wire.network import Network
 from foundation.wire.registry import api_of
-from foundation.wire.request_channel import RequestChannel, RequestTimedOut
+from foundation.wire.request_channel import RequestChannel
 from foundation.wire.schema import Message
+from understudy.clients.cluster_requests import ClusterRequests, metadata_request
 
-RETRY_BACKOFF_MS, RETRY_BACKOFF_MAX_MS = 100, 1_000
-"""The first pause before a request is sent again, and the longest: each is twice the one before, as in KIP-580."""
+R = TypeVar("R", bound=Message)
+
 PREFERRED, UNCLEAN = 0, 1
 TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 SET, DELETE = 0, 1
-
-_Call: TypeAlias = Callable[[], Awaitable[Message]]
-
-
-class NoBrokerAnswers(Exception):
-    """No broker answered the request in time. The message names the brokers and the last error."""
 
 
 class AdminClient:
@@ -90,9 +83,9 @@ class AdminClient:
         timeout_ms: int = 30_000,
     ) -> None:
         self._network = network
-        self._bootstrap = deque(bootstrap)
         self._client_id = client_id
         self._timeout_ms = timeout_ms
+        self._requests = ClusterRequests(self._send, bootstrap, timeout_ms=timeout_ms)
 
     def with_bootstrap(self, *bootstrap: str, timeout_ms: int | None = None) -> AdminClient:
         """Return a client of the same cluster with other bootstrap servers and, if given, another timeout."""
@@ -101,11 +94,8 @@ class AdminClient:
 
     async def metadata(self, topics: Iterable[str] | None = None) -> MetadataResponse:
         """Return the metadata of `topics` (None: of all topics) from the first broker that answers."""
-        wanted = None if topics is None else tuple(MetadataRequestTopic(name=topic) for topic in topics)
-        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-        response = await self._retried(lambda: self._ask_any(request))
-        assert isinstance(response, MetadataResponse)
-        return response
+        request = metadata_request(topics)
+        return await self._requests.retried(lambda: self._requests.ask_any(request, MetadataResponse))
 
     async def create_topic(
         self,
@@ -138,8 +128,7 @@ class AdminClient:
             configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()),
         )
         request = CreateTopicsRequest(topics=(topic,), timeout_ms=self._timeout_ms)
-        response = await self._retried(lambda: self._ask_controller(request))
-        assert isinstance(response, CreateTopicsResponse)
+        response = await self._ask_controller(request, CreateTopicsResponse)
         for result in response.topics:
             _raise_for(result.error_code, result.error_message, result.name)
 
@@ -156,8 +145,7 @@ class AdminClient:
         request = CreatePartitionsRequest(
             topics=(CreatePartitionsTopic(name=topic, count=count, assignments=placed),), timeout_ms=self._timeout_ms
         )
-        response = await self._retried(lambda: self._ask_controller(request))
-        assert isinstance(response, CreatePartitionsResponse)
+        response = await self._ask_controller(request, CreatePartitionsResponse)
         for result in response.results:
             _raise_for(result.error_code, result.error_message, result.name)
 
@@ -172,8 +160,7 @@ class AdminClient:
         """
         asked = tuple(DeleteTopicState(name=topic) for topic in topics)
         request = DeleteTopicsRequest(topics=asked, timeout_ms=self._timeout_ms)
-        response = await self._retried(lambda: self._ask_controller(request))
-        assert isinstance(response, DeleteTopicsResponse)
+        response = await self._ask_controller(request, DeleteTopicsResponse)
         for result in response.responses:
             _raise_for(result.error_code, result.error_message, result.name or "")
 
@@ -197,8 +184,7 @@ class AdminClient:
         )
         resource = IncrementalAlterConfigsResource(resource_type=resource_type, resource_name=name, configs=configs)
         request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
-        response = await self._retried(lambda: self._ask_about(resource_type, name, request))
-        assert isinstance(response, IncrementalAlterConfigsResponse)
+        response = await self._ask_about(resource_type, name, request, IncrementalAlterConfigsResponse)
         for result in response.responses:
             _raise_for(result.error_code, result.error_message, result.resource_name)
 
@@ -209,8 +195,7 @@ class AdminClient:
         """
         resource = DescribeConfigsResource(resource_type=resource_type, resource_name=name)
         request = DescribeConfigsRequest(resources=(resource,), include_synonyms=True)
-        response = await self._retried(lambda: self._ask_about(resource_type, name, request))
-        assert isinstance(response, DescribeConfigsResponse)
+        response = await self._ask_about(resource_type, name, request, DescribeConfigsResponse)
         [result] = response.results
         _raise_for(result.error_code, result.error_message, result.resource_name)
         return {config.name: config for config in result.configs}
@@ -224,8 +209,7 @@ class AdminClient:
             by_topic = _by_topic(partitions)
             asked = tuple(TopicPartitions(topic=topic, partitions=tuple(ids)) for topic, ids in by_topic.items())
         request = ElectLeadersRequest(election_type=election_type, topic_partitions=asked, timeout_ms=self._timeout_ms)
-        response = await self._retried(lambda: self._ask_controller(request))
-        assert isinstance(response, ElectLeadersResponse)
+        response = await self._ask_controller(request, ElectLeadersResponse)
         return {
             TopicPartition(result.topic, partition.partition_id): error_for_code(partition.error_code)
             for result in response.replica_election_results
@@ -252,8 +236,7 @@ class AdminClient:
             for topic, indexes in _by_topic(reassignments).items()
         )
         request = AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=self._timeout_ms)
-        response = await self._retried(lambda: self._ask_controller(request))
-        assert isinstance(response, AlterPartitionReassignmentsResponse)
+        response = await self._ask_controller(request, AlterPartitionReassignmentsResponse)
         _raise_for(response.error_code, response.error_message, "the reassignment")
         return {
             TopicPartition(topic.name, partition.partition_index): (
@@ -280,8 +263,7 @@ class AdminClient:
                 for topic, indexes in by_topic.items()
             )
         request = ListPartitionReassignmentsRequest(topics=asked, timeout_ms=self._timeout_ms)
-        response = await self._retried(lambda: self._ask_controller(request))
-        assert isinstance(response, ListPartitionReassignmentsResponse)
+        response = await self._ask_controller(request, ListPartitionReassignmentsResponse)
         _raise_for(response.error_code, response.error_message, "the list of reassignments")
         return {
             TopicPartition(topic.name, moving.partition_index): ReplicaAssignment(
@@ -311,60 +293,17 @@ class AdminClient:
         finally:
             channel.close()
 
-    async def _ask_any(self, request: Message) -> Message:
-        failure: Exception = NoBrokerAnswers("no bootstrap server was given")
-        for address in tuple(self._bootstrap):
-            host, _, port = address.rpartition(":")
-            try:
-                response = await self.ask(host, int(port), request)
-            except (ConnectionFailed, ConnectionLost, RequestTimedOut) as error:
-                failure = error
-            else:
-                self._bootstrap.rotate(-self._bootstrap.index(address))
-                return response
-        raise ConnectionFailed(f"none of {', '.join(self._bootstrap)} answers; the last one: {failure}")
+    async def _send(self, host: str, port: int, request: Message, *, max_version: int | None = None) -> Message:
+        return await self.ask(host, port, request, version=max_version)
 
-    async def _ask_about(self, resource_type: int, name: str, request: Message) -> Message:
+    async def _ask_about(self, resource_type: int, name: str, request: Message, response: type[R]) -> R:
         """Send `request` to the broker that is responsible for a resource, and return the response."""
         if resource_type not in (BROKER, BROKER_LOGGER) or not name:
-            return await self._ask_any(request)
-        metadata = await self._ask_any(MetadataRequest(topics=(), allow_auto_topic_creation=False))
-        assert isinstance(metadata, MetadataResponse)
-        broker = next((broker for broker in metadata.brokers if str(broker.node_id) == name), None)
-        if broker is None:
-            raise ConnectionFailed(f"broker {name} is not in the metadata")
-        return await self.ask(broker.host, broker.port, request)
+            return await self._requests.retried(lambda: self._requests.ask_any(request, response))
+        return await self._requests.retried(lambda: self._requests.ask_broker(name, request, response))
 
-    async def _ask_controller(self, request: Message) -> Message:
-        """Send `request` to the controller; raise ConnectionFailed while there is none, so that the caller retries."""
-        metadata = await self._ask_any(MetadataRequest(topics=(), allow_auto_topic_creation=False))
-        assert isinstance(metadata, MetadataResponse)
-        controller = next((broker for broker in metadata.brokers if broker.node_id == metadata.controller_id), None)
-        if controller is None:
-            raise ConnectionFailed("there is no controller in the metadata")
-        response = await self.ask(controller.host, controller.port, request)
-        if Errors.NOT_CONTROLLER in _errors_of(response):
-            raise ConnectionFailed(f"broker {controller.node_id} is no longer the controller")
-        return response
-
-    async def _retried(self, call: _Call) -> Message:
-        """Repeat `call` until it returns a response or the timeout passes, as during a controller failover."""
-        reason, backoff_ms = "no request was sent", RETRY_BACKOFF_MS
-        try:
-            async with asyncio.timeout(self._timeout_ms / 1000):
-                while True:
-                    try:
-                        return await call()
-                    except (ConnectionFailed, ConnectionLost, RequestTimedOut) as error:
-                        reason = str(error)
-                    # The metadata of a broker may be old: another one may know the controller.
-                    self._bootstrap.rotate(-1)
-                    await asyncio.sleep(backoff_ms / 1000)
-                    backoff_ms = min(2 * backoff_ms, RETRY_BACKOFF_MAX_MS)
-        except TimeoutError:
-            raise NoBrokerAnswers(
-                f"no answer from {', '.join(self._bootstrap)} within {self._timeout_ms} ms: {reason}"
-            ) from None
+    async def _ask_controller(self, request: Message, response: type[R]) -> R:
+        return await self._requests.retried(lambda: self._requests.ask_controller(request, response, _errors_of))
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

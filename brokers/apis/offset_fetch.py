@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import structlog
 
@@ -32,6 +32,8 @@ from foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
 from foundation.zk.znodes import MalformedZNode
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.KafkaApis")
+
+P = TypeVar("P", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)
 
 FIRST_VERSION_WITH_ERROR: Final = 2
 FIRST_VERSION_WITH_GROUPS: Final = 8
@@ -68,14 +70,7 @@ async def handle(services: BrokerServices, request: OffsetFetchRequest, context:
             OffsetFetchResponseTopic(
                 name=name,
                 partitions=tuple(
-                    OffsetFetchResponsePartition(
-                        partition_index=index,
-                        committed_offset=(each.value or NOTHING).offset,
-                        committed_leader_epoch=(each.value or NOTHING).leader_epoch,
-                        metadata=(each.value or NOTHING).metadata,
-                        error_code=each.error,
-                    )
-                    for index, each in offsets.items()
+                    _partition(OffsetFetchResponsePartition, index, each) for index, each in offsets.items()
                 ),
             )
             for name, offsets in fetched.topics.items()
@@ -128,18 +123,23 @@ def _of_group(group_id: str, fetched: _Fetched) -> OffsetFetchResponseGroup:
             OffsetFetchResponseTopics(
                 name=name,
                 partitions=tuple(
-                    OffsetFetchResponsePartitions(
-                        partition_index=index,
-                        committed_offset=(each.value or NOTHING).offset,
-                        committed_leader_epoch=(each.value or NOTHING).leader_epoch,
-                        metadata=(each.value or NOTHING).metadata,
-                        error_code=each.error,
-                    )
-                    for index, each in offsets.items()
+                    _partition(OffsetFetchResponsePartitions, index, each) for index, each in offsets.items()
                 ),
             )
             for name, offsets in fetched.topics.items()
         ),
+    )
+
+
+def _partition(kind: type[P], index: int, fetched: FetchedOffset) -> P:
+    """Return the answer for one partition, in the class that the request's version has for it."""
+    value = fetched.value or NOTHING
+    return kind(
+        partition_index=index,
+        committed_offset=value.offset,
+        committed_leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        error_code=fetched.error,
     )
 
 

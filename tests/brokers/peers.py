@@ -23,6 +23,7 @@ class ScriptedPeer:
         refusing: `host:port` of the addresses that refuse connections.
         received: address, header and body of every request, in order.
         connections: the number of connections that were opened.
+        open_connections: the number of those that are not closed.
         delay_s: the time between a request and its response.
     """
 
@@ -31,6 +32,7 @@ class ScriptedPeer:
         self.refusing: set[str] = set()
         self.received: list[tuple[str, RequestHeader, Message]] = []
         self.connections = 0
+        self.open_connections = 0
         self._answer = answer
         self.delay_s = delay_s
 
@@ -38,6 +40,7 @@ class ScriptedPeer:
         if not self.reachable or f"{host}:{port}" in self.refusing:
             raise ConnectionFailed(f"{host}:{port} refused")
         self.connections += 1
+        self.open_connections += 1
         return _Wire(f"{host}:{port}", self)
 
     async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> Server:
@@ -80,4 +83,6 @@ class _Wire:
         return await self._other_end.answer(self._peer, self._waiting.pop(0))
 
     def close(self) -> None:
+        if not self._closed:
+            self._other_end.open_connections -= 1
         self._closed = True

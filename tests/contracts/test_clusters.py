@@ -13,7 +13,7 @@ from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.lines import decode_record
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import FaultInjected, PointReached, RunDescribed, StepReached
-from understudy.admin_client import NoBrokerAnswers
+from understudy.clients.cluster_requests import NoBrokerAnswers
 from understudy.cluster import BrokerHandle, Cluster, ClusterError, Unsettled, Unsupported, WaitTimedOut
 from understudy.findings import FindingKind
 from understudy.simulator.cluster import SimulatedCluster

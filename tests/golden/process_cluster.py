@@ -22,8 +22,9 @@ from foundation.zk.client import Create, Delete, Op, SetData
 from tests.golden.recording import Json
 from tests.golden.requests import of_events
 from tests.golden.scenario_cluster import Refused, Request, Tree, send_records, tree_of
-from understudy.admin_client import AdminClient, NoBrokerAnswers
+from understudy.admin_client import AdminClient
 from understudy.checkers.history import ZnodeTransaction
+from understudy.clients.cluster_requests import NoBrokerAnswers
 from understudy.testbed.broker_process import HOST, BrokerProcess
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.transaction_log import read_transaction_logs

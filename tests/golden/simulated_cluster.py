@@ -12,8 +12,9 @@ from foundation.zk.client import Op
 from tests.golden.recording import Json
 from tests.golden.requests import of_events
 from tests.golden.scenario_cluster import Refused, Request, Tree, send_records, tree_of
-from understudy.admin_client import AdminClient, NoBrokerAnswers
+from understudy.admin_client import AdminClient
 from understudy.checkers.history import ZnodeTransaction
+from understudy.clients.cluster_requests import NoBrokerAnswers
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import PORT, SimulatedCluster
 

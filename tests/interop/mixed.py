@@ -12,7 +12,8 @@ from kazoo.exceptions import NoNodeError
 
 from brokers.machine.socket_network import SocketNetwork
 from foundation.wire.messages.metadata import MetadataResponse
-from understudy.admin_client import AdminClient, NoBrokerAnswers
+from understudy.admin_client import AdminClient
+from understudy.clients.cluster_requests import NoBrokerAnswers
 from understudy.cluster import WaitTimedOut
 from understudy.findings import findings
 from understudy.picture import ClusterPicture

@@ -1,10 +1,16 @@
-"""Tool scripts: command lines for Kafka's tools and actions on the cluster, with the output recorded with Kafka.
+r"""Tool scripts: command lines for Kafka's tools and actions on the cluster, with the output recorded with Kafka.
 
 kafka-topics --list       a tool; the bootstrap servers are added, and zookeeper-shell gets its server
+kafka-… < NAME            the same with a file as its standard input
+<log of orders-0>         in a command line: the folder of a replica of a partition
     exit code 0           indented: its output with Kafka, masked where it depends on time and place
 file NAME TEXT            writes a file in the tools' folder
 kill 3, start 3           kills or starts a broker
 produce orders 0 5        appends so many records to a partition, a second apart from 2023-11-14T22:13:20Z on
+lines NAME TEXT           writes a file of lines; \n and \t are a newline and a tab
+member NAME GROUP TOPIC   starts kafka-console-consumer as a member of a group, with this client id; it commits nothing
+leave NAME                ends it
+until 2 members in GROUP  waits until a group is stable with so many members
 settle                    waits until all brokers have ZooKeeper's state, and all live replicas are in sync
 until no deletion         waits until there is no such operation: deletion, reassignment, election
 differs WHY               the next tool prints something else with our brokers, on purpose
@@ -17,7 +23,7 @@ import asyncio
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -26,16 +32,20 @@ from kazoo.client import KazooClient
 from brokers.machine.socket_network import SocketNetwork
 from foundation.cluster.identifiers import TopicPartition
 from foundation.records.record import Record, encode_records
+from foundation.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from foundation.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tests.interop.mixed import operator, settle
 from tests.interop.tools import MAIN_CLASSES, TIMEOUT_S, Outcome
 from understudy.admin_client import AdminClient
 from understudy.picture import ClusterPicture
 from understudy.testbed.local_cluster import LocalCluster
+from understudy.testbed.processes import ChildProcess
 
 INDENT = "    "
 FIRST_TIMESTAMP = 1_700_000_000_000
 PRODUCE_VERSION = 9
+DESCRIBE_GROUPS_VERSION = 5
+FOLDER = re.compile(r"<log of ([\w-]+)>")
 
 
 class Line(NamedTuple):
@@ -65,6 +75,9 @@ class RunsTools(Protocol):
 
     def run(self, line: str, stdin: str = "", timeout_s: float = TIMEOUT_S) -> Outcome:
         """Run a command line to its end."""
+
+    def start(self, line: str, log: Path) -> ChildProcess:
+        """Start a command line; its output goes to `log`."""
 
 
 class Printed(NamedTuple):
@@ -110,20 +123,43 @@ class ScriptRunner:
 
     cluster: LocalCluster
     tools: RunsTools
+    members: dict[str, ChildProcess] = field(default_factory=dict)
+    """The members of groups that the script has started, by name."""
 
     def run(self, lines: Sequence[Line]) -> list[Printed]:
         """Run the lines one by one; the output of each tool."""
-        return [Printed(line, self._run(line)) for line in lines if line.is_tool or self._act(line)]
+        try:
+            return [Printed(line, self._run(line)) for line in lines if line.is_tool or self._act(line)]
+        finally:
+            for member in self.members.values():
+                member.kill()
 
     def _run(self, line: Line) -> str:
+        stdin = ""
         if line.verb == "zookeeper-shell":
             command = f"{line.verb} {self.cluster.zookeeper_connect} {line.rest}"
         else:
-            # A tool that happens to connect to a dead broker first prints a warning.
-            alive = ",".join(broker.address for broker in self.cluster.brokers if broker.is_running)
-            command = f"{line.verb} {line.rest} --bootstrap-server {alive}"
-        outcome = self.tools.run(command)
+            command, _, file = line.rest.partition(" < ")
+            stdin = (self.tools.directory / file).read_text() if file else ""
+            command = f"{line.verb} {FOLDER.sub(self._log_folder, command)} {self._bootstrap(line)}"
+        outcome = self.tools.run(command, stdin)
         return self._masked(f"exit code {outcome.rc}\n{outcome.stdout}\n{outcome.stderr}")
+
+    def _bootstrap(self, line: Line) -> str:
+        """The flag that names the bootstrap servers."""
+        # A tool that happens to connect to a dead broker first prints a warning.
+        alive = ",".join(broker.address for broker in self.cluster.brokers if broker.is_running)
+        match line.verb:
+            case "kafka-dump-log":
+                return ""
+            case "kafka-producer-perf-test":
+                return f"bootstrap.servers={alive}" if "--producer-props" in line.rest else ""
+        return f"--bootstrap-server {alive}"
+
+    def _log_folder(self, name: re.Match[str]) -> str:
+        """The folder of a partition on the first broker that has a replica."""
+        [folder, *_] = sorted(self.cluster.directory.glob(f"broker-*/data/{name[1]}"))
+        return str(folder)
 
     def _act(self, line: Line) -> bool:
         """Run a line that is no tool; False, because it prints nothing."""
@@ -141,6 +177,15 @@ class ScriptRunner:
             case "settle":
                 self.cluster.wait_until(lambda: in_sync(self.cluster.view.picture()), "all live replicas are in sync")
                 settle(self.cluster, [broker.id for broker in self.cluster.brokers if broker.is_running])
+            case "member":
+                self._start_member(*line.rest.split())
+            case "leave":
+                member = self.members.pop(line.rest)
+                member.ask_to_end()
+                assert member.wait(TIMEOUT_S), f"member {line.rest} does not end"
+            case "until" if " members in " in line.rest:
+                count, _, group = line.rest.partition(" members in ")
+                self.cluster.wait_until(lambda: self._stable_members(group) == int(count), str(line))
             case "until":
                 with operator(self.cluster) as zookeeper:
                     self.cluster.wait_until(
@@ -149,9 +194,32 @@ class ScriptRunner:
             case "file":
                 name, _, text = line.rest.partition(" ")
                 (self.tools.directory / name).write_text(text)
+            case "lines":
+                name, _, text = line.rest.partition(" ")
+                text = text.replace("\\n", "\n").replace("\\t", "\t")
+                (self.tools.directory / name).write_text(text + "\n")
             case _:
                 raise ValueError(f"{line} is no line of a script")
         return False
+
+    def _start_member(self, name: str, group: str, topic: str) -> None:
+        properties = f"--consumer-property client.id={name} --consumer-property enable.auto.commit=false"
+        line = Line("kafka-console-consumer", f"--topic {topic} --group {group} {properties}")
+        command = f"{line} {self._bootstrap(line)}"
+        self.members[name] = self.tools.start(command, self.tools.directory / f"{name}.log")
+
+    def _stable_members(self, group: str) -> int:
+        """How many members a group has, -1 while it is not stable."""
+        for broker in self.cluster.brokers:
+            host, _, port = broker.address.rpartition(":")
+            request = DescribeGroupsRequest(groups=(group,))
+            answer = self.cluster.view.run(
+                AdminClient(SocketNetwork(), []).ask(host, int(port), request, version=DESCRIBE_GROUPS_VERSION)
+            )
+            assert isinstance(answer, DescribeGroupsResponse)
+            if answer.groups[0].group_state == "Stable":
+                return len(answer.groups[0].members)
+        return -1
 
     async def _produce(self, partition: TopicPartition, count: int) -> None:
         leader = self.cluster.view.leader(partition)
@@ -167,11 +235,16 @@ class ScriptRunner:
         assert answer.responses[0].partition_responses[0].error_code == 0, answer
 
     def _masked(self, text: str) -> str:
+        text = re.sub(rf"{re.escape(str(self.cluster.directory))}/broker-\d+/data/([\w-]+-\d+)/", r"<log of \1>/", text)
         for broker in self.cluster.brokers:
             text = text.replace(broker.address, f"<broker {broker.id}>").replace(
                 f'"port":{broker.process.port}', f'"port":<port of {broker.id}>'
             )
-        text = text.replace(self.cluster.zookeeper_connect, "<zookeeper>").replace(str(self.cluster.directory), "<run>")
+        text = (
+            text.replace(self.cluster.zookeeper_connect, "<zookeeper>")
+            .replace(str(self.cluster.directory), "<run>")
+            .replace(str(self.tools.directory), "<tools>")
+        )
         return without_chance(text)
 
 
@@ -183,8 +256,26 @@ MASKS = {
     r"(Cluster ID: |\"id\":\")[\w-]{22}": r"\1<cluster id>",
     # The shell reports its connection at any time, even in the middle of a line, and each time after a newline.
     r"\n(WATCHER::|WatchedEvent state:SyncConnected .*)\n": "",
+    # What newer releases of Java say of Kafka's jars.
+    r"^WARNING: .*(sun\.misc\.Unsafe|terminally dep|maintainers of|[Rr]estricted meth|loadLibrary|native-acc).*\n": "",
+    # Kafka chooses the brokers of the groups' topic at random.
+    r"<broker \d+>  \(\d+\)": "<coordinator>",
+    # What the reader of CSV says of a line in the other of its two formats.
+    r"^com\.fasterxml\.jackson\..*\n at \[Source: .*\n": "",
     # The usage after a wrong command line, of Kafka's tools and of ours.
     r"^(Option +Description|usage: understudy )(.|\n)*": "<usage>",
+    # What is measured or drawn: ids of members, groups and producers, rates and durations.
+    r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b": "-<uuid>",
+    r"\b(console-consumer-|perf-consumer-)\d+\b": r"\1<number>",
+    r"(records sent, ).*": r"\1<measured>",
+    r"^\d{4}-\d\d-\d\d [\d:]+, \d{4}-\d\d-\d\d [\d:]+, ([\d.]+), [^,]+, (\d+), .*": r"<measured> \1 MB, \2 records",
+    r"^\d{4}-\d\d-\d\d [\d:]+, 0, ([\d.]+), [^,]+, (\d+), .*": r"<measured> \1 MB, \2 records",
+    rf"((Create|LogAppend)Time:) ?(?!{FIRST_TIMESTAMP // 100_000_000})\d{{13}}( size: .* crc: )\d+": r"\1 <ms>\3<crc>",
+    rf"((Create|LogAppend)Time:) ?(?!{FIRST_TIMESTAMP // 100_000_000})\d{{13}}": r"\1 <ms>",
+    rf"\b((?:commit|currentState|last)?[tT]imestamp\"?: ?)(?!{FIRST_TIMESTAMP // 100_000_000})\d{{13}}": r"\1<ms>",
+    r"\b(producerId: )\d+": r"\1<id>",
+    # A record takes more bytes where it was read later than the first one of its batch.
+    r"(producerId: <id> .* position: )\d+( .* size: )\d+": r"\1<bytes>\2<bytes>",
     # Stack traces depend on the tool's version.
     r"^\tat .*\n": "",
     r"^\t\.\.\. \d+ more\n": "",

@@ -717,13 +717,32 @@ understudy/mirror/topics.py
   org.apache.kafka.connect.mirror.MirrorSourceConnector find_copies
 understudy/planning/historic.py
   kafka.consumer.RoundRobinAssignor
+understudy/clients/batching_producer.py
+  org.apache.kafka.clients.producer.KafkaProducer BatchingProducer
+  org.apache.kafka.clients.producer.internals.RecordAccumulator
+  org.apache.kafka.clients.producer.internals.Sender
+understudy/clients/cluster_requests.py
+  org.apache.kafka.clients.admin.KafkaAdminClient ClusterRequests
+understudy/clients/consumer.py
+  org.apache.kafka.clients.consumer.internals.CompletedFetch.nextFetchedRecord
+understudy/clients/group_consumer.py
+  org.apache.kafka.clients.consumer.KafkaConsumer GroupConsumer
+understudy/tools/client_properties.py
+  org.apache.kafka.server.util.CommandLineUtils.parseKeyValueArgs key_values
+  org.apache.kafka.common.config.AbstractConfig
 understudy/tools/cluster.py
   org.apache.kafka.clients.admin.KafkaAdminClient KafkaCluster
 understudy/tools/configs.py
   kafka.admin.ConfigCommand
   org.apache.kafka.clients.admin.ConfigEntry.ConfigSource SOURCES
+understudy/tools/consume.py
+  org.apache.kafka.tools.consumer.ConsoleConsumer
+understudy/tools/consumer_perf.py
+  org.apache.kafka.tools.ConsumerPerformance
 understudy/tools/delete_records.py
   org.apache.kafka.tools.DeleteRecordsCommand
+understudy/tools/dump_log.py
+  kafka.tools.DumpLogSegments
 understudy/tools/errors.py
   org.apache.kafka.common.protocol.Errors error_of
 understudy/tools/get_offsets.py
@@ -732,19 +751,37 @@ understudy/tools/group_requests.py
   org.apache.kafka.clients.admin.KafkaAdminClient
 understudy/tools/groups.py
   org.apache.kafka.tools.consumer.group.ConsumerGroupCommand
+understudy/tools/index_dumps.py
+  kafka.tools.DumpLogSegments.dumpIndex dump_offset_index
+  kafka.tools.DumpLogSegments.dumpTimeIndex dump_time_index
+  kafka.tools.DumpLogSegments.dumpTxnIndex dump_transaction_index
+  kafka.tools.DumpLogSegments.dumpProducerIdSnapshot dump_producers
+understudy/tools/latencies.py
+  org.apache.kafka.tools.ProducerPerformance.Stats Latencies
 understudy/tools/leader_election.py
   org.apache.kafka.tools.LeaderElectionCommand
+understudy/tools/line_reader.py
+  kafka.tools.ConsoleProducer.LineMessageReader LineReader
 understudy/tools/log_dirs.py
   org.apache.kafka.tools.LogDirsCommand
+understudy/tools/message_formatters.py
+  org.apache.kafka.tools.consumer.DefaultMessageFormatter DefaultFormatter
 understudy/tools/offsets.py
   org.apache.kafka.clients.admin.internals.ListOffsetsHandler list_offsets
 understudy/tools/options.py
   joptsimple.OptionParser parse
   org.apache.kafka.server.util.CommandLineUtils Options
+understudy/tools/produce.py
+  kafka.tools.ConsoleProducer
+understudy/tools/producer_perf.py
+  org.apache.kafka.tools.ProducerPerformance
 understudy/tools/reassign.py
   org.apache.kafka.tools.reassign.ReassignPartitionsCommand
 understudy/tools/reassignment_plan.py
   org.apache.kafka.tools.reassign.ReassignPartitionsCommand
+understudy/tools/record_decoders.py
+  org.apache.kafka.tools.api.Decoder Decoder
+  kafka.tools.DumpLogSegments.OffsetsMessageParser parse_offsets
 understudy/tools/topic_filter.py
   org.apache.kafka.server.util.TopicFilter.IncludeList include_list
 understudy/tools/topics.py

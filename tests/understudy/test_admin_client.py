@@ -19,7 +19,8 @@ from foundation.wire.messages.create_topics import CreatableTopicResult, CreateT
 from foundation.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 from foundation.wire.schema import Message
 from tests.brokers.peers import ScriptedPeer
-from understudy.admin_client import AdminClient, NoBrokerAnswers
+from understudy.admin_client import AdminClient
+from understudy.clients.cluster_requests import NoBrokerAnswers
 from understudy.simulator.loop import new_loop
 
 UNKNOWN_CODE = 999

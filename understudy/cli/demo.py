@@ -59,7 +59,7 @@ def register(verbs: Verbs) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from foundation.cluster.errors import ApiError
-    from understudy.admin_client import NoBrokerAnswers
+    from understudy.clients.cluster_requests import NoBrokerAnswers
     from understudy.cluster import ClusterError
     from understudy.java import JavaNotFound, choose_java
     from understudy.spark import class_cache

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 
 from understudy.cli.arguments import Verbs, version
 from understudy.tools.names import NAMES
 
+SIGNALLED = 128
 _NO_PREFIX = "\0"
 """No word begins with it, so that argparse hands every flag to the tool, which parses flags as Kafka does."""
 
@@ -21,9 +23,17 @@ def register(verbs: Verbs) -> None:
 
 def run(options: argparse.Namespace) -> int:
     import asyncio
-    import time
+
+    return asyncio.run(_run(options.verb, options.words))
+
+
+async def _run(verb: str, words: Sequence[str]) -> int:
+    """Run a tool, which SIGINT and SIGTERM ask to end: a consumer still leaves its group then."""
+    import asyncio
+    import signal
     from datetime import datetime
 
+    from brokers.machine.real_world import MachineClock
     from brokers.machine.socket_network import SocketNetwork
     from understudy.tools.console import Console, Surroundings
     from understudy.tools.tools import TOOLS
@@ -31,6 +41,27 @@ def run(options: argparse.Namespace) -> int:
     def stamp() -> str:
         return f"[{datetime.now():%Y-%m-%d %H:%M:%S,%f}"[:-3] + "]"
 
+    async def read_line() -> bytes | None:
+        line = await asyncio.to_thread(sys.stdin.buffer.readline)
+        return line.removesuffix(b"\n").removesuffix(b"\r") if line else None
+
     console = Console(sys.stdout, sys.stderr, stamp)
-    surroundings = Surroundings(console, SocketNetwork(), lambda: int(time.time() * 1000), version())
-    return asyncio.run(TOOLS[options.verb].main(options.words, surroundings))
+    surroundings = Surroundings(console, SocketNetwork(), MachineClock(), version(), read_line)
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(TOOLS[verb].main(words, surroundings), name=verb)
+    ended_by: list[int] = []
+
+    def end(number: int) -> None:
+        ended_by.append(number)
+        task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, end, number)
+    try:
+        code = await task
+    except asyncio.CancelledError:
+        if not ended_by:
+            raise
+        code = 0
+    # As a shell shows the exit of a Java process that a signal ended.
+    return SIGNALLED + ended_by[0] if ended_by else code

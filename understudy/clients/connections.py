@@ -92,10 +92,13 @@ class Connections:
             ConnectionFailed: the leader does not accept a connection; nothing was sent.
             ConnectionLost, RequestTimedOut, MalformedMessage: there is no answer that can be read.
         """
-        leader = self._leaders.get(topic_partition)
-        if leader is None:
-            leader = await self._find_leader(topic_partition)
+        leader = await self.leader_of(topic_partition)
         return await self.ask(leader, request, version, response, wait_ms=wait_ms)
+
+    async def leader_of(self, topic_partition: TopicPartition) -> int:
+        """Return the leader of a partition, from the metadata where it is not known; raises NoLeader."""
+        leader = self._leaders.get(topic_partition)
+        return await self._find_leader(topic_partition) if leader is None else leader
 
     async def ask(self, broker: int, request: Message, version: int, response: type[R], *, wait_ms: int = 0) -> R:
         """Send a request to a broker whose address the metadata has; raises as `ask_leader`."""
@@ -143,6 +146,11 @@ class Connections:
                 racks[TopicPartition(topic.name, partition.partition_index)] = here
         return TopicsDescribed(counts, racks)
 
+    async def topic_names(self) -> list[str]:
+        """Return the topics that are not internal, sorted; raises NoLeader where no broker answers."""
+        metadata = await self._read_metadata(None)
+        return sorted(topic.name for topic in metadata.topics if topic.name is not None and not topic.is_internal)
+
     async def has_leader(self, topic_partition: TopicPartition) -> bool:
         """Return whether the metadata has a leader of a partition; raises NoLeader where no broker answers."""
         metadata = await self._read_metadata((topic_partition.topic,))
@@ -159,10 +167,10 @@ class Connections:
             raise NoLeader(f"{topic_partition} has no leader that is alive")
         return leader
 
-    async def _read_metadata(self, topics: Iterable[str]) -> MetadataResponse:
-        request = MetadataRequest(
-            topics=tuple(MetadataRequestTopic(name=topic) for topic in topics), allow_auto_topic_creation=False
-        )
+    async def _read_metadata(self, topics: Iterable[str] | None) -> MetadataResponse:
+        """Return the metadata of topics, None for all; raises NoLeader where no broker answers."""
+        wanted = None if topics is None else tuple(MetadataRequestTopic(name=topic) for topic in topics)
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
         failure = "no bootstrap server is given"
         for address in tuple(self._bootstrap):
             host, _, port = address.rpartition(":")

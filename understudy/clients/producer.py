@@ -11,6 +11,7 @@ from foundation.cluster.errors import Errors, error_for_code, error_name
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.clock import Clock
 from foundation.records.batch import NO_SEQUENCE
+from foundation.records.compression import Compression
 from foundation.records.record import Record, encode_records
 from foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from foundation.wire.messages.produce import (
@@ -109,6 +110,20 @@ class Producer:
         Args:
             keys: as many as values; None for records without keys.
         """
+        now_ms = int(self._clock.wall_ms())
+        return await self.send_records(
+            topic_partition,
+            [Record(place, now_ms, None if keys is None else keys[place], value) for place, value in enumerate(values)],
+        )
+
+    async def send_records(
+        self, topic_partition: TopicPartition, records: Sequence[Record], *, compression: Compression = Compression.NONE
+    ) -> Delivery:
+        """Send records as one batch, as `send` does.
+
+        Args:
+            records: at least one, with the offsets 0, 1, 2 …
+        """
         deadline_ms = self._clock.monotonic_ms() + self._delivery_timeout_ms
         may_be_appended, reason = False, ""
         errors: dict[str, None] = {}
@@ -117,7 +132,7 @@ class Producer:
             try:
                 if request is None:
                     await self._ensure_producer_id()
-                    request = self._request(topic_partition, values, keys)
+                    request = self._request(topic_partition, records, compression)
                 response = await self._connections.ask_leader(
                     topic_partition, request, PRODUCE_VERSION, ProduceResponse, wait_ms=self._request_timeout_ms
                 )
@@ -131,7 +146,7 @@ class Producer:
                 answer = response.responses[0].partition_responses[0]
                 error = error_for_code(answer.error_code)
                 if error is Errors.NONE:
-                    self._sequences[topic_partition] = self._sequences.get(topic_partition, 0) + len(values)
+                    self._sequences[topic_partition] = self._sequences.get(topic_partition, 0) + len(records)
                     return Delivery(Outcome.ACKNOWLEDGED, answer.base_offset, errors=tuple(errors))
                 reason = error_name(answer.error_code)
                 errors[reason] = None
@@ -160,11 +175,11 @@ class Producer:
         self._producer_id, self._producer_epoch = answer.producer_id, answer.producer_epoch
 
     def _request(
-        self, topic_partition: TopicPartition, values: Sequence[bytes], keys: Sequence[bytes] | None
+        self, topic_partition: TopicPartition, records: Sequence[Record], compression: Compression
     ) -> ProduceRequest:
-        now_ms = int(self._clock.wall_ms())
         batch = encode_records(
-            [Record(place, now_ms, None if keys is None else keys[place], value) for place, value in enumerate(values)],
+            records,
+            compression=compression,
             producer_id=self._producer_id,
             producer_epoch=self._producer_epoch,
             base_sequence=self._sequences.get(topic_partition, 0) if self._is_idempotent else NO_SEQUENCE,

@@ -19,7 +19,8 @@ from brokers.machine.real_world import MachineClock
 from brokers.machine.socket_network import SocketNetwork
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import TopicPartition
-from understudy.admin_client import PREFERRED, UNCLEAN, AdminClient, NoBrokerAnswers
+from understudy.admin_client import PREFERRED, UNCLEAN, AdminClient
+from understudy.clients.cluster_requests import NoBrokerAnswers
 from understudy.clients.connections import Connections
 from understudy.clients.producer import ALL_ACKS, Outcome, Producer
 from understudy.cluster import ClusterError

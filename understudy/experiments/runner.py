@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from foundation.cluster.errors import ApiError
 from foundation.eventlog.records import ControllerElected, Envelope, LeadershipWritten
-from understudy.admin_client import NoBrokerAnswers
+from understudy.clients.cluster_requests import NoBrokerAnswers
 from understudy.cluster import ClusterError
 from understudy.experiments.engine import CannotInject, Engine, RunData, Undo
 from understudy.experiments.language.actions import ACTIONS

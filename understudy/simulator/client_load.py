@@ -14,10 +14,10 @@ from collections.abc import Collection, Coroutine, Mapping
 from foundation.cluster.errors import ApiError
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.lines import decode_record
-from understudy.admin_client import NoBrokerAnswers
 from understudy.checkers.client_history import ClientHistory
 from understudy.checkers.replica_logs import partitions_that_may_have_lost
 from understudy.client_load import ClientLoad
+from understudy.clients.cluster_requests import NoBrokerAnswers
 from understudy.clients.connections import Connections
 from understudy.clients.producer import ALL_ACKS, Producer
 from understudy.simulator.cluster import PORT, SimulatedCluster

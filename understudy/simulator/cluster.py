@@ -30,7 +30,8 @@ from foundation.eventlog.fences import Switch
 from foundation.eventlog.records import RunDescribed
 from foundation.wire.network import ConnectionFailed, ConnectionLost
 from foundation.wire.request_channel import RequestTimedOut
-from understudy.admin_client import AdminClient, NoBrokerAnswers
+from understudy.admin_client import AdminClient
+from understudy.clients.cluster_requests import NoBrokerAnswers
 from understudy.cluster import Cluster, Unsettled, no_holder, no_such_broker
 from understudy.findings import FindingKind, Findings, findings, in_words
 from understudy.picture import ClusterPicture

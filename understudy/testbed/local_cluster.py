@@ -24,7 +24,8 @@ from typing import Any, TypeVar
 from brokers.machine.socket_network import SocketNetwork
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.records import FaultInjected, Payload, RunDescribed, StepReached
-from understudy.admin_client import AdminClient, NoBrokerAnswers
+from understudy.admin_client import AdminClient
+from understudy.clients.cluster_requests import NoBrokerAnswers
 from understudy.cluster import Cluster, ClusterError, Unsettled, WaitTimedOut, no_holder, no_such_broker
 from understudy.findings import Finding, Findings, findings, in_words
 from understudy.java import JavaRuntime

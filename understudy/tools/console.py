@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from brokers.config.properties import MalformedProperties, parse_properties
+from foundation.eventlog.clock import Clock
 from foundation.wire.network import Network
 from understudy.tools.cluster import KafkaCluster
 from understudy.tools.errors import ToolError, UsageError, illegal_argument
@@ -35,6 +36,20 @@ class Console:
     def print(self, text: str = "", end: str = "\n") -> None:
         self.out.write(text + end)
 
+    def write(self, data: bytes) -> None:
+        """Print bytes as they are, which need not be text."""
+        buffer = getattr(self.out, "buffer", None)
+        if buffer is None:
+            self.out.write(data.decode("utf-8", "replace"))
+        else:
+            self.out.flush()
+            buffer.write(data)
+
+    def flush(self) -> None:
+        """Have what was printed seen now."""
+        self.out.flush()
+        self.err.flush()
+
     def error(self, text: str = "", end: str = "\n") -> None:
         self.err.write(text + end)
 
@@ -43,14 +58,27 @@ class Console:
         self.err.write(f"{self.stamp()} {level} {text} ({logger})\n")
 
 
+ReadLine = Callable[[], Awaitable[bytes | None]]
+
+
+async def _no_line() -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """A tool's console, its network, the wall clock in milliseconds since 1970, and the version of this software."""
+    """A tool's world.
+
+    Attributes:
+        version: of this software.
+        read_line: returns the next line of the standard input without its end; None after the last one.
+    """
 
     console: Console
     network: Network
-    wall_ms: Callable[[], int]
+    clock: Clock
     version: str
+    read_line: ReadLine = _no_line
 
     def connect(
         self, bootstrap: str, config: Path | str | None = None, *, api_timeout_ms: int = API_TIMEOUT_MS

@@ -12,7 +12,8 @@ from foundation.wire.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from understudy.tools.cluster import KafkaCluster, TryAgain
+from understudy.clients.cluster_requests import TryAgain
+from understudy.tools.cluster import KafkaCluster
 from understudy.tools.console import CLIENT_ID, Console, Surroundings, Tool, print_trace, read_file
 from understudy.tools.errors import COMMAND_FAILED, OPERATION_FAILED, TIMEOUT, ToolError, error_of, executed
 from understudy.tools.java_order import partitions as in_java_order

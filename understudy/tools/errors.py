@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from foundation.cluster.errors import MALFORMED_REQUEST
+from foundation.cluster.errors import MALFORMED_REQUEST, Errors
 
 API = "org.apache.kafka.common.errors."
 ILLEGAL_ARGUMENT = "java.lang.IllegalArgumentException"
@@ -24,6 +24,11 @@ _CODES: dict[int, tuple[str, str]] = {
     1: (
         "OffsetOutOfRangeException",
         "The requested offset is not within the range of offsets maintained by the server.",
+    ),
+    2: (
+        "CorruptRecordException",
+        "This message has failed its CRC checksum, exceeds the valid size, has a null key for a compacted topic, or is "
+        "otherwise corrupt.",
     ),
     3: ("UnknownTopicOrPartitionException", "This server does not host this topic-partition."),
     5: (
@@ -67,6 +72,14 @@ _CODES: dict[int, tuple[str, str]] = {
     39: ("InvalidReplicaAssignmentException", "Replica assignment is invalid."),
     40: ("InvalidConfigurationException", "Configuration is invalid."),
     41: ("NotControllerException", "This is not the correct controller for this cluster."),
+    10: (
+        "RecordTooLargeException",
+        "The request included a message larger than the max message size the server will accept.",
+    ),
+    19: (
+        "NotEnoughReplicasException",
+        "Messages are rejected since there are fewer in-sync replicas than required.",
+    ),
     42: ("InvalidRequestException", MALFORMED_REQUEST),
     43: (
         "UnsupportedForMessageFormatException",
@@ -96,6 +109,10 @@ _CODES: dict[int, tuple[str, str]] = {
     86: (
         "GroupSubscribedToTopicException",
         "Deleting offsets of a topic is forbidden while the consumer group is actively subscribed to it.",
+    ),
+    87: (
+        "InvalidRecordException",
+        "This record has failed the validation on the broker and hence will be rejected.",
     ),
     88: ("UnstableOffsetCommitException", "There are unstable offsets that need to be cleared."),
     89: ("ThrottlingQuotaExceededException", "The throttling quota has been exceeded."),
@@ -162,6 +179,11 @@ def error_of(code: int, message: str | None = None) -> ToolError:
     """Return the exception of an error code in a response, with the message that came with it or the default one."""
     name, default = _CODES.get(code, _CODES[-1])
     return ToolError(API + name, default if message is None else message)
+
+
+def error_named(name: str) -> ToolError | None:
+    """Return the exception of an error code by Kafka's name of it; None where there is no such code."""
+    return error_of(Errors[name]) if name in Errors.__members__ else None
 
 
 def executed(error: ToolError) -> ToolError:

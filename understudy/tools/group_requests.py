@@ -36,7 +36,8 @@ from foundation.wire.messages.offset_delete import (
 from foundation.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from foundation.wire.schema import Message
 from foundation.wire.version_prefixed import decode_prefixed
-from understudy.tools.cluster import KafkaCluster, TryAgain
+from understudy.clients.cluster_requests import TryAgain
+from understudy.tools.cluster import KafkaCluster
 from understudy.tools.errors import ToolError, error_of
 from understudy.tools.java_order import partitions as in_java_order
 from understudy.tools.java_order import strings

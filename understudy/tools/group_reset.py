@@ -10,14 +10,16 @@ from datetime import datetime, timedelta
 
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import TopicPartition
+from foundation.cluster.java import java_hash
 from foundation.wire.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from understudy.tools.cluster import KafkaCluster
 from understudy.tools.console import Console, read_file
 from understudy.tools.errors import RUNTIME, ToolError, UsageError, error_of, executed, illegal_argument
 from understudy.tools.group_requests import committed_offsets
+from understudy.tools.java_order import in_order
 from understudy.tools.java_order import partitions as in_java_order
 from understudy.tools.offsets import list_offsets
-from understudy.tools.options import Options
+from understudy.tools.options import Options, java_number
 
 TARGETS = (
     "to-offset",
@@ -70,7 +72,7 @@ async def new_offsets(options: Options, cluster: KafkaCluster, console: Console,
         timestamp = now_ms - parse_duration(options.value("by-duration") or "")
         found = await _at_time(cluster, console, partitions, timestamp)
     elif options.has("from-file"):
-        plan = parse_plan(read_file(options.value("from-file") or ""), options.values("group"))
+        plan = parse_plan(_read_plan(options.value("from-file") or ""), options.values("group"))
         if group not in plan:
             console.print(f"\nError: No reset plan for group {group} found")
         found = await _in_range(cluster, console, plan.get(group, {}))
@@ -80,13 +82,19 @@ async def new_offsets(options: Options, cluster: KafkaCluster, console: Console,
         found = {each: committed[each] for each in partitions if each in committed}
         found |= await _log_offsets(cluster, without, LATEST_TIMESTAMP)
     else:
-        listed = ", ".join(f"[{name}]" for name in TARGETS)
+        listed = ", ".join(f"[{name}]" for name in in_order(TARGETS, lambda name: 31 + java_hash(name)))
         raise UsageError(f"Option '[reset-offsets]' requires one of the following scenarios: [{listed}]")
     return {each: found[each] for each in in_java_order(found)}
 
 
 def parse_datetime(text: str) -> int:
     """Return the milliseconds of `YYYY-MM-DDThh:mm:ss.sss`, in UTC without an offset. Raises ToolError."""
+    if "T" not in text:
+        cause = ToolError(
+            "java.text.ParseException",
+            "Error parsing timestamp. It does not contain a 'T' according to ISO8601 format",
+        )
+        raise ToolError(RUNTIME, str(cause), cause=cause)
     with_zone = text if re.search(r"T.*[+\-Z]", text) else f"{text}Z"
     match = re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(Z|[+-]\d\d:\d\d)", with_zone)
     try:
@@ -208,8 +216,12 @@ async def _log_offsets(
     cluster: KafkaCluster, partitions: Iterable[TopicPartition], timestamp: int
 ) -> dict[TopicPartition, int]:
     """Return the offsets at a timestamp, -1 for none. Raises ToolError where a partition cannot be asked."""
+    wanted = dict.fromkeys(partitions, timestamp)
+    results = await list_offsets(cluster, wanted)
     found = {}
-    for each, result in (await list_offsets(cluster, dict.fromkeys(partitions, timestamp))).items():
+    # In the order that was asked for, which decides where a hash map has two of them in one bucket.
+    for each in wanted:
+        result = results[each]
         if isinstance(result, ToolError):
             raise wrapped(result)
         found[each] = result.offset
@@ -260,5 +272,13 @@ async def _in_range(cluster: KafkaCluster, console: Console, wanted: Offsets) ->
     return found
 
 
+def _read_plan(path: str) -> str:
+    try:
+        return read_file(path)
+    except ToolError as error:
+        cause = ToolError("java.io.IOException", f"Unable to read file {path}", cause=error)
+        raise ToolError(RUNTIME, str(cause), cause=cause) from None
+
+
 def _number(options: Options, name: str) -> int:
-    return int(options.value(name) or 0)
+    return java_number(options, name, is_long=True) or 0

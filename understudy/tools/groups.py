@@ -112,7 +112,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
                 case "delete":
                     await _delete(options, cluster, console)
                 case "reset-offsets":
-                    await _reset(options, cluster, console, surroundings.wall_ms())
+                    await _reset(options, cluster, console, int(surroundings.clock.wall_ms()))
                 case _:
                     await _delete_offsets(options, cluster, console)
     except ToolError as error:
@@ -143,10 +143,9 @@ TOOL = Tool(
 
 def _check(options: Options, console: Console) -> None:
     """Raise UsageError or ToolError where flags are missing or contradict each other."""
-    for name in ("timeout", "to-offset", "shift-by"):
-        value = options.value(name)
-        if value is not None and not re.fullmatch(r"[+-]?\d+", value):
-            raise cannot_parse(name, value)
+    timeout = options.value("timeout")
+    if timeout is not None and not re.fullmatch(r"[+-]?\d+", timeout):
+        raise cannot_parse("timeout", timeout)
     options.require("bootstrap-server")
     has_scope = options.has("group") or options.has("all-groups")
     scopes = _bracketed("group", "all-groups")

@@ -12,6 +12,11 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "leader-election": ("kafka-leader-election.sh", "elect preferred or unclean leaders"),
     "delete-records": ("kafka-delete-records.sh", "delete the records of partitions before an offset"),
     "log-dirs": ("kafka-log-dirs.sh", "show the log directories of brokers"),
+    "dump-log": ("kafka-dump-log.sh", "print log segments, their indexes and the snapshots of producers"),
     "get-offsets": ("kafka-get-offsets.sh", "show the offsets of partitions"),
+    "produce": ("kafka-console-producer.sh", "send lines to a topic"),
+    "consume": ("kafka-console-consumer.sh", "print the records of topics"),
+    "producer-perf": ("kafka-producer-perf-test.sh", "measure how fast records are sent"),
+    "consumer-perf": ("kafka-consumer-perf-test.sh", "measure how fast records are read"),
 }
 """Kafka's script and what the tool does, by the verb."""

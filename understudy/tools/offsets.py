@@ -13,7 +13,8 @@ from foundation.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from understudy.tools.cluster import KafkaCluster, TryAgain
+from understudy.clients.cluster_requests import TryAgain
+from understudy.tools.cluster import KafkaCluster
 from understudy.tools.errors import TIMEOUT, ToolError, error_of
 
 _LATER = frozenset(

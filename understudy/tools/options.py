@@ -5,6 +5,7 @@ Mirrors joptsimple's `OptionParser(false)` with the messages of its exceptions, 
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -133,6 +134,25 @@ def cannot_parse(name: str, value: str, cause: ToolError | None = None) -> ToolE
     """Return joptsimple's error for a value of the wrong type."""
     kind = f"{JOPTSIMPLE}OptionArgumentConversionException"
     return ToolError(kind, f"Cannot parse argument '{value}' of option {name}", cause=cause)
+
+
+def java_number(options: Options, name: str, *, is_long: bool = False) -> int | None:
+    """Return the number that a flag has, None without the flag; raises joptsimple's error with its causes.
+
+    Args:
+        is_long: it may have 64 bits; 32 otherwise.
+    """
+    text = options.value(name)
+    if text is None:
+        return None
+    bits = 64 if is_long else 32
+    found = int(text) if re.fullmatch(r"[+-]?\d+", text) else None
+    if found is None or not -(1 << bits - 1) <= found < 1 << bits - 1:
+        malformed = ToolError("java.lang.NumberFormatException", f'For input string: "{text}"')
+        raise cannot_parse(
+            name, text, ToolError(f"{JOPTSIMPLE}internal.ReflectionException", str(malformed), cause=malformed)
+        )
+    return found
 
 
 def usage(tool: str, purpose: str, flags: Iterable[Flag]) -> str:

@@ -105,7 +105,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
                 case "verify":
                     await _verify(options, cluster, console)
                 case "generate":
-                    await _generate(options, cluster, console, random.Random(surroundings.wall_ms()))
+                    await _generate(options, cluster, console, random.Random(int(surroundings.clock.wall_ms())))
                 case "execute":
                     await _execute(options, cluster, console)
                 case "cancel":

@@ -4,17 +4,34 @@ from __future__ import annotations
 
 from understudy.tools import (
     configs,
+    consume,
+    consumer_perf,
     delete_records,
+    dump_log,
     get_offsets,
     groups,
     leader_election,
     log_dirs,
+    produce,
+    producer_perf,
     reassign,
     topics,
 )
 from understudy.tools.console import Tool
 
-TOOLS: dict[str, Tool] = {
-    module.TOOL.name: module.TOOL
-    for module in (topics, configs, groups, reassign, leader_election, delete_records, log_dirs, get_offsets)
-}
+_MODULES = (
+    topics,
+    configs,
+    groups,
+    reassign,
+    leader_election,
+    delete_records,
+    log_dirs,
+    dump_log,
+    get_offsets,
+    produce,
+    consume,
+    producer_perf,
+    consumer_perf,
+)
+TOOLS: dict[str, Tool] = {module.TOOL.name: module.TOOL for module in _MODULES}

@@ -19,6 +19,7 @@ from brokers.coordinator.group.group_loading import GroupLoader
 from brokers.coordinator.group.group_metadata import GroupMetadata
 from brokers.coordinator.group.group_offsets import OffsetAndMetadata
 from brokers.coordinator.group.group_records import (
+    FIRST_SEQUENCE,
     KeyAndValue,
     encode_batch_of,
     encode_stored,
@@ -36,6 +37,7 @@ from brokers.world import Offload
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.clock import Clock
+from foundation.records.batch import NO_SEQUENCE
 from foundation.records.compression import Compression
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.coordinator.group.GroupMetadataManager")
@@ -188,7 +190,7 @@ class GroupMetadataManager:
             for partition, value in offsets.items()
         ]
         try:
-            appended = self._append(group.partition, stored)
+            appended = self._append(group.partition, stored, base_sequence=FIRST_SEQUENCE)
         except ApiError as refused:
             return _COMMIT_ERRORS.get(refused.error, refused.error)
         group.offsets.prepare(offsets)
@@ -242,9 +244,9 @@ class GroupMetadataManager:
         for data in encode_stored(stored, now_ms=self.now_ms(), compression=self._compression):
             append_records(self._replicas, partition, data, required_acks=0, from_client=False)
 
-    def _append(self, number: int, stored: Iterable[KeyAndValue]) -> Appended:
+    def _append(self, number: int, stored: Iterable[KeyAndValue], base_sequence: int = NO_SEQUENCE) -> Appended:
         partition = led_partition(self._replicas, offsets_partition(number))
-        data = encode_batch_of(stored, now_ms=self.now_ms(), compression=self._compression)
+        data = encode_batch_of(stored, now_ms=self.now_ms(), compression=self._compression, base_sequence=base_sequence)
         return append_records(self._replicas, partition, data, required_acks=ALL_ACKS, from_client=False)
 
     async def _wait(self, appended: Appended) -> Errors:

@@ -15,6 +15,7 @@ from brokers.coordinator.group.group_state import GroupState
 from brokers.coordinator.group.member_metadata import MemberMetadata
 from foundation.cluster.identifiers import TopicPartition
 from foundation.cluster.metadata_version import MetadataVersion
+from foundation.records.batch import NO_SEQUENCE
 from foundation.records.compression import Compression
 from foundation.records.record import Record, encode_records
 from foundation.wire.messages import group_metadata as wire
@@ -26,6 +27,9 @@ GROUP_KEY_VERSION = 2
 
 BATCH_BYTES = 500_000
 """The bytes of keys after which tombstones go into another batch: a topic's batches are limited, to 1 MB by default."""
+
+FIRST_SEQUENCE = 0
+"""The sequence number of commits: Kafka writes one, though they have no producer id; other batches have none."""
 
 KeyAndValue: TypeAlias = tuple[bytes, bytes | None]
 
@@ -142,10 +146,12 @@ def encode_stored(
         yield encode_records(batch, compression=compression)
 
 
-def encode_batch_of(stored: Iterable[KeyAndValue], *, now_ms: int, compression: Compression) -> bytes:
+def encode_batch_of(
+    stored: Iterable[KeyAndValue], *, now_ms: int, compression: Compression, base_sequence: int = NO_SEQUENCE
+) -> bytes:
     """Return one batch with all these records, at least one: they are appended together or not at all."""
     batch = [Record(number, now_ms, key, value) for number, (key, value) in enumerate(stored)]
-    return encode_records(batch, compression=compression)
+    return encode_records(batch, compression=compression, base_sequence=base_sequence)
 
 
 def read_stored(key: bytes, value: bytes | None) -> StoredRecord:

@@ -10,7 +10,8 @@ import pytest
 from foundation.wire.messages.metadata import MetadataRequest, MetadataResponse
 from foundation.wire.network import ConnectionFailed, ConnectionLost
 from foundation.zk.client import ZNodeData
-from understudy.admin_client import BROKER, NoBrokerAnswers
+from understudy.admin_client import BROKER
+from understudy.clients.cluster_requests import NoBrokerAnswers
 from understudy.simulator.cluster import SimulatedCluster
 
 MAP = "PLAINTEXT:PLAINTEXT,EXTERNAL:PLAINTEXT"

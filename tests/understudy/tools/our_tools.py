@@ -13,6 +13,7 @@ from tests.interop.mixed import operator
 from tests.interop.tool_script import Line
 from tests.interop.tools import TIMEOUT_S, Outcome
 from understudy.testbed.local_cluster import LocalCluster
+from understudy.testbed.processes import ChildProcess
 from understudy.tools.tools import TOOLS
 
 VERBS = {tool.kafka.removesuffix(".sh"): tool.name for tool in TOOLS.values()}
@@ -32,11 +33,23 @@ class OurTools:
         name, *words = shlex.split(line)
         if name == SHELL:
             return self._create_znode(words)
-        command = [sys.executable, "-m", "understudy.cli.main", VERBS[name], *words]
         done = subprocess.run(
-            command, input=stdin, capture_output=True, text=True, cwd=self.directory, timeout=timeout_s
+            self._command(name, words),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            cwd=self.directory,
+            timeout=timeout_s,
         )
         return Outcome(done.returncode, done.stdout, done.stderr)
+
+    def start(self, line: str, log: Path) -> ChildProcess:
+        """Start a command line of one of Kafka's tools with ours; its output goes to `log`."""
+        name, *words = shlex.split(line)
+        return ChildProcess(name, self._command(name, words), log=log, directory=self.directory)
+
+    def _command(self, name: str, words: Sequence[str]) -> list[str]:
+        return [sys.executable, "-m", "understudy.cli.main", VERBS[name], *words]
 
     def _create_znode(self, words: Sequence[str]) -> Outcome:
         connect, _, path, *data = words

@@ -37,6 +37,7 @@ from foundation.wire.messages.offset_fetch import (
 from foundation.wire.registry import APIS
 from foundation.wire.schema import Message
 from foundation.wire.version_prefixed import encode_prefixed
+from tests.brokers.parts import StillClock
 from tests.brokers.peers import ScriptedPeer
 from understudy.tools.console import Console, Surroundings
 from understudy.tools.groups import TOOL
@@ -85,7 +86,7 @@ def coordinator(_: RequestHeader, request: Message) -> Message:
 def described(*words: str) -> list[str]:
     """The lines printed for the group, without blanks at their ends."""
     out = io.StringIO()
-    surroundings = Surroundings(Console(out, io.StringIO(), str), ScriptedPeer(coordinator), lambda: 0, "1")
+    surroundings = Surroundings(Console(out, io.StringIO(), str), ScriptedPeer(coordinator), StillClock(), "1")
     line = ("--describe", "--bootstrap-server", "h1:9092", "--group", "g", *words)
     assert asyncio.run(TOOL.main(line, surroundings)) == 0
     return [line.rstrip() for line in out.getvalue().splitlines()]

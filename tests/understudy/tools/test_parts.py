@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from foundation.cluster.identifiers import TopicPartition
+from foundation.wire.errors import UnencodableValue
 from foundation.wire.headers import RequestHeader
 from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from foundation.wire.messages.list_partition_reassignments import (
@@ -18,6 +19,7 @@ from foundation.wire.messages.list_partition_reassignments import (
 from foundation.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 from foundation.wire.schema import Message
 from tests.brokers.peers import ScriptedPeer
+from understudy.simulator.loop import new_loop
 from understudy.tools.cluster import KafkaCluster
 from understudy.tools.configs import configs_to_add
 from understudy.tools.errors import ToolError, error_of, executed
@@ -82,7 +84,7 @@ def test_a_time_is_in_utc_unless_it_has_an_offset(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["2024-01-31", "noon", "2024-13-31T12:00:00.000"])
 def test_another_form_of_a_time_is_refused(text: str) -> None:
-    with pytest.raises(ToolError, match="Unparseable date"):
+    with pytest.raises(ToolError, match=r"Unparseable date|does not contain a 'T'"):
         parse_datetime(text)
 
 
@@ -138,3 +140,24 @@ def test_the_newest_version_that_both_know_is_sent_and_an_unknown_request_is_ref
     with pytest.raises(ToolError) as raised:
         asyncio.run(ask())
     assert raised.value.is_a("UnsupportedVersionException")
+
+
+@pytest.mark.parametrize("answers_after_s", [0.0, 60.0])
+def test_a_broker_that_does_not_answer_api_versions_leaves_no_connection_open(
+    answers_after_s: float,
+) -> None:
+    peer = ScriptedPeer(lambda *_: None, delay_s=answers_after_s)
+    cluster = KafkaCluster(peer, ["h1:9092"], client_id="test", request_timeout_ms=50, api_timeout_ms=400)
+    with pytest.raises(ToolError, match="Timed out waiting for a node assignment"):
+        new_loop().run_until_complete(cluster.metadata())
+    assert peer.connections > 1
+    assert peer.open_connections == 0
+
+
+def test_a_client_id_that_cannot_be_sent_leaves_no_connection_open() -> None:
+    peer = ScriptedPeer(old_broker)
+    too_long = "x" * 40_000
+    cluster = KafkaCluster(peer, ["h1:9092"], client_id=too_long, request_timeout_ms=5_000, api_timeout_ms=5_000)
+    with pytest.raises(UnencodableValue):
+        asyncio.run(cluster.metadata())
+    assert (peer.connections, peer.open_connections) == (1, 0)

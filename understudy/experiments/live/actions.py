@@ -10,7 +10,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from foundation.cluster.errors import ApiError
-from understudy.admin_client import PREFERRED, UNCLEAN, NoBrokerAnswers
+from understudy.admin_client import PREFERRED, UNCLEAN
+from understudy.clients.cluster_requests import NoBrokerAnswers
 from understudy.cluster import ClusterError
 from understudy.experiments.bad_requests import FLOOD, bad_bytes
 from understudy.experiments.each_broker import (

@@ -1,0 +1,57 @@
+"""Our tools print the same with Apache Kafka's brokers as Kafka's own tools do: the recorded scripts, run with ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop.mixed import SESSION_TIMEOUT_MS, operator
+from tests.interop.test_tools import BROKERS, PROPERTIES, SCRIPTS
+from tests.interop.tool_script import IN_PROGRESS, ScriptRunner, differences, parse
+from tests.understudy.tools.our_tools import OurTools, can_run
+from understudy.testbed.apache_kafka import ApacheKafka
+from understudy.testbed.local_cluster import LocalCluster
+
+pytestmark = pytest.mark.xdist_group("our-tools-with-kafka")
+
+WITHOUT_OUR_TOOLS = {"api-versions", "cluster"}
+"""Scripts of tools that we do not have."""
+
+
+@pytest.fixture(scope="module")
+def cluster(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """Three brokers of Kafka's."""
+    with LocalCluster(
+        len(BROKERS),
+        kafka_brokers=dict.fromkeys(BROKERS, kafka),
+        directory=tmp_path_factory.mktemp("our-tools"),
+        session_timeout_ms=SESSION_TIMEOUT_MS,
+        properties=PROPERTIES,
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def runner(cluster: LocalCluster, tmp_path: Path) -> Iterator[ScriptRunner]:
+    """The cluster without topics and with all brokers; it is restored after each script."""
+    yield ScriptRunner(cluster, OurTools(cluster, tmp_path))
+    for broker in cluster.brokers:
+        if not broker.is_running:
+            broker.start()
+    with operator(cluster) as zookeeper:
+        for topic in zookeeper.get_children("/brokers/topics"):
+            zookeeper.ensure_path(f"/admin/delete_topics/{topic}")
+        cluster.wait_until(lambda: not IN_PROGRESS["deletion"](zookeeper), "the script's topics are deleted")
+
+
+@pytest.mark.spec("IO-17")
+@pytest.mark.parametrize(
+    "script", sorted(path.stem for path in SCRIPTS.glob("*.script") if path.stem not in WITHOUT_OUR_TOOLS)
+)
+def test_our_tools_print_with_kafka_what_kafkas_print(runner: ScriptRunner, script: str) -> None:
+    # What differs on purpose does so with our brokers.
+    lines = [line._replace(differs="") for line in parse((SCRIPTS / f"{script}.script").read_text()) if can_run(line)]
+    found = list(differences(runner.run(lines)))
+    assert not found, "\n\n".join(found)
