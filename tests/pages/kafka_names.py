@@ -483,6 +483,8 @@ brokers/coordinator/group/group_records.py
   kafka.coordinator.group.GroupMetadata.loadGroup loaded_group
 brokers/coordinator/group/group_state.py
   kafka.coordinator.group.GroupState GroupState
+brokers/coordinator/group/group_writer.py
+  org.apache.kafka.coordinator.group.runtime.CoordinatorRuntime.CoordinatorContext.flushCurrentBatch GroupWriter
 brokers/coordinator/group/member_metadata.py
   kafka.coordinator.group.MemberMetadata MemberMetadata
   kafka.coordinator.group.MemberSummary MemberSummary

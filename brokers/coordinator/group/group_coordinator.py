@@ -20,9 +20,10 @@ from brokers.coordinator.group.expirations import Expirations
 from brokers.coordinator.group.group_administration import GroupAdministration
 from brokers.coordinator.group.group_events import GroupEvents
 from brokers.coordinator.group.group_metadata import GroupMetadata
-from brokers.coordinator.group.group_metadata_manager import GroupMetadataManager, offsets_partition
+from brokers.coordinator.group.group_metadata_manager import GroupMetadataManager
 from brokers.coordinator.group.group_offsets import OffsetAndMetadata
 from brokers.coordinator.group.group_state import GroupState
+from brokers.coordinator.group.group_writer import offsets_partition
 from brokers.coordinator.group.member_metadata import (
     JoinCallback,
     JoinGroupResult,
@@ -119,7 +120,7 @@ class GroupCoordinator:
             spawn=spawn,
             offload=offload,
         )
-        self.rebalances = Rebalances(self.manager, self._expirations, config=config, spawn=spawn)
+        self.rebalances = Rebalances(self.manager, self._expirations, config=config)
         self.administration = GroupAdministration(self.manager, self.rebalances, self.error_for)
         self._is_active = True
 
@@ -434,8 +435,11 @@ class GroupCoordinator:
             self.rebalances.heartbeat(group, member)
         longest = self._config().offset_metadata_max_bytes
         accepted = {partition: each for partition, each in offsets.items() if len(each.metadata) <= longest}
-        stored = await self.manager.store_offsets(group, accepted) if accepted else Errors.NONE
-        self.manager.drop_if_unused(group)
+        if accepted:
+            stored = await self.manager.store_offsets(group, accepted)
+        else:
+            stored = Errors.NONE
+            self.manager.drop_if_unused(group)
         return {
             partition: stored if partition in accepted else Errors.OFFSET_METADATA_TOO_LARGE for partition in offsets
         }
