@@ -17,6 +17,7 @@ from brokers.coordinator.coordinators import partition_for
 from brokers.coordinator.group.group_events import GroupEvents
 from brokers.coordinator.group.group_loading import GroupLoader
 from brokers.coordinator.group.group_metadata import GroupMetadata
+from brokers.coordinator.group.group_metrics import GroupMeters
 from brokers.coordinator.group.group_offsets import OffsetAndMetadata
 from brokers.coordinator.group.group_records import (
     KeyAndValue,
@@ -73,6 +74,7 @@ class GroupMetadataManager:
 
     Attributes:
         events: writes what happens to groups into the event log.
+        meters: counts it for the metrics.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class GroupMetadataManager:
         offload: Offload,
     ) -> None:
         self.events = events
+        self.meters = GroupMeters(clock)
         self._partitions = partitions
         self._config = config
         self._replicas = replicas
@@ -210,6 +213,8 @@ class GroupMetadataManager:
         error: Errors,
         offset: int,
     ) -> None:
+        if error is Errors.NONE:
+            self.meters.commits.record(len(offsets))
         # A group that was unloaded meanwhile is read again by its next coordinator.
         if error is Errors.NONE and group.state is not GroupState.DEAD:
             group.offsets.complete(offsets, offset)
@@ -274,6 +279,7 @@ class GroupMetadataManager:
             if count % GROUPS_WITHOUT_PAUSE == 0:
                 await asyncio.sleep(0)
         if removed:
+            self.meters.expirations.record(removed)
             log.info("removed expired offsets", offsets=removed)
         return removed
 
@@ -341,6 +347,8 @@ class GroupMetadataManager:
             self.events.loaded(number, leader_epoch, groups=len(groups), offsets=offsets, unreadable=loader.unreadable)
             for group in groups:
                 on_loaded(group)
+            took_ms = round(self._clock.monotonic_ms() - started_ms)
+            self.meters.load_times.record(took_ms)
             log.info(
                 "finished loading offsets and group metadata",
                 partition=str(offsets_partition(number)),
@@ -348,7 +356,7 @@ class GroupMetadataManager:
                 groups=len(groups),
                 offsets=offsets,
                 records=loader.records,
-                took_ms=round(self._clock.monotonic_ms() - started_ms),
+                took_ms=took_ms,
             )
 
     async def _read(self, number: int, leader_epoch: int) -> GroupLoader | None:

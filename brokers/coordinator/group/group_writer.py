@@ -1,8 +1,8 @@
 """Appends records of groups to `__consumer_offsets`; those of one turn of the event loop go into one batch.
 
-Mirrors the batches of `CoordinatorRuntime`, which joins what arrives within `group.coordinator.append.linger.ms`. Here
-nothing lingers: what arrives while a batch is appended and replicated makes the next one, so that batches grow with the
-load, and one commit alone waits for no other.
+Mirrors the batches of `CoordinatorRuntime`. Kafka's wait for `group.coordinator.append.linger.ms`; here nothing
+lingers. What arrives while a batch is appended and replicated makes the next one, so that batches grow with the load,
+and one commit alone waits for no other.
 """
 
 from __future__ import annotations

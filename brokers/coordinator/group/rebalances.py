@@ -301,6 +301,7 @@ class Rebalances:
             )
         whole = {member_id: assignment.get(member_id, b"") for member_id in group.members}
         self._manager.store_group(group, whole, partial(self._stored_assignment, group, group.generation_id, whole))
+        self._manager.meters.rebalances.record()
 
     def _stored_assignment(
         self, group: GroupMetadata, generation: int, assignment: Mapping[str, bytes], error: Errors
