@@ -8,8 +8,8 @@ import importlib
 from benchmarks.rows import print_rows
 
 BENCHMARKS = (
-    "codec", "zookeeper", "simulator", "cluster", "controller", "scale", "records", "idle", "spark", "lake", "seeds",
-    "follow", "proxy", "fixture", "repeats", "page", "mirror", "replicas",
+    "codec", "zookeeper", "simulator", "cluster", "controller", "scale", "records", "groups", "idle", "spark", "lake",
+    "seeds", "follow", "proxy", "fixture", "repeats", "page", "mirror", "replicas",
 )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import tempfile
 import time
@@ -227,6 +228,12 @@ def until(true: Callable[[], bool]) -> None:
         if time.monotonic() > deadline:
             raise SystemExit(f"the cluster did not become quiet within {PATIENCE_S:.0f} s")
         time.sleep(0.05)
+
+
+def processor_seconds(pid: int) -> float:
+    """The user and system time of a process so far, as the kernel counts it."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def resident_mb(pid: int) -> float:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
+from benchmarks.arrangement import processor_seconds
 from benchmarks.rows import Row
 from understudy.testbed.local_cluster import LocalCluster
 
@@ -39,11 +39,6 @@ def _share(partitions: int) -> float:
         admin.close()
         time.sleep(SETTLE_S)
         pids = [broker.process.process.pid for broker in cluster.brokers if broker.process.process is not None]
-        before = sum(map(_processor_seconds, pids))
+        before = sum(map(processor_seconds, pids))
         time.sleep(MEASURED_S)
-        return (sum(map(_processor_seconds, pids)) - before) / MEASURED_S / len(pids)
-
-
-def _processor_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return (sum(map(processor_seconds, pids)) - before) / MEASURED_S / len(pids)

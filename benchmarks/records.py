@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from benchmarks.arrangement import resident_mb
+from benchmarks.arrangement import processor_seconds, resident_mb
 from benchmarks.kafka_beside import kafka_libs
 from benchmarks.rows import Row
 from foundation.eventlog.metrics import nearest_rank
@@ -43,7 +43,6 @@ PATIENCE_S: Final = 600.0
 START_SCRIPT_HEAP: Final = ("-Xmx1G", "-Xms1G")
 
 _PERF_TEST: Final = "org.apache.kafka.tools.ProducerPerformance"
-_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
 class _Load(NamedTuple):
@@ -227,11 +226,7 @@ def _loaded(cluster: LocalCluster, megabytes: int) -> Iterator[list[_Load]]:
 
 def _processor_seconds(cluster: LocalCluster) -> float:
     """The user and system time of all brokers so far."""
-    ticks = 0
-    for pid in _pids(cluster):
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / _TICKS_PER_S
+    return sum(map(processor_seconds, _pids(cluster)))
 
 
 def _pids(cluster: LocalCluster) -> list[int]:

@@ -213,7 +213,11 @@ class KafkaBroker:
             *replica_readings(counts),
             *([] if self._isr is None else self._isr.meters.readings()),
             *([] if self._fetch_sessions is None else fetch_session_readings(self._fetch_sessions)),
-            *([] if self._groups is None else group_readings(self._groups.manager.groups.values())),
+            *(
+                []
+                if self._groups is None
+                else group_readings(self._groups.manager.groups.values(), self._groups.manager.meters)
+            ),
             *([] if self._logs is None or self._logs.cleaner is None else self._logs.cleaner.metrics.readings()),
             *self._zookeeper.readings(),
         ]

@@ -3,6 +3,8 @@
 The rules are those of the exporter's own example for Kafka, `kafka-2_0_0.yml`: `kafka_<domain>_<type>_<name>` in lower
 case for a gauge, `…_total` without `PerSec` for the count of a meter, `…_count` and a label `quantile` for a histogram
 or timer. What these rules leave out of an instrument (mean, extremes, rates) follows under the name of its attribute.
+MBeans without a name, which these rules leave out as a whole, get the exporter's own name: `kafka_<domain>_<type>_` and
+the attribute.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ class Kind(Enum):
     METER = "meter"
     HISTOGRAM = "histogram"
     TIMER = "timer"
+    ATTRIBUTE = "attribute"
+    """A number of Kafka's own metrics library: an attribute of an MBean that has a type and no name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,8 @@ class MBean:
 
     @property
     def object_name(self) -> str:
+        if self.kind is Kind.ATTRIBUTE:
+            return f"{self.domain}:type={self.type} {self.name}"
         tag = f",{self.tag}=…" if self.tag else ""
         return f"{self.domain}:type={self.type},name={self.name}{tag}"
 

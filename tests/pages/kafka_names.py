@@ -87,6 +87,9 @@ foundation/metrics/instruments.py
   com.yammer.metrics.core.Meter Meter
   com.yammer.metrics.core.Histogram Histogram
   com.yammer.metrics.core.Timer Timer
+foundation/metrics/sampled.py
+  org.apache.kafka.common.metrics.stats.SampledStat SampledStat
+  org.apache.kafka.common.metrics.stats.Rate SampledStat
 foundation/wire/
   org.apache.kafka.common.protocol
 foundation/wire/codec.py
@@ -472,6 +475,8 @@ brokers/coordinator/group/group_metadata_manager.py
   kafka.coordinator.group.GroupMetadataManager GroupMetadataManager
 brokers/coordinator/group/group_metrics.py
   kafka.coordinator.group.GroupMetadataManager group_readings
+  kafka.coordinator.group.GroupMetadataManager.offsetCommitsSensor GroupMeters
+  kafka.coordinator.group.GroupCoordinator.groupCompletedRebalanceSensor GroupMeters
 brokers/coordinator/group/group_offsets.py
   kafka.coordinator.group.GroupMetadata GroupOffsets
   kafka.common.OffsetAndMetadata OffsetAndMetadata
@@ -483,6 +488,8 @@ brokers/coordinator/group/group_records.py
   kafka.coordinator.group.GroupMetadata.loadGroup loaded_group
 brokers/coordinator/group/group_state.py
   kafka.coordinator.group.GroupState GroupState
+brokers/coordinator/group/group_writer.py
+  org.apache.kafka.coordinator.group.runtime.CoordinatorRuntime.CoordinatorContext.flushCurrentBatch GroupWriter
 brokers/coordinator/group/member_metadata.py
   kafka.coordinator.group.MemberMetadata MemberMetadata
   kafka.coordinator.group.MemberSummary MemberSummary

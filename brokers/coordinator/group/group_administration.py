@@ -112,6 +112,7 @@ class GroupAdministration:
         removable = [partition for partition, each in errors.items() if each is Errors.NONE]
         if removable:
             count = self._manager.remove_offsets(group, lambda it: it.offsets.remove(removable), reason="deleted")
+            self._manager.meters.deletions.record(count)
             log.info("offsets of a group were deleted", group=group_id, offsets=count)
         return Errors.NONE, errors
 

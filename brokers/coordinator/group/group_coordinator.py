@@ -20,9 +20,10 @@ from brokers.coordinator.group.expirations import Expirations
 from brokers.coordinator.group.group_administration import GroupAdministration
 from brokers.coordinator.group.group_events import GroupEvents
 from brokers.coordinator.group.group_metadata import GroupMetadata
-from brokers.coordinator.group.group_metadata_manager import GroupMetadataManager, offsets_partition
+from brokers.coordinator.group.group_metadata_manager import GroupMetadataManager
 from brokers.coordinator.group.group_offsets import OffsetAndMetadata
 from brokers.coordinator.group.group_state import GroupState
+from brokers.coordinator.group.group_writer import offsets_partition
 from brokers.coordinator.group.member_metadata import (
     JoinCallback,
     JoinGroupResult,
@@ -44,6 +45,10 @@ T = TypeVar("T")
 
 MOST_PENDING_MEMBERS: Final = 10_000
 """Ids of one group that were given to members which have not joined with them yet; others have to wait."""
+
+
+LONGEST_STORED: Final = 32_767
+"""Bytes that a string in a record of `__consumer_offsets` may have; requests of flexible versions may have more."""
 
 
 class JoiningMember(NamedTuple):
@@ -119,7 +124,7 @@ class GroupCoordinator:
             spawn=spawn,
             offload=offload,
         )
-        self.rebalances = Rebalances(self.manager, self._expirations, config=config, spawn=spawn)
+        self.rebalances = Rebalances(self.manager, self._expirations, config=config)
         self.administration = GroupAdministration(self.manager, self.rebalances, self.error_for)
         self._is_active = True
 
@@ -153,7 +158,7 @@ class GroupCoordinator:
         Args:
             may_be_empty: whether the empty group id is valid, as it is for clients that only store offsets.
         """
-        if not group_id and not may_be_empty:
+        if (not group_id and not may_be_empty) or not _is_storable(group_id):
             return Errors.INVALID_GROUP_ID
         if not self._is_active:
             return Errors.COORDINATOR_NOT_AVAILABLE
@@ -175,7 +180,8 @@ class GroupCoordinator:
         if not shortest <= joining.session_timeout_ms <= longest:
             callback(JoinGroupResult(joining.member_id, Errors.INVALID_SESSION_TIMEOUT))
             return
-        if sum(len(name) + len(metadata) for name, metadata in joining.protocols) > config.message_max_bytes:
+        too_large = sum(len(name) + len(metadata) for name, metadata in joining.protocols) > config.message_max_bytes
+        if too_large or not _is_member_storable(joining):
             # It could not be stored with its group, and none of the members would get an assignment.
             callback(JoinGroupResult(joining.member_id, Errors.MESSAGE_TOO_LARGE))
             return
@@ -433,9 +439,16 @@ class GroupCoordinator:
         if member is not None:
             self.rebalances.heartbeat(group, member)
         longest = self._config().offset_metadata_max_bytes
-        accepted = {partition: each for partition, each in offsets.items() if len(each.metadata) <= longest}
-        stored = await self.manager.store_offsets(group, accepted) if accepted else Errors.NONE
-        self.manager.drop_if_unused(group)
+        accepted = {
+            partition: each
+            for partition, each in offsets.items()
+            if len(each.metadata) <= longest and _is_storable(each.metadata)
+        }
+        if accepted:
+            stored = await self.manager.store_offsets(group, accepted)
+        else:
+            stored = Errors.NONE
+            self.manager.drop_if_unused(group)
         return {
             partition: stored if partition in accepted else Errors.OFFSET_METADATA_TOO_LARGE for partition in offsets
         }
@@ -478,6 +491,17 @@ class GroupCoordinator:
             )
             for partition in (offsets if partitions is None else partitions)
         }
+
+
+def _is_storable(text: str) -> bool:
+    return 4 * len(text) <= LONGEST_STORED or len(text.encode()) <= LONGEST_STORED
+
+
+def _is_member_storable(joining: JoiningMember) -> bool:
+    """Whether each string of a member fits into the record of its group, its id with a UUID included."""
+    names = (name for name, _ in joining.protocols)
+    longest_id = f"{joining.group_instance_id or joining.client_id}-{uuid.UUID(int=0)}"
+    return all(map(_is_storable, (joining.client_id, joining.protocol_type, longest_id, *names)))
 
 
 async def _answered(ask: Callable[[Callable[[T], None]], None]) -> T:

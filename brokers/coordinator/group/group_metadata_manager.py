@@ -1,13 +1,13 @@
 """Keeps the groups of the partitions of `__consumer_offsets` that this broker leads, and stores them there.
 
-Mirrors `kafka.coordinator.group.GroupMetadataManager`. A record is appended at once, and what it says counts when the
-high watermark has passed it. A new leader reads its partition in the background; a follower forgets it.
+Mirrors `kafka.coordinator.group.GroupMetadataManager`. What a record says counts when the high watermark has passed it.
+A new leader reads its partition in the background; a follower forgets it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 
 import structlog
@@ -17,28 +17,24 @@ from brokers.coordinator.coordinators import partition_for
 from brokers.coordinator.group.group_events import GroupEvents
 from brokers.coordinator.group.group_loading import GroupLoader
 from brokers.coordinator.group.group_metadata import GroupMetadata
+from brokers.coordinator.group.group_metrics import GroupMeters
 from brokers.coordinator.group.group_offsets import OffsetAndMetadata
 from brokers.coordinator.group.group_records import (
     FIRST_SEQUENCE,
     KeyAndValue,
-    encode_batch_of,
-    encode_stored,
     group_key,
     group_value,
     offset_key,
     offset_value,
 )
 from brokers.coordinator.group.group_state import GroupState
-from brokers.metadata.topic_names import GROUP_METADATA_TOPIC
-from brokers.replication.delayed_produce import Appended, append_records, led_partition, wait_until_replicated
+from brokers.coordinator.group.group_writer import GroupWriter, offsets_partition
 from brokers.replication.partition import Partition
-from brokers.replication.replica_manager import ALL_ACKS, ReplicaManager
+from brokers.replication.replica_manager import ReplicaManager
 from brokers.world import Offload
 from foundation.cluster.errors import ApiError, Errors
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.clock import Clock
-from foundation.records.batch import NO_SEQUENCE
-from foundation.records.compression import Compression
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.coordinator.group.GroupMetadataManager")
 
@@ -79,6 +75,7 @@ class GroupMetadataManager:
 
     Attributes:
         events: writes what happens to groups into the event log.
+        meters: counts it for the metrics.
     """
 
     def __init__(
@@ -93,12 +90,14 @@ class GroupMetadataManager:
         offload: Offload,
     ) -> None:
         self.events = events
+        self.meters = GroupMeters(clock)
         self._partitions = partitions
         self._config = config
         self._replicas = replicas
         self._clock = clock
         self._spawn = spawn
         self._offload = offload
+        self._writer = GroupWriter(config=config, replicas=replicas, clock=clock, spawn=spawn)
         self._groups: dict[str, GroupMetadata] = {}
         self._owned: dict[int, dict[str, GroupMetadata]] = {}
         """The groups of each partition that this broker leads and has loaded."""
@@ -164,47 +163,70 @@ class GroupMetadataManager:
 
     # ------------------------------------------------------------------ storing
 
-    def append_group(self, group: GroupMetadata, assignment: Mapping[str, bytes]) -> Appended | Errors:
-        """Append a group in its present generation; return what was appended, or the error for its members.
+    def store_group(
+        self, group: GroupMetadata, assignment: Mapping[str, bytes], done: Callable[[Errors], None]
+    ) -> None:
+        """Append a group in its present generation; call `done` with the error for its members.
 
         Args:
             assignment: by member id; it has all members.
+            done: called when the in-sync replicas have the group or it is known why not; never before this returns.
         """
         stored = (group_key(group.group_id), group_value(group, assignment, self._config().metadata_version))
-        try:
-            return self._append(group.partition, (stored,))
-        except ApiError as refused:
-            return self._store_error(group, refused.error)
+        self._writer.write(group.partition, (stored,), partial(self._group_stored, group, done))
 
-    async def wait_until_stored(self, group: GroupMetadata, appended: Appended | Errors) -> Errors:
-        """Wait until the in-sync replicas have a group; return the error for its members."""
-        if isinstance(appended, Errors):
-            return appended
-        return self._store_error(group, await self._wait(appended))
+    def _group_stored(self, group: GroupMetadata, done: Callable[[Errors], None], error: Errors, _offset: int) -> None:
+        answered = _STORE_ERRORS.get(error, error)
+        if answered is Errors.UNKNOWN_SERVER_ERROR:
+            log.error(
+                "appending metadata message for group failed",
+                group=group.group_id,
+                generation=group.generation_id,
+                error=error.name,
+            )
+        done(answered)
 
     async def store_offsets(self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Errors:
-        """Append offsets of a group, and commit them when the in-sync replicas have them; return the client's error."""
+        """Append offsets of a group, and commit them when the in-sync replicas have them; return the client's error.
+
+        They are committed also where the client does not wait any more. A new group that this leaves without offsets
+        is forgotten.
+        """
+        if self._writer.is_full:
+            log.warning("a commit is to be sent again: too much waits to be replicated", group=group.group_id)
+            self.drop_if_unused(group)
+            return Errors.COORDINATOR_LOAD_IN_PROGRESS
         protocol = self._config().metadata_version
         stored = [
             (offset_key(group.group_id, partition), offset_value(value, protocol))
             for partition, value in offsets.items()
         ]
-        try:
-            appended = self._append(group.partition, stored, base_sequence=FIRST_SEQUENCE)
-        except ApiError as refused:
-            return _COMMIT_ERRORS.get(refused.error, refused.error)
+        answer: asyncio.Future[Errors] = asyncio.get_running_loop().create_future()
         group.offsets.prepare(offsets)
-        error = Errors.REQUEST_TIMED_OUT
-        try:
-            error = await self._wait(appended)
-        finally:
-            # A group that was unloaded meanwhile is read again by its next coordinator.
-            if error is Errors.NONE and group.state is not GroupState.DEAD:
-                group.offsets.complete(offsets, appended.info.first_offset)
-                self.events.offsets_committed(group, offsets, appended_at=appended.info.first_offset)
-            else:
-                group.offsets.fail(offsets)
-        return _COMMIT_ERRORS.get(error, error)
+        done = partial(self._offsets_stored, group, offsets, answer)
+        self._writer.write(group.partition, stored, done, base_sequence=FIRST_SEQUENCE)
+        return await answer
+
+    def _offsets_stored(
+        self,
+        group: GroupMetadata,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        answer: asyncio.Future[Errors],
+        error: Errors,
+        offset: int,
+    ) -> None:
+        if error is Errors.NONE:
+            self.meters.commits.record(len(offsets))
+        # A group that was unloaded meanwhile is read again by its next coordinator.
+        if error is Errors.NONE and group.state is not GroupState.DEAD:
+            group.offsets.complete(offsets, offset)
+            self.events.offsets_committed(group, offsets, appended_at=offset)
+        else:
+            group.offsets.fail(offsets)
+            self.drop_if_unused(group)
+        # It is cancelled where the connection was closed meanwhile.
+        if not answer.done():
+            answer.set_result(_COMMIT_ERRORS.get(error, error))
 
     def remove_offsets(self, group: GroupMetadata, remover: OffsetsRemover, *, reason: str) -> int:
         """Remove offsets of a group, and the group where it has none left and no members; return how many offsets.
@@ -227,7 +249,7 @@ class GroupMetadataManager:
         if not stored:
             return 0
         try:
-            self._append_tombstones(group.partition, stored)
+            self._writer.write_tombstones(group.partition, stored)
         except ApiError as refused:
             log.error(
                 "failed to append tombstones for expired or deleted offsets",
@@ -238,37 +260,6 @@ class GroupMetadataManager:
             )
             return 0
         return len(removed)
-
-    def _append_tombstones(self, number: int, stored: Iterable[KeyAndValue]) -> None:
-        partition = led_partition(self._replicas, offsets_partition(number))
-        for data in encode_stored(stored, now_ms=self.now_ms(), compression=self._compression):
-            append_records(self._replicas, partition, data, required_acks=0, from_client=False)
-
-    def _append(self, number: int, stored: Iterable[KeyAndValue], base_sequence: int = NO_SEQUENCE) -> Appended:
-        partition = led_partition(self._replicas, offsets_partition(number))
-        data = encode_batch_of(stored, now_ms=self.now_ms(), compression=self._compression, base_sequence=base_sequence)
-        return append_records(self._replicas, partition, data, required_acks=ALL_ACKS, from_client=False)
-
-    async def _wait(self, appended: Appended) -> Errors:
-        timeout_ms = self._config().offsets_commit_timeout_ms
-        topic_partition = appended.partition.topic_partition
-        ended = await wait_until_replicated(self._replicas, {topic_partition: appended}, timeout_ms=timeout_ms)
-        return ended[topic_partition]
-
-    def _store_error(self, group: GroupMetadata, error: Errors) -> Errors:
-        answered = _STORE_ERRORS.get(error, error)
-        if answered is Errors.UNKNOWN_SERVER_ERROR:
-            log.error(
-                "appending metadata message for group failed",
-                group=group.group_id,
-                generation=group.generation_id,
-                error=error.name,
-            )
-        return answered
-
-    @property
-    def _compression(self) -> Compression:
-        return Compression(self._config().offsets_topic_compression_codec)
 
     # ------------------------------------------------------------------ expiry
 
@@ -290,6 +281,7 @@ class GroupMetadataManager:
             if count % GROUPS_WITHOUT_PAUSE == 0:
                 await asyncio.sleep(0)
         if removed:
+            self.meters.expirations.record(removed)
             log.info("removed expired offsets", offsets=removed)
         return removed
 
@@ -326,6 +318,7 @@ class GroupMetadataManager:
             newest = self._epochs[number]
             log.info("not removing offsets and group metadata", **about, current_leader_epoch=newest)
             return
+        self._writer.abandon(number)
         was_loading = self._loading.pop(number, None) is not None
         owned = self._owned.pop(number, None)
         if owned is None and not was_loading:
@@ -356,6 +349,8 @@ class GroupMetadataManager:
             self.events.loaded(number, leader_epoch, groups=len(groups), offsets=offsets, unreadable=loader.unreadable)
             for group in groups:
                 on_loaded(group)
+            took_ms = round(self._clock.monotonic_ms() - started_ms)
+            self.meters.load_times.record(took_ms)
             log.info(
                 "finished loading offsets and group metadata",
                 partition=str(offsets_partition(number)),
@@ -363,7 +358,7 @@ class GroupMetadataManager:
                 groups=len(groups),
                 offsets=offsets,
                 records=loader.records,
-                took_ms=round(self._clock.monotonic_ms() - started_ms),
+                took_ms=took_ms,
             )
 
     async def _read(self, number: int, leader_epoch: int) -> GroupLoader | None:
@@ -410,8 +405,3 @@ class GroupMetadataManager:
         """Note a leader epoch; return whether none newer was noted before (`maybeUpdateCoordinatorEpoch`)."""
         newest = self._epochs[number] = max(self._epochs.get(number, leader_epoch), leader_epoch)
         return newest == leader_epoch
-
-
-def offsets_partition(number: int) -> TopicPartition:
-    """Return a partition of `__consumer_offsets`."""
-    return TopicPartition(GROUP_METADATA_TOPIC, number)

@@ -31,7 +31,10 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class CommittedOffset(NamedTuple):
-    """An offset, and the offset of the batch in `__consumer_offsets` that has it: the later one counts."""
+    """An offset, and where `__consumer_offsets` has the first record of its commit: the later commit counts.
+
+    For one that was read from the log it is the first record of the batch, which may have several commits.
+    """
 
     appended_at: int
     value: OffsetAndMetadata

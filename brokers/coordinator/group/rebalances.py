@@ -6,7 +6,7 @@ Mirrors the second half of `kafka.coordinator.group.GroupCoordinator`, with `Del
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -15,8 +15,9 @@ import structlog
 from brokers.config.kafka_config import KafkaConfig
 from brokers.coordinator.group.expirations import Expirations
 from brokers.coordinator.group.group_metadata import GroupMetadata
-from brokers.coordinator.group.group_metadata_manager import GroupMetadataManager, offsets_partition
+from brokers.coordinator.group.group_metadata_manager import GroupMetadataManager
 from brokers.coordinator.group.group_state import GroupState
+from brokers.coordinator.group.group_writer import offsets_partition
 from brokers.coordinator.group.member_metadata import (
     JoinCallback,
     JoinGroupResult,
@@ -26,7 +27,6 @@ from brokers.coordinator.group.member_metadata import (
     SyncGroupResult,
 )
 from brokers.coordinator.group.timer import TimerTask
-from brokers.replication.delayed_produce import Appended
 from foundation.cluster.errors import Errors
 from foundation.operator_lines import some
 from foundation.wire.messages.join_group import UNKNOWN_MEMBER_ID
@@ -49,24 +49,14 @@ class _DelayedJoin(NamedTuple):
 
 
 class Rebalances:
-    """Rebalances the groups of a broker.
-
-    Args:
-        spawn: runs a coroutine as a task of the broker, under a name.
-    """
+    """Rebalances the groups of a broker."""
 
     def __init__(
-        self,
-        manager: GroupMetadataManager,
-        expirations: Expirations,
-        *,
-        config: Callable[[], KafkaConfig],
-        spawn: Callable[[Coroutine[object, object, None], str], object],
+        self, manager: GroupMetadataManager, expirations: Expirations, *, config: Callable[[], KafkaConfig]
     ) -> None:
         self._manager = manager
         self._expirations = expirations
         self._config = config
-        self._spawn = spawn
         self._delayed_joins: dict[str, _DelayedJoin] = {}
         self._delayed_syncs: dict[str, TimerTask] = {}
 
@@ -273,10 +263,9 @@ class Rebalances:
         at = str(offsets_partition(group.partition))
         at = str(offsets_partition(group.partition))
         log.info("group is now empty", group=group.group_id, generation=group.generation_id, partition=at)
-        self._spawn(self._stored_empty(group, self._manager.append_group(group, {})), "store-group")
+        self._manager.store_group(group, {}, partial(self._stored_empty, group))
 
-    async def _stored_empty(self, group: GroupMetadata, appended: Appended | Errors) -> None:
-        error = await self._manager.wait_until_stored(group, appended)
+    def _stored_empty(self, group: GroupMetadata, error: Errors) -> None:
         if error is not Errors.NONE:
             # The former generation counts again if the coordinator moves; its members will fail there.
             log.warning("failed to write empty metadata for group", group=group.group_id, error=error.name)
@@ -311,13 +300,12 @@ class Rebalances:
                 member_ids=list(some(missing)),
             )
         whole = {member_id: assignment.get(member_id, b"") for member_id in group.members}
-        appended = self._manager.append_group(group, whole)
-        self._spawn(self._stored_assignment(group, group.generation_id, whole, appended), "store-group")
+        self._manager.store_group(group, whole, partial(self._stored_assignment, group, group.generation_id, whole))
+        self._manager.meters.rebalances.record()
 
-    async def _stored_assignment(
-        self, group: GroupMetadata, generation: int, assignment: Mapping[str, bytes], appended: Appended | Errors
+    def _stored_assignment(
+        self, group: GroupMetadata, generation: int, assignment: Mapping[str, bytes], error: Errors
     ) -> None:
-        error = await self._manager.wait_until_stored(group, appended)
         if group.state is not GroupState.COMPLETING_REBALANCE or group.generation_id != generation:
             return
         if error is not Errors.NONE:
@@ -404,9 +392,8 @@ class Rebalances:
             if group.select_protocol() == group.protocol_name:
                 log.info("static member which joins during Stable stage will not trigger rebalance", member=new_id)
                 assignment = {each.member_id: each.assignment for each in group.members.values()}
-                appended = self._manager.append_group(group, assignment)
-                stored = self._stored_static_member(group, member, before, can_skip_assignment, appended)
-                self._spawn(stored, "store-group")
+                about = (group, member, new_id, group.generation_id, before, can_skip_assignment)
+                self._manager.store_group(group, assignment, partial(self._stored_static_member, *about))
             else:
                 self.rebalance_if_possible(
                     group,
@@ -419,16 +406,16 @@ class Rebalances:
                 group, f"Updating metadata for static member {new_id}; client reason: {client_reason}"
             )
 
-    async def _stored_static_member(
+    def _stored_static_member(
         self,
         group: GroupMetadata,
         member: MemberMetadata,
+        new_id: str,
+        generation: int,
         before: _StaticMember,
         can_skip_assignment: bool,
-        appended: Appended | Errors,
+        error: Errors,
     ) -> None:
-        new_id, generation = member.member_id, group.generation_id
-        error = await self._manager.wait_until_stored(group, appended)
         is_same = group.members.get(new_id) is member and group.generation_id == generation
         if not is_same or group.state is not GroupState.STABLE:
             return  # whatever has happened since answers the member

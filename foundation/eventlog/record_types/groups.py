@@ -113,7 +113,7 @@ class OffsetsCommitted(RecordPayload, frozen=True, kw_only=True, gc=False):
     generation: int
     """The group's generation."""
     appended_at: int
-    """Offset of the batch in that partition."""
+    """Offset of the first of their records in that partition."""
     offsets: tuple[GroupOffset, ...]
     """The offsets."""
 

@@ -31,14 +31,18 @@ ATTRIBUTES = {
     Kind.METER: ("Count",),
     Kind.HISTOGRAM: ("Count", "99thPercentile"),
     Kind.TIMER: ("Count", "99thPercentile"),
+    Kind.ATTRIBUTE: ("",),
 }
 
 
 def as_the_exporter_names(mbean: MBean, attribute: str) -> str:
     """The name that `JmxCollector` gives: that of the first rule that matches the bean, in lower case.
 
-    Its `safeName` puts `_` for what a name may not hold.
+    Its `safeName` puts `_` for what a name may not hold. The rules leave out MBeans without a name; without rules it
+    writes domain, type and attribute.
     """
+    if mbean.kind is Kind.ATTRIBUTE:
+        return re.sub(r"[^a-zA-Z0-9:_]", "_", f"{mbean.domain}_{mbean.type}_{mbean.name}")
     tag = f", {mbean.tag}=1" if mbean.tag else ""
     bean = f"{mbean.domain}<type={mbean.type}, name={mbean.name}{tag}><>{attribute}"
     found = ((re.fullmatch(pattern, bean), name) for pattern, name in RULES)
@@ -47,7 +51,7 @@ def as_the_exporter_names(mbean: MBean, attribute: str) -> str:
 
 def value_of(kind: Kind) -> Value:
     match kind:
-        case Kind.GAUGE:
+        case Kind.GAUGE | Kind.ATTRIBUTE:
             return 1
         case Kind.METER:
             return Meter(StillClock())
@@ -86,6 +90,7 @@ def test_every_mbean_has_the_exporters_name(mbean: MBean) -> None:
         ("EventQueueTimeMs", "kafka_controller_controllereventmanager_eventqueuetimems_count"),
         ("UnderReplicatedPartitions", "kafka_server_replicamanager_underreplicatedpartitions"),
         ("IsrShrinksPerSec", "kafka_server_replicamanager_isrshrinks_total"),
+        ("offset-commit-rate", "kafka_server_group_coordinator_metrics_offset_commit_rate"),
     ],
 )
 def test_series_that_kafka_dashboards_use_exist(name: str, series: str) -> None:

@@ -194,12 +194,21 @@ def test_the_error_of_the_append_becomes_one_that_clients_know(
     assert (it.fetched(), it.fetched(stable=True)) == (-1, -1)
 
 
-def test_a_client_whose_connection_is_closed_leaves_nothing_pending(replicated: It) -> None:
+def test_what_a_client_committed_before_its_connection_was_closed_is_committed(replicated: It) -> None:
     it = replicated
     committing = it.commit(5)
     committing.cancel()
     it.settle()
-    assert it.fetched(stable=True) == -1
+    assert it.fetched(stable=True) == "UNSTABLE_OFFSET_COMMIT"
+    it.replicate()
+    assert it.fetched(stable=True) == 5, "as it is in the log, where the next coordinator would find it"
+
+
+def test_a_new_group_is_forgotten_where_its_commit_fails_after_the_connection_was_closed(replicated: It) -> None:
+    it = replicated
+    it.commit(5).cancel()
+    it.advance(5_000)
+    assert it.manager_groups == {}
 
 
 # ------------------------------------------------------------------ expiry
