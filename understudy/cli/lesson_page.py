@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from understudy.cli.interruptions import Interruption, ending_on_signals, interruptible
 from understudy.cli.page_file import write_page
+from understudy.cli.served_page import LOOK_EVERY_S, introduce, wait_for_end
 
 if TYPE_CHECKING:
     from understudy.lessons.document import Lesson
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from understudy.page.lesson_app import ServedLesson
     from understudy.page.runs import PageRun
     from understudy.page.server import PageServer
-
-_LOOK_EVERY_S = 0.5
 
 
 def write_lesson_page(file: Path, paper: LessonPaper) -> None:
@@ -38,8 +37,8 @@ def serve_finished(paper: LessonPaper, address: tuple[str, int] | None) -> None:
 
     one, other = (finished_run([Path(side.run)]) for side in paper.sides)
     with interruptible() as interruption, _served(FinishedLesson(paper), one, other, address) as server:
-        _introduce(server.url)
-        _until_interrupted(interruption, server)
+        introduce(server)
+        wait_for_end(server, interruption)
 
 
 def serve_on_processes(
@@ -70,11 +69,11 @@ def serve_on_processes(
     progress = LessonInProgress(lesson, plan, folder / ONE, other)
     run = LiveRun(folder / ONE, run_of(plan), progress.observe)
     with interruptible() as interruption, _served(progress, run, shown, address, folder / ONE) as server:
-        _introduce(server.url)
-        if "#" not in server.url:
+        introduce(server)
+        if not server.takes_commands:
             progress.begin()  # a page without a token cannot ask for it
         while not progress.has_begun:
-            if not server.is_running or interruption.wait(_LOOK_EVERY_S):
+            if not server.is_running or interruption.wait(LOOK_EVERY_S):
                 return
         _run_and_keep(progress, server, interruption, note)
 
@@ -94,12 +93,12 @@ def _run_and_keep(
         except (LessonNotShown, ClusterError) as failure:
             progress.fails(str(failure))
             note(f"{failure}\nCtrl-C ends.")
-            _until_interrupted(interruption, server)
+            wait_for_end(server, interruption)
             raise
         with ControlServer(cluster, report=note):
             progress.hand_over()
             note("The run has ended. Its cluster goes on, and takes commands from the page; Ctrl-C stops it.")
-            _until_interrupted(interruption, server)
+            wait_for_end(server, interruption)
             note("stopping in order; Ctrl-C again to kill")
     server.finish()
 
@@ -112,15 +111,3 @@ def _served(
     from understudy.page.server import PageServer
 
     return PageServer(one, address or ANY_PORT, folder=folder, make_application=LessonApplication(lesson, other))
-
-
-def _until_interrupted(interruption: Interruption, server: PageServer) -> None:
-    while server.is_running and not interruption.wait(_LOOK_EVERY_S):
-        pass
-
-
-def _introduce(url: str) -> None:
-    print(f"page  {url}")
-    if "#" in url:
-        print("Its token lets the page send commands to the cluster; keep the address to yourself.")
-    print("Open it in a browser. Ctrl-C ends.", flush=True)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from understudy.cli.arguments import BadInput, Failed, Verbs, host_and_any_port, os_error
 from understudy.cli.interruptions import interruptible
+from understudy.cli.served_page import introduce, wait_for_end
 
 if TYPE_CHECKING:
     from understudy.page.server import PageServer
 
-_LOOK_EVERY_S = 0.5
 _LOOK_AT_CONTAINERS_EVERY_S = 2.0
 """Each look is a command of docker, which takes some hundredths of a second of a processor."""
 
@@ -57,11 +57,12 @@ def run(options: argparse.Namespace) -> int:
     try:
         with interruptible() as interruption, contextlib.ExitStack() as stack:
             server = stack.enter_context(_of_compose(options, stack) if options.compose else _of_paths(options))
-            _introduce(server)
+            if server.is_following:
+                print("following the run while it goes on")
+            introduce(server)
             if options.open:
                 _open_browser(server.url)
-            while server.is_running and not interruption.wait(_LOOK_EVERY_S):
-                pass
+            wait_for_end(server, interruption)
     except NoSuchRun as error:
         raise BadInput(str(error)) from None
     except ClusterError as error:
@@ -110,15 +111,6 @@ def _of_compose(options: argparse.Namespace, stack: contextlib.ExitStack) -> Pag
 
 def _print_line(line: str) -> None:
     print(line, flush=True)
-
-
-def _introduce(server: PageServer) -> None:
-    if server.is_following:
-        print("following the run while it goes on")
-    print(f"page  {server.url}")
-    if server.takes_commands:
-        print("Its token lets the page send commands to the cluster; keep the address to yourself.")
-    print("Open it in a browser. Ctrl-C ends.", flush=True)
 
 
 def _open_browser(url: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import msgspec
 import pytest
 from playwright.sync_api import Page
 
@@ -15,12 +16,13 @@ from foundation.eventlog.records import Envelope
 from foundation.eventlog.run_records import micros
 from tests.foundation.eventlog.stories import RandomRun
 from tests.understudy.page.scripts import load, page_text
+from understudy.page.chunks import as_array
 
 pytestmark = pytest.mark.slow
 
 _STATES = """
-([run, texts, chunkSize, places]) => {
-  const made = new History({ run, chunkSize });
+([run, texts, snapshotEvery, places]) => {
+  const made = new History({ run, snapshotEvery });
   for (const text of texts) made.append(text);
   const held = places.map((place) => made.stateAt(place));
   return { length: made.length, states: held.map((state) => canonical(documentOf(state))) };
@@ -48,26 +50,32 @@ def documents(records: tuple[Envelope, ...]) -> list[str]:
 
 
 def pieces(records: tuple[Envelope, ...], sizes: list[int]) -> list[str]:
-    """The records as texts of these numbers of records, over and over."""
+    """The records as texts of these numbers of records, over and over; of every second text each record is a line."""
     texts: list[str] = []
     first = 0
     while first < len(records):
         size = sizes[len(texts) % len(sizes)]
-        texts.append(page_text(records[first : first + size]))
+        text = page_text(records[first : first + size])
+        texts.append(in_lines(text) if len(texts) % 2 else text)
         first += size
     return texts
 
 
+def in_lines(text: str) -> str:
+    """The array as chunks have it."""
+    return as_array(msgspec.json.encode(record) for record in msgspec.json.decode(text)).decode()
+
+
 @pytest.mark.parametrize(
-    ("chunk_size", "sizes"),
+    ("snapshot_every", "sizes"),
     [(50, [50]), (50, [1]), (37, [23, 5, 0, 200]), (5000, [400]), (1, [7])],
-    ids=["whole chunks", "one by one", "other pieces than chunks", "one chunk", "a chunk for each"],
+    ids=["a snapshot for each text", "one by one", "several texts", "one text", "a snapshot for each record"],
 )
-def test_any_state_in_any_order(scripts: Page, chunk_size: int, sizes: list[int]) -> None:
-    records = random_records(chunk_size, 400)
-    draw = random.Random(chunk_size)
+def test_any_state_in_any_order(scripts: Page, snapshot_every: int, sizes: list[int]) -> None:
+    records = random_records(snapshot_every, 400)
+    draw = random.Random(snapshot_every)
     places = [draw.randint(0, 400) for _ in range(150)] + list(range(190, 215)) + [0, 400, 399, 400]
-    found = scripts.evaluate(_STATES, [records[0].run, pieces(records, sizes), chunk_size, places])
+    found = scripts.evaluate(_STATES, [records[0].run, pieces(records, sizes), snapshot_every, places])
     expected = documents(records)
     assert found["length"] == 400
     wrong = [place for place, state in zip(places, found["states"], strict=True) if state != expected[place]]
@@ -79,7 +87,7 @@ def test_states_handed_out_do_not_change_while_records_come(scripts: Page) -> No
     found = scripts.evaluate(
         """
         ([run, texts]) => {
-          const made = new History({ run, chunkSize: 40 });
+          const made = new History({ run, snapshotEvery: 40 });
           const held = [];
           for (const text of texts) {
             held.push([made.length, made.stateAt(made.length)], [made.length >> 1, made.stateAt(made.length >> 1)]);
@@ -101,7 +109,7 @@ def test_of_records_times_and_types(scripts: Page) -> None:
         """
         ([texts]) => {
           const observed = [];
-          const made = new History({ chunkSize: 10, observe: (record, n) => observed.push([n, record[3]]) });
+          const made = new History({ snapshotEvery: 10, observe: (record, n) => observed.push([n, record[3]]) });
           for (const text of texts) made.append(text);
           const numbers = Array.from({ length: made.length }, (_, n) => n);
           return {
@@ -135,7 +143,7 @@ def test_where_the_clock_goes_back_a_moment_is_before_the_first_later_record(scr
     found = scripts.evaluate(
         """
         () => {
-          const made = new History({ chunkSize: 2 });
+          const made = new History({ snapshotEvery: 2 });
           const data = { step: "s", note: "" };
           const record = (us, n) => [us, "broker-1", 1, n, "StepReached", null, 0, 0, data, null, null];
           made.append(JSON.stringify([10, 30, 20, 40, 35].map(record)));

@@ -28,9 +28,10 @@ export class ClusterView {
     this._sessions = byId("sessions");
     this._requests = byId("requests");
     this._zookeeper = byId("zookeeper");
+    this._drawn = null;
   }
 
-  /** Draw the state at a moment; `timeout` is the session timeout in ms where a session does not name its own. */
+  /** Draw the cards at a moment; `timeout` is the session timeout in ms where a session does not name its own. */
   draw(state, us, timeout) {
     this._drawZooKeeper(state, us);
     const nodes = [...state.nodes].filter(([, node]) => node.broker_id >= 0);
@@ -39,6 +40,12 @@ export class ClusterView {
     for (const [name, node] of nodes) {
       this._drawCard(cards.get(name), name, node, state, us, timeout);
     }
+    this._drawn = { state, nodes, cards, us };
+  }
+
+  /** Draw the lines between the cards that were drawn last. It measures the page, so other parts are drawn before. */
+  drawLines() {
+    const { state, nodes, cards, us } = this._drawn;
     this._drawLines(state, nodes, cards, us);
   }
 

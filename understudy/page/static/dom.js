@@ -91,12 +91,18 @@ export function byId(id) {
 }
 
 /**
- * A canvas that fills its parent at the resolution of the screen.
+ * Clear a canvas that fills its parent, at the resolution of the screen.
  * @param {HTMLCanvasElement} canvas
  * @returns {{context: CanvasRenderingContext2D, width: number, height: number}} sizes in CSS pixels
  */
 export function sized(canvas) {
-  const { clientWidth: width, clientHeight: height } = canvas;
+  return cleared(canvas, canvas.clientWidth, canvas.clientHeight);
+}
+
+/**
+ * Clear a canvas of a size in CSS pixels, at the resolution of the screen; the rest is as in `sized`.
+ */
+export function cleared(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
     canvas.width = Math.round(width * ratio);

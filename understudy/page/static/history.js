@@ -1,21 +1,22 @@
 /**
  * The records of a run, and the state after any number of them.
  *
- * Memory grows with the text of the records: kept are their JSON, one time and one type of each, and a snapshot at the
- * beginning of each chunk, more where records have many partitions. A chunk is parsed again when something in it is
- * asked for; the last few parsed ones are kept.
+ * Memory grows with the text of the records: kept are their JSON, one time and one type of each, and a snapshot at
+ * about every 2,500 records, more where records have many partitions. Records are parsed again when they are asked for,
+ * and no others with them; the last ones that were asked for singly are kept.
  */
 
 import { emptyState, fold, snapshot } from "#fold";
 
-const PARSED_CHUNKS = 4;
+const PARSED_RECORDS = 2000;
+const BETWEEN = ",\n";
 
 /** The records of a run in their order, from 0, and the states between them. */
 export class History {
-  #chunkSize;
-  #chunks = [];
+  #snapshotEvery;
+  #texts = [];
   #marks = [];
-  #weight = 0;
+  #weight = Infinity;
   #observe;
   #live;
   #cursor = null;
@@ -28,14 +29,15 @@ export class History {
 
   /**
    * Makes an empty history.
-   * @param {{chunkSize?: number, run?: string, observe?: (record: Array, n: number) => void}} options `chunkSize`: how
-   *   many records lie between two snapshots; `run`: the id of the run, which the records themselves do not contain;
-   *   `observe`: is called with each record that is appended, and its number
+   * @param {{snapshotEvery?: number, run?: string, observe?: (record: Array, n: number) => void}} options
+   *   `snapshotEvery`: how many records lie at most between two snapshots; `run`: the id of the run, which the records
+   *   themselves do not contain; `observe`: is called with each record that is appended, and its number
    */
-  constructor({ chunkSize = 5000, run = "", observe = () => {} } = {}) {
-    this.#chunkSize = chunkSize;
+  constructor({ snapshotEvery = 2500, run = "", observe = () => {} } = {}) {
+    this.#snapshotEvery = snapshotEvery;
     this.#observe = observe;
     this.#live = emptyState(run);
+    this.#mark();
   }
 
   /** The number of records so far. */
@@ -50,11 +52,11 @@ export class History {
    */
   append(text) {
     const records = JSON.parse(text);
-    for (let from = 0; from < records.length;) {
-      const chunk = this.#lastChunk();
-      const part = records.slice(from, from + this.#chunkSize - chunk.size);
-      this.#add(chunk, part, part.length === records.length ? text : JSON.stringify(part));
-      from += part.length;
+    if (records.length > 0) {
+      this.#texts.push({ first: this.length, size: records.length, text, starts: null });
+    }
+    for (const record of records) {
+      this.#add(record);
     }
     return records.length;
   }
@@ -88,22 +90,28 @@ export class History {
   /** Returns record `n` as an array; undefined where there is none. */
   recordAt(n) {
     if (!(n >= 0 && n < this.length)) return undefined;
-    const number = lastUntil(this.#chunks, n);
-    return this.#records(number)[n - this.#chunks[number].first];
+    const known = this.#parsed.get(n);
+    if (known !== undefined) return known;
+    const [record] = this.#recordsOf(n, n + 1);
+    this.#parsed.set(n, record);
+    if (this.#parsed.size > PARSED_RECORDS) this.#parsed.delete(this.#parsed.keys().next().value);
+    return record;
   }
 
   /**
    * Returns the state after the first `n` records.
    *
    * It is a snapshot: it never changes, whatever is asked for or appended later, so a view may keep it. Views only read
-   * it. A step forward from the last state asked for costs what lies between the two, any other one at most a chunk.
+   * it. A step forward from the last state asked for costs what lies between the two, any other one at most what lies
+   * between two snapshots.
    * @param {number} n is brought into the range from 0 to `length`
    */
   stateAt(n) {
     const wanted = Math.min(Math.max(Math.trunc(n) || 0, 0), this.length);
     if (wanted === this.length) return snapshot(this.#live);
     const cursor = this.#cursorBefore(wanted);
-    for (; cursor.at < wanted; cursor.at += 1) fold(cursor.state, this.recordAt(cursor.at));
+    for (const record of this.#recordsOf(cursor.at, wanted)) fold(cursor.state, record);
+    cursor.at = wanted;
     return snapshot(cursor.state);
   }
 
@@ -123,32 +131,15 @@ export class History {
     this.#weight = 0;
   }
 
-  #lastChunk() {
-    const last = this.#chunks.at(-1);
-    if (last !== undefined && last.size < this.#chunkSize) return last;
-    const chunk = { first: this.length, size: 0, texts: [] };
-    this.#chunks.push(chunk);
-    this.#mark();
-    return chunk;
-  }
-
-  #add(chunk, records, text) {
-    const number = this.#chunks.length - 1;
-    const parsed = this.#parsed.get(number);
-    if (parsed !== undefined) parsed.push(...records);
-    else if (chunk.size === 0) this.#keep(number, records);
-    chunk.texts.push(text);
-    chunk.size += records.length;
-    for (const record of records) {
-      fold(this.#live, record);
-      const us = Number(record[0]);
-      this.#latest.push(this.length === 0 ? us : Math.max(us, this.#latest.get(this.length - 1)));
-      this.#types.push(this.#code(record[4]));
-      this.#times.push(us);
-      this.#observe(record, this.length - 1);
-      this.#weight += weightOf(record);
-      if (this.#weight >= this.#chunkSize / 2) this.#mark();
-    }
+  #add(record) {
+    if (this.#weight >= this.#snapshotEvery) this.#mark();
+    fold(this.#live, record);
+    const us = Number(record[0]);
+    this.#latest.push(this.length === 0 ? us : Math.max(us, this.#latest.get(this.length - 1)));
+    this.#types.push(this.#code(record[4]));
+    this.#times.push(us);
+    this.#observe(record, this.length - 1);
+    this.#weight += weightOf(record);
   }
 
   #code(type) {
@@ -158,23 +149,41 @@ export class History {
     return this.#names.push(type) - 1;
   }
 
-  #records(number) {
-    const known = this.#parsed.get(number);
-    if (known !== undefined) {
-      this.#keep(number, known);
-      return known;
+  /** Parses the records from `from` up to, and without, `to`. */
+  #recordsOf(from, to) {
+    const records = [];
+    for (let number = lastUntil(this.#texts, from), at = from; at < to; number += 1) {
+      const kept = this.#texts[number];
+      const end = Math.min(to, kept.first + kept.size);
+      records.push(...JSON.parse(`[${linesOf(kept, at - kept.first, end - kept.first)}]`));
+      at = end;
     }
-    const records = this.#chunks[number].texts.flatMap((text) => JSON.parse(text));
-    this.#keep(number, records);
     return records;
   }
+}
 
-  /** Notes parsed records as those used last, and forgets those used longest ago. */
-  #keep(number, records) {
-    this.#parsed.delete(number);
-    this.#parsed.set(number, records);
-    if (this.#parsed.size > PARSED_CHUNKS) this.#parsed.delete(this.#parsed.keys().next().value);
+/** Returns the JSON of some records of a text, with what is between them. */
+function linesOf(kept, from, to) {
+  kept.starts ??= startsOf(kept) ?? startsOf(inLines(kept));
+  return kept.text.slice(kept.starts[from], kept.starts[to] - BETWEEN.length);
+}
+
+/** Returns where each record begins, and where one after the last would; null where they are not a line each. */
+function startsOf({ text, size }) {
+  const starts = new Uint32Array(size + 1);
+  starts[0] = 1;
+  for (let number = 1; number <= size; number += 1) {
+    const end = text.indexOf(BETWEEN, starts[number - 1]);
+    if ((end < 0) !== (number === size)) return null;
+    starts[number] = (end < 0 ? text.length - "]".length : end) + BETWEEN.length;
   }
+  return starts;
+}
+
+/** Writes the records of a text a line each. */
+function inLines(kept) {
+  kept.text = `[${JSON.parse(kept.text).map((record) => JSON.stringify(record)).join(BETWEEN)}]`;
+  return kept;
 }
 
 /** Returns the number of the last element whose `first` is at most `n`. */

@@ -24,7 +24,7 @@ class RunPage {
     this._run = source.run;
     this._catalogue = new Catalogue();
     this._history = new History({
-      run: this._run.run, chunkSize: this._run.chunk_records, observe: (record) => this._catalogue.add(record),
+      run: this._run.run, observe: (record) => this._catalogue.add(record),
     });
     this.player = new Player(this._history);
     this.player.isLive = this._run.is_live;
@@ -125,23 +125,29 @@ class RunPage {
     requestAnimationFrame(() => this._frame());
     this.player.tick();
     const isRunning = this.player.isLive && this.player.isAtEdge;
-    if (isRunning || this._drawn !== this.player.version) {
+    const isChanged = isRunning || this._drawn !== this.player.version;
+    if (isChanged) {
       this._drawn = this.player.version;
       this._draw();
     }
     this.timeline.draw();
+    if (isChanged) {
+      this._cluster.drawLines();
+    }
   }
 
+  /** Draw the moment. What measures the page comes last: the browser then computes its layout once in a frame. */
   _draw() {
     const { n, us } = this.player;
     const state = this._history.stateAt(n);
     this._cluster.draw(state, us, this._run.session_timeout_ms);
     this._inside.draw(state, us);
     this._chooseFirst(state);
-    this._grid.draw(state);
     this._logs.draw(state, this._grid.chosen);
     this._story.draw();
     this._drawTime(n, us, state);
+    this._grid.draw(state);
+    this._story.scroll();
     this._writeLink(n);
   }
 

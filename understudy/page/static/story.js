@@ -23,6 +23,7 @@ export class Story {
     this._catalogue = catalogue;
     this._player = player;
     this._shown = "";
+    this._current = null;
     this._explained = -1;
   }
 
@@ -53,8 +54,14 @@ export class Story {
       setAttribute(item, "class", Number(key) >= this._player.n ? "later" : null);
       setAttribute(item, "aria-current", now > 0 && Number(key) === story.at(now - 1) ? "step" : null);
     }
-    if (now > 0) {
-      scrollIntoView(this._list, items.get(String(story.at(now - 1))));
+    this._current = now > 0 ? items.get(String(story.at(now - 1))) : null;
+  }
+
+  /** Show the current sentence of a list that has changed. It measures the page, so other parts are drawn before. */
+  scroll() {
+    if (this._current !== null) {
+      scrollIntoView(this._list, this._current);
+      this._current = null;
     }
   }
 

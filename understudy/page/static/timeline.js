@@ -1,6 +1,6 @@
 /** The strips under the page: reigns, faults, fences, leaderless partitions and the life of each broker over time. */
 
-import { sized, themeColour } from "#dom";
+import { cleared, sized, themeColour } from "#dom";
 import { clock, count, duration, nodeName } from "#words";
 
 const LABELS_WIDTH = 96;
@@ -30,6 +30,8 @@ export class Timeline {
     this._hover = null;
     this._drag = null;
     this._drawn = "";
+    /** The strips without the moment: a drag changes nothing of them. */
+    this._strips = { canvas: document.createElement("canvas"), key: "" };
     canvas.addEventListener("pointerdown", (event) => this._onDown(event));
     canvas.addEventListener("pointermove", (event) => this._onMove(event));
     canvas.addEventListener("pointerup", () => { this._drag = null; });
@@ -70,16 +72,32 @@ export class Timeline {
   _draw() {
     const lives = [...this._catalogue.lanes.lives].sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true }));
     const rows = 4 + lives.length;
-    const height = `${AXIS + rows * (STRIP + GAP)}px`;
-    if (this._canvas.style.height !== height) {
-      this._canvas.style.height = height;
+    const wanted = `${AXIS + rows * (STRIP + GAP)}px`;
+    if (this._canvas.style.height !== wanted) {
+      this._canvas.style.height = wanted;
     }
-    const { context, width } = sized(this._canvas);
+    const { context, width, height } = sized(this._canvas);
+    if (width * height === 0) {
+      return; // in a frame that is not shown yet, from which nothing can be copied
+    }
     const colours = palette();
-    context.font = `${width < NARROW ? 11 : 12}px system-ui, sans-serif`;
-    context.textBaseline = "middle";
     this._left = width < NARROW ? NARROW_LABELS_WIDTH : LABELS_WIDTH;
     this._width = Math.max(width - this._left - 8, 1);
+    this._drawStrips(lives, width, height, colours);
+    context.drawImage(this._strips.canvas, 0, 0, width, height);
+    prepare(context, width);
+    this._drawMoment(context, colours, AXIS + rows * (STRIP + GAP));
+  }
+
+  _drawStrips(lives, width, height, colours) {
+    const size = [width, height, window.devicePixelRatio];
+    const key = JSON.stringify([this._catalogue.length, this._range(), this._end(), size, colours]);
+    if (key === this._strips.key) {
+      return;
+    }
+    this._strips.key = key;
+    const { context } = cleared(this._strips.canvas, width, height);
+    prepare(context, width);
     const lanes = this._catalogue.lanes;
     this._drawAxis(context, colours);
     const strips = [
@@ -97,7 +115,6 @@ export class Timeline {
       context.fillStyle = colours.text;
       context.fillText(label, 4, y + STRIP / 2);
     });
-    this._drawMoment(context, colours, AXIS + rows * (STRIP + GAP));
   }
 
   _drawAxis(context, colours) {
@@ -284,6 +301,11 @@ export class Timeline {
       this.zoom(Math.exp(-event.deltaY / 300), this._us(event.offsetX));
     }
   }
+}
+
+function prepare(context, width) {
+  context.font = `${width < NARROW ? 11 : 12}px system-ui, sans-serif`;
+  context.textBaseline = "middle";
 }
 
 function palette() {
