@@ -40,6 +40,7 @@ class ClientLoad:
     Args:
         bootstrap: `host:port` of brokers; a function, because brokers of real processes get their ports late.
         keys: those of the records, one of which is drawn for each, where the topics are compacted; else none.
+        history: the one to add to; by default a new one.
         on_acknowledged: called with the time, in monotonic ms, of each acknowledged batch.
     """
 
@@ -51,9 +52,10 @@ class ClientLoad:
         partitions: Sequence[TopicPartition],
         *,
         keys: Sequence[str] = (),
+        history: ClientHistory | None = None,
         on_acknowledged: Callable[[float], None] = lambda now_ms: None,
     ) -> None:
-        self.history = ClientHistory()
+        self.history = ClientHistory() if history is None else history
         self.is_stopping = False
         self._network = network
         self._clock = clock

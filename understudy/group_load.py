@@ -7,15 +7,24 @@ beside real processes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.clock import Clock
 from foundation.wire.network import Network
 from understudy.checkers.client_history import Outcome
 from understudy.checkers.facts import Partition
-from understudy.checkers.groups import Commit, GroupHistory, Join, LastState, OffsetFetch, Ownership
-from understudy.clients.connections import Connections
+from understudy.checkers.groups import (
+    Commit,
+    GroupHistory,
+    Join,
+    LastState,
+    OffsetFetch,
+    Ownership,
+    unfinished_groups,
+)
+from understudy.clients.connections import Connections, NoLeader
 from understudy.clients.consumer import Consumer
 from understudy.clients.group_coordinator_link import CoordinatorLink
 from understudy.clients.group_member import GroupMember, MemberSettings, Refused
@@ -33,6 +42,7 @@ from understudy.clients.member_events import (
 
 _TIMEOUT_MS = 2_000
 _STEP_S = 0.2
+_LOOK_S = 0.5
 _POLL_MS = 100
 _WATCH_TIMEOUT_MS = 5_000
 _WATCH_BACKOFF_MS = 20
@@ -49,11 +59,23 @@ class GroupLoad:
 
     Args:
         bootstrap: `host:port` of brokers; a function, because brokers of real processes get their ports late.
+        step_s: how long a member pauses between two looks at its partitions, and a watcher between two fetches.
+        watch_backoff_ms: how long a watcher pauses after a refusal.
     """
 
-    def __init__(self, network: Network, clock: Clock, bootstrap: Callable[[], Sequence[str]]) -> None:
+    def __init__(
+        self,
+        network: Network,
+        clock: Clock,
+        bootstrap: Callable[[], Sequence[str]],
+        *,
+        step_s: float = _STEP_S,
+        watch_backoff_ms: int = _WATCH_BACKOFF_MS,
+    ) -> None:
         self.history = GroupHistory()
         self.is_stopping = False
+        self._step_s = step_s
+        self._watch_backoff_ms = watch_backoff_ms
         self._network = network
         self._clock = clock
         self._bootstrap = bootstrap
@@ -68,7 +90,7 @@ class GroupLoad:
             name: unique among the members that run; the client id, too.
             leaves: False for one that ends without a word, so that its session has to time out.
         """
-        connections = Connections(self._network, self._bootstrap(), client_id=name, timeout_ms=_TIMEOUT_MS)
+        connections = self._connections(name)
         member = GroupMember(connections, self._clock, settings, Recorder(self.history, settings, name))
         self._members[name] = settings, member
         consumer = Consumer(connections)
@@ -76,7 +98,7 @@ class GroupLoad:
         try:
             while not self.is_stopping and not until():
                 await self._step(member, consumer, positions)
-                await asyncio.sleep(_STEP_S)
+                await asyncio.sleep(self._step_s)
             if not self.is_stopping:
                 if leaves:
                     await member.leave()
@@ -92,20 +114,53 @@ class GroupLoad:
 
         A new coordinator that has lost offsets is seen before members have committed newer ones.
         """
-        name = f"watcher of {group_id}"
-        connections = Connections(self._network, self._bootstrap(), client_id=name, timeout_ms=_TIMEOUT_MS)
-        recorder = Recorder(self.history, MemberSettings(group_id=group_id, topics=()), name)
-        offsets = GroupOffsets(
-            CoordinatorLink(connections, group_id), self._clock, _WATCH_TIMEOUT_MS, _WATCH_BACKOFF_MS, recorder
-        )
+        connections = self._connections(f"watcher of {group_id}")
+        offsets = self._offsets(connections, group_id)
         while not self.is_stopping:
             await offsets.fetch(partitions)
-            await asyncio.sleep(_STEP_S)
+            await asyncio.sleep(self._step_s)
         connections.close()
+
+    async def commit_once(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit offsets of a group without being a member: again and again until it is acknowledged, and never more.
+
+        What is committed early and never again is lost for good where one coordinator loses it.
+        """
+        connections = self._connections(f"keeper of {group_id}")
+        while not self.is_stopping and await self._offsets(connections, group_id).commit(offsets):
+            await asyncio.sleep(self._step_s)
+        connections.close()
+
+    async def fetch_at_end(self) -> None:
+        """Fetch the offsets of every partition that was committed; to be called when the cluster has recovered."""
+        committed: dict[str, set[TopicPartition]] = {}
+        for commit in self.history.commits:
+            committed.setdefault(commit.group, set()).add(TopicPartition(*commit.partition))
+        found = self.history.fetched_at_end = set()
+        for group_id in sorted(committed):
+            connections = self._connections(f"reader of {group_id}")
+            offsets = self._offsets(connections, group_id, is_final=True)
+            if await offsets.fetch(sorted(committed[group_id])) is not None:
+                found.add(group_id)
+            connections.close()
+
+    async def wait_until_settled(self, timeout_ms: int) -> None:
+        """Wait until every group has one generation and owners of all partitions, then note what each member has.
+
+        Also notes it where that is not so within `timeout_ms`; G3 says why.
+        """
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        while self._clock.monotonic_ms() < deadline_ms:
+            with contextlib.suppress(NoLeader):
+                await self.note_last_states()
+                if not any(unfinished_groups(self.history).values()):
+                    return
+            await asyncio.sleep(_LOOK_S)
 
     async def note_last_states(self) -> None:
         """Note what each running member has, and what their groups are to read; raises NoLeader."""
-        connections = Connections(self._network, self._bootstrap(), client_id="groups", timeout_ms=_TIMEOUT_MS)
+        self.history.last.clear()
+        connections = self._connections("groups")
         for name, (settings, member) in self._members.items():
             group = settings.group_id
             generation = None if member.needs_to_join else member.generation
@@ -114,6 +169,15 @@ class GroupLoad:
             every = {(topic, number) for topic, count in described.counts.items() for number in range(count)}
             self.history.to_be_read[group] = self.history.to_be_read.get(group, frozenset()) | every
         connections.close()
+
+    def _connections(self, client_id: str) -> Connections:
+        return Connections(self._network, self._bootstrap(), client_id=client_id, timeout_ms=_TIMEOUT_MS)
+
+    def _offsets(self, connections: Connections, group_id: str, *, is_final: bool = False) -> GroupOffsets:
+        """The offsets of a group, for a client that is no member."""
+        recorder = Recorder(self.history, MemberSettings(group_id=group_id, topics=()), "", is_final=is_final)
+        link = CoordinatorLink(connections, group_id)
+        return GroupOffsets(link, self._clock, _WATCH_TIMEOUT_MS, self._watch_backoff_ms, recorder)
 
     async def _step(self, member: GroupMember, consumer: Consumer, positions: dict[TopicPartition, int]) -> None:
         """Join if need be, renew the session, read a little of each partition, and commit."""
@@ -143,9 +207,11 @@ class Recorder:
 
     Args:
         name: of the member.
+        is_final: whether what it fetches is fetched when the cluster has recovered.
     """
 
-    def __init__(self, history: GroupHistory, settings: MemberSettings, name: str) -> None:
+    def __init__(self, history: GroupHistory, settings: MemberSettings, name: str, *, is_final: bool = False) -> None:
+        self._is_final = is_final
         self._history = history
         self._group = settings.group_id
         self._instance = settings.instance_id
@@ -186,9 +252,17 @@ class Recorder:
                     )
                     for partition, outcome in event.outcomes.items()
                 )
-            case OffsetsFetched(began_ms, at_ms, offsets):
+            case OffsetsFetched(began_ms, at_ms, offsets, coordinator):
                 history.fetches += (
-                    OffsetFetch(self._group, (each.topic, each.partition), offset, began_ms, at_ms)
+                    OffsetFetch(
+                        self._group,
+                        (each.topic, each.partition),
+                        offset,
+                        began_ms,
+                        at_ms,
+                        coordinator=coordinator,
+                        is_final=self._is_final,
+                    )
                     for each, offset in offsets.items()
                 )
 

@@ -51,9 +51,11 @@ GROUPS = """\
 
 These compare what members of consumer groups have seen of their coordinators (`understudy/checkers/groups.py`): each
 commit with its times, each fetched offset, who owned what in which generation, and what the members have at the end.
-`GroupLoad` in `understudy/group_load.py` runs members and keeps that history. A group is excused where an unclean
-election or a loss of power took records of its partition of `__consumer_offsets`, and where its offsets were deleted or
-have expired; a commit without an answer may be stored or not, until its offset is fetched:
+`GroupLoad` in `understudy/group_load.py` runs members and keeps that history. Half of the seeds have one to three
+groups, whose members join, leave, end without a word and start again during the faults, and two groups that commit once
+and early; at the end every group must settle, and everything that was committed is fetched. A group is excused where an
+unclean election or a loss of power took records of its partition of `__consumer_offsets`, and where its offsets were
+deleted or have expired; a commit without an answer may be stored or not, until its offset is fetched:
 """
 
 REST = """\

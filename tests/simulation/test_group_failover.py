@@ -77,6 +77,7 @@ class Run:
         self.cluster.ask(self.group.note_last_states())
         self.group.is_stopping = True
         self.cluster.run_for(5_000)
+        self.cluster.ask(self.group.fetch_at_end())
         self.cluster.close()
         add_records(self.group.history, map(decode_record, self.cluster.log_lines))
         assert self.group.history.may_have_lost == set()

@@ -4,12 +4,65 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import NamedTuple
 
-from foundation.eventlog.records import Envelope, GroupAssigned, GroupTransition, OffsetsRemoved
-from understudy.checkers.groups import GroupHistory, StoredAssignment
+from foundation.eventlog.records import (
+    Envelope,
+    GroupAssigned,
+    GroupsLoaded,
+    GroupTransition,
+    LeadershipWritten,
+    OffsetsCommitted,
+    OffsetsRemoved,
+)
+from understudy.checkers.check import broker_of
+from understudy.checkers.groups import GroupHistory, OffsetFetch, StoredAssignment
+from understudy.checkers.log_checks import NO_LEADER, NO_LEADER_EPOCH
 from understudy.checkers.replica_logs import partitions_that_may_have_lost
 
 OFFSETS_TOPIC = "__consumer_offsets"
+_CLOCKS_MS = 500
+"""How much the monotonic clocks of brokers and clients may differ, beside what a request takes."""
+_ALL_HAVE_JOINED = "CompletingRebalance"
+
+
+class _Leader(NamedTuple):
+    at_ms: float
+    leader_epoch: int
+    broker: int
+
+
+class _Leaders:
+    """Who has led and who has loaded the partitions of `__consumer_offsets`."""
+
+    def __init__(self) -> None:
+        self._written: defaultdict[int, list[_Leader]] = defaultdict(list)
+        self._loaded: defaultdict[int, list[_Leader]] = defaultdict(list)
+
+    def add(self, record: Envelope) -> None:
+        match record.data:
+            case LeadershipWritten(partitions=partitions):
+                for each in partitions:
+                    if each.topic == OFFSETS_TOPIC and each.leader != NO_LEADER:
+                        written = _Leader(record.mono_ms, each.leader_epoch, each.leader)
+                        self._written[each.partition].append(written)
+            case GroupsLoaded(partition=partition, leader_epoch=epoch):
+                self._loaded[partition].append(_Leader(record.mono_ms, epoch, broker_of(record)))
+            case _:
+                pass
+
+    def is_past(self, fetch: OffsetFetch, partition: int) -> bool:
+        """Return whether another broker has become leader since the one that has answered has loaded the partition."""
+        loaded = [
+            each.leader_epoch
+            for each in self._loaded[partition]
+            if each.broker == fetch.coordinator and each.at_ms <= fetch.began_ms - _CLOCKS_MS
+        ]
+        since = max(loaded, default=NO_LEADER_EPOCH)
+        return any(
+            each.leader_epoch > since and each.broker != fetch.coordinator and each.at_ms <= fetch.ended_ms + _CLOCKS_MS
+            for each in self._written[partition]
+        )
 
 
 def add_records(history: GroupHistory, records: Iterable[Envelope]) -> None:
@@ -24,10 +77,16 @@ def add_records(history: GroupHistory, records: Iterable[Envelope]) -> None:
     """
     every = list(records)
     groups_of: defaultdict[int, set[str]] = defaultdict(set)
+    leaders = _Leaders()
     for record in every:
+        leaders.add(record)
         match record.data:
+            case OffsetsCommitted(group=group, partition=partition):
+                groups_of[partition].add(group)
             case GroupTransition(group=group, partition=partition):
                 groups_of[partition].add(group)
+                if record.data.target == _ALL_HAVE_JOINED:
+                    history.without_end.add((group, record.data.generation))
             case GroupAssigned() as assigned:
                 groups_of[assigned.partition].add(assigned.group)
                 history.stored.append(
@@ -44,6 +103,13 @@ def add_records(history: GroupHistory, records: Iterable[Envelope]) -> None:
                 history.may_have_lost.add(group)
             case _:
                 pass
+    partition_of = {group: partition for partition, groups in groups_of.items() for group in groups}
+    history.of_the_past |= {
+        number
+        for number, fetch in enumerate(history.fetches)
+        if fetch.group in partition_of and not fetch.is_final and leaders.is_past(fetch, partition_of[fetch.group])
+    }
+    history.without_end -= {(assignment.group, assignment.generation) for assignment in history.stored}
     for topic, partition in partitions_that_may_have_lost(every):
         if topic == OFFSETS_TOPIC:
             history.may_have_lost |= groups_of[partition]

@@ -1,6 +1,6 @@
-"""What members of consumer groups have seen of their coordinators, and the invariants of that (G1 to G4).
+"""What members of consumer groups have seen of their coordinators, and the invariants of that (G1 to G5).
 
-G1 to G3 know nothing of brokers: they compare what was committed with what was fetched, and who was assigned what. G4
+They compare what was committed with what was fetched, and who was assigned what, and know nothing of brokers. Only G4
 compares this with what coordinators have recorded, which `understudy.checkers.group_records` adds to a history.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
@@ -43,6 +43,8 @@ class OffsetFetch(NamedTuple):
 
     Attributes:
         began_ms, ended_ms: when the answered request was sent, and when its answer came.
+        coordinator: the id of the broker that has answered; −1 where it is not known.
+        is_final: whether the cluster had recovered from its faults.
     """
 
     group: str
@@ -50,6 +52,8 @@ class OffsetFetch(NamedTuple):
     offset: int
     began_ms: float
     ended_ms: float
+    coordinator: int = -1
+    is_final: bool = False
 
 
 class Ownership(NamedTuple):
@@ -126,7 +130,12 @@ class GroupHistory:
         commits, fetches, ownerships, joins: each in any order.
         last: the state of each running member at the end.
         to_be_read: by group, the partitions of the topics that its members are subscribed to at the end.
+        fetched_at_end: the groups whose offsets were fetched when faults had ended; None where the run ended before.
+        of_the_past: the places in `fetches` of those that a broker has answered although another one had become leader
+            of the group's partition since it loaded it. It may not have learned of that, and answers what it has.
         stored: the assignments that coordinators have recorded; empty where there are no records of theirs.
+        without_end: (group, generation) where every member had joined, and no coordinator has recorded an assignment:
+            one may have appended it and not learned whether it is replicated, and the next one loads it.
         may_have_lost: the groups whose partition of `__consumer_offsets` had an unclean election or a loss of power, or
             whose offsets were deleted or have expired: offsets and generations may be gone or go back.
     """
@@ -137,7 +146,10 @@ class GroupHistory:
     joins: list[Join] = field(default_factory=list)
     last: list[LastState] = field(default_factory=list)
     to_be_read: dict[str, frozenset[Partition]] = field(default_factory=dict)
+    fetched_at_end: set[str] | None = None
+    of_the_past: set[int] = field(default_factory=set)
     stored: list[StoredAssignment] = field(default_factory=list)
+    without_end: set[tuple[str, int]] = field(default_factory=set)
     may_have_lost: set[str] = field(default_factory=set)
 
 
@@ -158,26 +170,32 @@ class GroupCheck:
 
 
 class AcknowledgedOffsetsStay(GroupCheck):
+    """A commit without an answer promises nothing, even where its offset was fetched.
+
+    A new coordinator reads its partition to the end of the log, which may be above the high watermark
+    (`GroupMetadataManager.doLoadGroupsAndOffsets`). What it answers then may be gone when the next replica leads. And
+    no epoch fences an OffsetFetch: a broker answers what it has until it learns that it leads the partition no more.
+    """
+
     id = "G1"
     sentence = (
         "a fetched offset is one whose commit had begun and was not refused, and no other commit that was acknowledged "
-        "or whose offset was fetched before this fetch began lies wholly between the two"
+        "before this fetch began lies wholly between the two, unless a broker has answered that another one has "
+        "followed as leader of the group's partition"
     )
 
     def contradictions(self, history: GroupHistory) -> Iterator[Witness]:
         commits: defaultdict[tuple[str, Partition], list[Commit]] = defaultdict(list)
-        for commit in history.commits:
-            if commit.outcome is not Outcome.FAIL:
-                commits[commit.group, commit.partition].append(commit)
+        for commit in _that_may_be_stored(history.commits):
+            commits[commit.group, commit.partition].append(commit)
         fetches: defaultdict[tuple[str, Partition], list[tuple[int, OffsetFetch]]] = defaultdict(list)
         for number, fetch in enumerate(history.fetches):
-            if fetch.group not in history.may_have_lost:
+            if fetch.group not in history.may_have_lost and number not in history.of_the_past:
                 fetches[fetch.group, fetch.partition].append((number, fetch))
         for key, found in fetches.items():
-            stored = _with_seen(commits[key], [fetch for _, fetch in found])
             for number, fetch in found:
                 self.times_tested += 1
-                if (what := _contradiction(fetch, stored)) is not None:
+                if (what := _contradiction(fetch, commits[key])) is not None:
                     yield Witness(f"fetch {number}", what)
 
 
@@ -221,20 +239,17 @@ class RebalancesEnd(GroupCheck):
                 yield Witness(
                     f"join {number}", f"{join.name} has been joining {join.group} since {join.began_ms:.0f} ms"
                 )
-        groups: defaultdict[str, list[LastState]] = defaultdict(list)
-        for state in history.last:
-            groups[state.group].append(state)
-        for group, states in groups.items():
+        for what in unfinished_groups(history).values():
             self.times_tested += 1
-            if what := _unfinished(group, states, history.to_be_read.get(group, frozenset())):
+            if what:
                 yield Witness("the end", what)
 
 
 class AssignmentsAreStored(GroupCheck):
     id = "G4"
     sentence = (
-        "what a member is assigned in a generation is what a coordinator has stored for it, and no coordinator has "
-        "stored a partition for two members"
+        "what a member is assigned in a generation is what a coordinator has stored for it, where it has learned that "
+        "it is stored, and no coordinator has stored a partition for two members"
     )
 
     def contradictions(self, history: GroupHistory) -> Iterator[Witness]:
@@ -249,6 +264,8 @@ class AssignmentsAreStored(GroupCheck):
                     yield Witness(f"stored assignment {number}", what)
                 seen |= dict.fromkeys(partitions, owner)
         for number, ownership in enumerate(history.ownerships) if history.stored else ():
+            if (ownership.group, ownership.generation) in history.without_end:
+                continue
             self.times_tested += 1
             records = stored[ownership.group, ownership.generation]
             if ownership.partitions not in [each.partitions.get(ownership.owner) for each in records]:
@@ -256,11 +273,25 @@ class AssignmentsAreStored(GroupCheck):
                 yield Witness(f"ownership {number}", f"{what}{ownership.group}, which no coordinator has stored")
 
 
+class OffsetsAreFetchedAtTheEnd(GroupCheck):
+    id = "G5"
+    sentence = "when faults have ended, the offsets of every group that has committed some are answered"
+
+    def contradictions(self, history: GroupHistory) -> Iterator[Witness]:
+        if history.fetched_at_end is None:
+            return
+        for group in sorted({commit.group for commit in history.commits}):
+            self.times_tested += 1
+            if group not in history.fetched_at_end:
+                yield Witness("the end", f"no coordinator answers what {group} has committed")
+
+
 GROUP_CHECKS: tuple[type[GroupCheck], ...] = (
     AcknowledgedOffsetsStay,
     PartitionsHaveOneOwner,
     RebalancesEnd,
     AssignmentsAreStored,
+    OffsetsAreFetchedAtTheEnd,
 )
 
 
@@ -287,25 +318,24 @@ def check_groups(history: GroupHistory) -> GroupJudgement:
     return judgement
 
 
-def _with_seen(commits: Sequence[Commit], fetches: Sequence[OffsetFetch]) -> list[Commit]:
-    """Return the commits; one whose outcome is not known counts as acknowledged once its offset was fetched.
+def unfinished_groups(history: GroupHistory) -> dict[str, str]:
+    """Return what is left of a rebalance, by group, as of the last states; empty text where nothing is."""
+    groups: defaultdict[str, list[LastState]] = defaultdict(list)
+    for state in history.last:
+        groups[state.group].append(state)
+    return {
+        group: _unfinished(group, states, history.to_be_read.get(group, frozenset()))
+        for group, states in groups.items()
+    }
 
-    Only where no other commit has the same offset: the fetch may have seen that one.
-    """
-    seen_ms: dict[int, float] = {}
-    for fetch in fetches:
-        seen_ms[fetch.offset] = min(fetch.ended_ms, seen_ms.get(fetch.offset, math.inf))
-    offsets = [commit.offset for commit in commits]
-    found = []
-    for commit in commits:
-        if commit.outcome is Outcome.INFO:
-            # A request without an answer may be on its way still.
-            is_seen = commit.offset in seen_ms and offsets.count(commit.offset) == 1
-            ended_ms = max(seen_ms[commit.offset], commit.began_ms) if is_seen else math.inf
-            outcome = Outcome.OK if is_seen else Outcome.INFO
-            commit = commit._replace(outcome=outcome, ended_ms=ended_ms)
-        found.append(commit)
-    return found
+
+def _that_may_be_stored(commits: Iterable[Commit]) -> list[Commit]:
+    """Return the commits that were not refused. One without an answer may be on its way still, so it has no end."""
+    return [
+        commit._replace(ended_ms=math.inf) if commit.outcome is Outcome.INFO else commit
+        for commit in commits
+        if commit.outcome is not Outcome.FAIL
+    ]
 
 
 def _contradiction(fetch: OffsetFetch, commits: Sequence[Commit]) -> str | None:

@@ -40,6 +40,11 @@ def register(verbs: Verbs) -> None:
         metavar="DIR",
         help="leave the event logs of the run here, as a cluster of processes does",
     )
+    parser.add_argument(
+        "--no-groups",
+        action="store_true",
+        help="with --seed: the seed without consumer groups and compaction, as seeds once were",
+    )
     parser.add_argument("--without", metavar="FENCE", help="switch a fence off; several are joined by +")
     parser.add_argument("--spark", metavar="MASTER", help="run --seeds on the workers of Spark, for example local[*]")
     parser.add_argument(
@@ -59,6 +64,8 @@ def run(options: argparse.Namespace) -> int:
         options.usage_error("--keep-all goes with --lake")
     if options.spark is not None and options.without is not None:
         options.usage_error("--without goes without --spark; `understudy hunt --spark` takes both")
+    if options.no_groups and options.seed is None:
+        options.usage_error("--no-groups goes with --seed")
     if options.plan is not None and (options.seconds, options.without) != (None, None):
         options.usage_error("--seconds and --without are part of the plan; change them in the file")
     options.seconds = options.seconds or SECONDS
@@ -104,7 +111,8 @@ def _plan(options: argparse.Namespace) -> tuple[SeedPlan, str]:
     from understudy.simulator.seed_plans import draw_plan
 
     if options.plan is None:
-        return draw_plan(options.seed, options.seconds, fences_off=fences_off(options.without)), ""
+        off = fences_off(options.without)
+        return draw_plan(options.seed, options.seconds, groups=not options.no_groups, fences_off=off), ""
     try:
         file = read_plan(options.plan)
     except BadPlan as bad:

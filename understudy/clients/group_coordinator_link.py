@@ -35,6 +35,11 @@ class CoordinatorLink:
         self._coordinator: int | None = None
         self.group_id = group_id
 
+    @property
+    def coordinator(self) -> int | None:
+        """The broker id of the coordinator; None where it is not known."""
+        return self._coordinator
+
     def forget(self) -> None:
         """Have the next request look for the coordinator first."""
         self._coordinator = None

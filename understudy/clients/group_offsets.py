@@ -135,7 +135,9 @@ class GroupOffsets:
             except (NoLeader, GroupError, *NOT_SENT, *NO_ANSWER):
                 self._link.forget()
             else:
-                self._note(OffsetsFetched(began_ms, self._clock.monotonic_ms(), found))
+                coordinator = self._link.coordinator
+                assert coordinator is not None
+                self._note(OffsetsFetched(began_ms, self._clock.monotonic_ms(), found, coordinator))
                 return found
             await asyncio.sleep(self._backoff_ms / 1000)
         return None

@@ -73,11 +73,16 @@ class CommitEnded(NamedTuple):
 
 
 class OffsetsFetched(NamedTuple):
-    """The coordinator has answered with committed offsets; −1 for a partition without one."""
+    """The coordinator has answered with committed offsets; −1 for a partition without one.
+
+    Attributes:
+        coordinator: the id of the broker that has answered.
+    """
 
     began_ms: float
     at_ms: float
     offsets: Mapping[TopicPartition, int]
+    coordinator: int
 
 
 MemberEvent: TypeAlias = JoinBegan | JoinEnded | Assigned | Released | CommitEnded | OffsetsFetched

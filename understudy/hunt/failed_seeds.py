@@ -135,6 +135,7 @@ def _left(failed: FailedSeed) -> Iterator[str]:
         "" if failed.shrunk.is_minimal else "; it may be larger than necessary, because no run was left"
     )
     yield f"{len(left.actions)} of {len(whole.actions)} client actions"
+    yield f"{len(left.members)} of {len(whole.members)} lives of members of groups"
     yield f"load: {', '.join(left.load) or 'none'}"
     yield f"{left.brokers} of {whole.brokers} brokers, {left.partitions} of {whole.partitions} partitions of `orders`"
     yield f"{left.schedule.unknown_probability:g} of the answers of ZooKeeper to writes are lost"

@@ -16,6 +16,9 @@ _HEAD = """\
 Each line is a hunt: `understudy hunt --ledger docs/seed-ledger.md` adds it when the hunt has ended. A seed is a
 cluster, its faults and its clients for so many simulated seconds, judged by every check ([the
 invariants](invariants.md)). [Hunting](hunting.md) says how seeds are run, shrunk and replayed.
+
+Seeds have consumer groups and a compacted topic since `understudy/simulator/seed_groups.py` exists; those up to commit
+603574038bbc had none. `understudy simulate --seed N --no-groups` replays them as they were.
 """
 _COLUMNS = ("date", "commit", "seeds", "seconds each", "records acknowledged", "elections", "failed", "found")
 _RULE = ("---", "---", "---", *["---:"] * 4, "---")

@@ -15,10 +15,12 @@ import msgspec
 
 from controller.points import POINTS
 from foundation.eventlog.fences import SWITCHES
+from understudy.clients.assignors.protocol import PROTOCOLS
 from understudy.nearest_word import did_you_mean
-from understudy.simulator.client_load import LOAD
+from understudy.simulator.client_load import PARTS, READ_TOPICS
 from understudy.simulator.faults import KINDS as FAULTS
 from understudy.simulator.faults import Fault, Schedule
+from understudy.simulator.seed_groups import PlannedMember
 from understudy.simulator.seed_plans import SeedPlan
 from understudy.simulator.workload import KINDS as ACTIONS
 from understudy.simulator.workload import ClientAction
@@ -97,7 +99,7 @@ class _Part(NamedTuple):
 
 def _wrong_values(plan: SeedPlan) -> Iterator[str]:
     schedule = plan.schedule
-    yield from (_unknown("load", "part of the load", part, LOAD) for part in plan.load if part not in LOAD)
+    yield from (_unknown("load", "part of the load", part, PARTS) for part in plan.load if part not in PARTS)
     yield from (
         _unknown("fences_off", "fence or fix", name, SWITCHES) for name in plan.fences_off if name not in SWITCHES
     )
@@ -116,6 +118,10 @@ def _wrong_values(plan: SeedPlan) -> Iterator[str]:
             yield f"{part.where}: at_ms is {part.at_ms}; expected 0 to {schedule.healed_at_ms}, when all is healed"
     for number, fault in enumerate(schedule.faults):
         yield from (f"faults[{number}]: {wrong}" for wrong in _wrong_values_of_fault(fault, plan))
+    for number, member in enumerate(plan.members):
+        yield from (f"members[{number}]: {wrong}" for wrong in _wrong_values_of_member(member, plan))
+    names = [member.name for member in plan.members]
+    yield from (f"members: {name!r} is there twice; each needs a name of its own" for name in _repeated(names))
 
 
 def _wrong_values_of_fault(fault: Fault, plan: SeedPlan) -> Iterator[str]:
@@ -127,6 +133,24 @@ def _wrong_values_of_fault(fault: Fault, plan: SeedPlan) -> Iterator[str]:
         yield _unknown("detail", "point", fault.detail, POINTS)
     if fault.kind == "step-clock" and not fault.detail.removeprefix("-").isdecimal():
         yield f"detail is {fault.detail!r}; expected by how many ms the clock steps"
+
+
+def _wrong_values_of_member(member: PlannedMember, plan: SeedPlan) -> Iterator[str]:
+    healed_at_ms = plan.schedule.healed_at_ms
+    yield from (
+        _unknown("assignors", "assignor", name, PROTOCOLS) for name in member.assignors if name not in PROTOCOLS
+    )
+    if len({PROTOCOLS[name].is_cooperative for name in member.assignors if name in PROTOCOLS}) > 1:
+        yield f"assignors are {', '.join(member.assignors)}; expected cooperative ones only, or none"
+    yield from (_unknown("topics", "topic", name, READ_TOPICS) for name in member.topics if name not in READ_TOPICS)
+    if member.joins_at_ms > healed_at_ms:
+        yield f"joins_at_ms is {member.joins_at_ms}; expected 0 to {healed_at_ms}, when all is healed"
+    if member.ends_at_ms is not None and not member.joins_at_ms <= member.ends_at_ms <= healed_at_ms:
+        yield f"ends_at_ms is {member.ends_at_ms}; expected null or {member.joins_at_ms} to {healed_at_ms}"
+
+
+def _repeated(names: list[str]) -> list[str]:
+    return [name for place, name in enumerate(names) if name in names[:place]]
 
 
 def _unknown(where: str, what: str, word: str, known: Iterable[str]) -> str:

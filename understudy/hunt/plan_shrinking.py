@@ -1,8 +1,9 @@
 """Shrinks the plan of a failed seed to a small one that fails in the same way, which is easier to understand.
 
 A run fails in the same way if it violates the same invariant, or has a problem of the same kind. A smaller plan has
-less load of clients, fewer faults and actions, fewer brokers and partitions, and a shorter run. Every random number
-depends on all that has happened before, so a smaller plan is another history: only a run of it shows what it does.
+less load of clients, fewer members of groups, faults and actions, fewer brokers and partitions, and a shorter run.
+Every random number depends on all that has happened before, so a smaller plan is another history: only a run of it
+shows what it does.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ def shrink(failed: SeedReport, *, most_runs: int = MOST_RUNS, run: RunPlan = run
     """
     search = _Search(failed, Budget(most_runs), run)
     search.leave_out_load()
+    search.leave_out_members()
     search.end_earlier()
     search.leave_out_lost_answers()
     before = None
@@ -108,6 +110,9 @@ class _Search:
 
     def leave_out_load(self) -> None:
         ddmin(self.best.plan.load, lambda load: self._fails(load=load), self.budget)
+
+    def leave_out_members(self) -> None:
+        ddmin(self.best.plan.members, lambda members: self._fails(members=members), self.budget)
 
     def leave_out_actions(self) -> None:
         ddmin(self.best.plan.actions, lambda actions: self._fails(actions=actions), self.budget)
@@ -169,4 +174,14 @@ def _ended_at(plan: SeedPlan, healed_at_ms: int) -> Iterator[tuple[str, object]]
     )
     yield "schedule", replace(plan.schedule, faults=faults, healed_at_ms=healed_at_ms)
     yield "actions", tuple(action for action in plan.actions if action.at_ms < healed_at_ms)
+    yield (
+        "members",
+        tuple(
+            msgspec.structs.replace(
+                member, ends_at_ms=None if member.ends_at_ms is None else min(member.ends_at_ms, healed_at_ms)
+            )
+            for member in plan.members
+            if member.joins_at_ms < healed_at_ms
+        ),
+    )
     yield "seconds", min(plan.seconds, -(-healed_at_ms // 1000) + _QUIET_S)

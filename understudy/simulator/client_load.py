@@ -1,6 +1,7 @@
 """The clients of a seed: producers and a consumer of one topic that is reassigned, and a topic that is deleted.
 
-Two producers send with acks=all and one with acks=1. `understudy.checkers.client_history` judges what they have seen.
+Two producers send with acks=all and one with acks=1. Half of the seeds also have a topic that is compacted, to which
+two producers send records with few keys. `understudy.checkers.client_history` judges what they have seen.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Collection, Coroutine
+from collections.abc import Collection, Coroutine, Mapping
 
 from foundation.cluster.errors import ApiError
 from foundation.cluster.identifiers import TopicPartition
@@ -20,38 +21,70 @@ from understudy.client_load import ClientLoad
 from understudy.clients.connections import Connections
 from understudy.clients.producer import ALL_ACKS, Producer
 from understudy.simulator.cluster import PORT, SimulatedCluster
+from understudy.simulator.randomness import derived
 from understudy.simulator.workload import CLIENTS_TOPICS
 
-TOPIC, DELETED_TOPIC = CLIENTS_TOPICS
-_NAME = f'"{TOPIC}"'.encode()
-PARTITIONS = 2
+TOPIC, DELETED_TOPIC, COMPACTED_TOPIC = CLIENTS_TOPICS
+_NAMES = tuple(f'"{topic}"'.encode() for topic in (TOPIC, COMPACTED_TOPIC))
+PARTITIONS = (TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1))
+COMPACTED_PARTITIONS = (TopicPartition(COMPACTED_TOPIC, 0), TopicPartition(COMPACTED_TOPIC, 1))
+READ_TOPICS = (TOPIC, COMPACTED_TOPIC)
+"""The topics that members of groups may read."""
 MIN_INSYNC_REPLICAS = 2
 LEADER_ALONE = 1
 """The acks of a producer that may lose records when their leader ends."""
 REASSIGNMENTS, DELETION = "reassignments", "deletion"
 LOAD = ("producer-1", "producer-2", "producer-3", "consumer-1", REASSIGNMENTS, DELETION)
-"""The parts of the load. Without one, the others draw the same random numbers."""
+"""The parts of the load that every seed draws. Without one, the others draw the same random numbers."""
+COMPACTION = "compaction"
+PARTS = (*LOAD, COMPACTION)
+"""All parts of the load."""
+CLEANER_SETTINGS = {
+    "log.cleaner.backoff.ms": "1000",
+    "log.cleaner.min.cleanable.ratio": "0.1",
+    "offsets.topic.segment.bytes": "4000",
+}
+"""Of all brokers, where a topic is compacted: often enough to meet every fault, and `__consumer_offsets`, too."""
+KEYS = tuple(f"key-{number}" for number in range(6))
+_COMPACTED_CONFIGS = {
+    "cleanup.policy": "compact",
+    "segment.bytes": "1000",
+    "index.interval.bytes": "200",
+    "file.delete.delay.ms": "1000",
+}
 _CHANGED_UNTIL_MS = 20_000
 """When topics are reassigned and deleted at the latest."""
 
 
 class SeedClients:
-    """Three producers and a consumer of one topic, and a producer of a topic that is deleted.
+    """Three producers and a consumer of one topic, a producer of one that is deleted, and clients of a compacted one.
 
     Args:
         source: decides when and how much they send.
-        parts: those of `LOAD` that run.
+        parts: those of `PARTS` that run.
     """
 
     def __init__(self, cluster: SimulatedCluster, source: random.Random, parts: Collection[str] = LOAD) -> None:
         self._cluster = cluster
         self._parts = frozenset(parts)
         self._source = source
-        self._partitions = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
+        self._partitions = list(PARTITIONS)
         self._bootstrap = [f"{broker.node.name}:{PORT}" for broker in cluster.brokers]
         self._load = ClientLoad(
             cluster.client_network, cluster.simulator.clock, lambda: self._bootstrap, self._partitions
         )
+        self._loads = [self._load]
+        if COMPACTION in self._parts:
+            self._loads.append(
+                ClientLoad(
+                    cluster.client_network,
+                    cluster.simulator.clock,
+                    lambda: self._bootstrap,
+                    COMPACTED_PARTITIONS,
+                    keys=KEYS,
+                    history=self._load.history,
+                )
+            )
         self._running = 0
 
     @property
@@ -60,10 +93,7 @@ class SeedClients:
 
     def start(self) -> None:
         """Create the topic, and begin to send and to read."""
-        configs = {"min.insync.replicas": str(MIN_INSYNC_REPLICAS)}
-        self._cluster.ask(
-            self._cluster.admin.create_topic(TOPIC, partitions=PARTITIONS, replication_factor=3, configs=configs)
-        )
+        self._create(TOPIC, {})
         for number, acks in ((1, ALL_ACKS), (2, ALL_ACKS), (3, LEADER_ALONE)):
             source = random.Random(self._source.getrandbits(32))
             if (name := f"producer-{number}") in self._parts:
@@ -77,17 +107,33 @@ class SeedClients:
         after_s = self._source.uniform(1, _CHANGED_UNTIL_MS / 1000)
         if DELETION in self._parts:
             self._begin(self._delete_records(after_s))
+        for compacted in self._loads[1:]:
+            self._create(COMPACTED_TOPIC, _COMPACTED_CONFIGS)
+            for number in (1, 2):
+                source = derived(self._cluster.seed, COMPACTION, number)
+                self._begin(compacted.produce(f"keys-{number}", ALL_ACKS, source, gap_s=_gap_s))
+            self._begin(compacted.consume("keys-consumer"))
 
     def stop(self) -> None:
         """Send no more; wait until every send has ended, then read everything."""
-        self._load.is_stopping = True
+        for load in self._loads:
+            load.is_stopping = True
         self._cluster.wait_until(lambda: self._running == 0, "the producers and consumers have ended")
-        self._cluster.ask(self._load.read_all())
+        for load in self._loads:
+            self._cluster.ask(load.read_all())
 
     def note_losses(self) -> None:
         """Excuse the partitions whose leader may have lacked acknowledged records when it was elected."""
-        records = (decode_record(line) for line in self._cluster.log_lines if _NAME in line)
-        self.history.may_have_lost |= {key for key in partitions_that_may_have_lost(records) if key[0] == TOPIC}
+        lines = (line for line in self._cluster.log_lines if any(name in line for name in _NAMES))
+        lost = partitions_that_may_have_lost(map(decode_record, lines))
+        self.history.may_have_lost |= {key for key in lost if key[0] in READ_TOPICS}
+
+    def _create(self, topic: str, configs: Mapping[str, str]) -> None:
+        configs = {"min.insync.replicas": str(MIN_INSYNC_REPLICAS), **configs}
+        partitions = sum(each.topic == topic for each in (*PARTITIONS, *COMPACTED_PARTITIONS))
+        self._cluster.ask(
+            self._cluster.admin.create_topic(topic, partitions=partitions, replication_factor=3, configs=configs)
+        )
 
     async def _delete_records(self, after_s: float) -> None:
         """Produce to a topic of its own, and delete it with its records after `after_s`."""

@@ -13,12 +13,15 @@ from typing import Annotated
 import msgspec
 
 from foundation.eventlog.fences import Switch
-from understudy.simulator.client_load import LOAD
+from understudy.simulator.client_load import COMPACTION, LOAD, PARTS, READ_TOPICS
 from understudy.simulator.faults import Schedule, draw_schedule
 from understudy.simulator.randomness import derived
+from understudy.simulator.seed_groups import PlannedMember, draw_members
 from understudy.simulator.workload import ClientAction, draw_actions
 
 MOST_SECONDS = 86_400
+COMPACTED_SHARE = 0.5
+"""The share of seeds with a topic that is compacted."""
 
 
 class SeedPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,6 +40,7 @@ class SeedPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         schedule: the faults.
         actions: the actions of clients and operators.
         load: the parts of the clients' load that run.
+        members: of consumer groups; none for a seed without groups.
         fences_off: the names of fences and fixes that are switched off.
     """
 
@@ -51,14 +55,16 @@ class SeedPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     schedule: Schedule
     actions: tuple[ClientAction, ...]
     load: tuple[str, ...] = LOAD
+    members: tuple[PlannedMember, ...] = ()
     fences_off: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """The faults and the clients' actions in order of time, one line each."""
-        faults = [(fault.at_ms, str(fault)) for fault in self.schedule.faults]
-        planned = sorted([*faults, *((action.at_ms, str(action)) for action in self.actions)])
+        """The faults, the clients' actions and the members of groups in order of time, one line each."""
+        planned = [(fault.at_ms, str(fault)) for fault in self.schedule.faults]
+        planned += [(action.at_ms, str(action)) for action in self.actions]
+        planned += [(member.joins_at_ms, str(member)) for member in self.members]
         absent = "" if self.absent is None else f", and kill broker {self.absent} until the others have settled"
-        return "\n".join([*(line for _, line in planned), f"{self.schedule.healed_at_ms:6d} ms  heal{absent}"])
+        return "\n".join([*(line for _, line in sorted(planned)), f"{self.schedule.healed_at_ms:6d} ms  heal{absent}"])
 
 
 def draw_plan(
@@ -67,12 +73,14 @@ def draw_plan(
     *,
     brokers: int | None = None,
     partitions: int | None = None,
+    groups: bool = True,
     fences_off: tuple[Switch, ...] = (),
 ) -> SeedPlan:
     """Draw the plan of a seed for `seconds` of simulated time, two thirds of it under faults.
 
     Args:
         brokers, partitions: numbers to use instead of drawn ones.
+        groups: whether the seed may have consumer groups and a compacted topic. Without, it is what it once was.
         fences_off: fences and fixes to switch off, to see which check notices it.
     """
     draw = derived(seed, "scenario")
@@ -82,6 +90,13 @@ def draw_plan(
     draw_absent = derived(seed, "absent")
     absent = draw_absent.randint(1, brokers) if draw_absent.random() < 0.25 else None
     schedule = draw_schedule(derived(seed, "faults"), brokers=brokers, duration_ms=seconds * 1000)
+    load: tuple[str, ...] = LOAD
+    members: tuple[PlannedMember, ...] = ()
+    if groups:
+        is_compacted = derived(seed, COMPACTION).random() < COMPACTED_SHARE
+        load = PARTS if is_compacted else LOAD
+        topics = READ_TOPICS if is_compacted else READ_TOPICS[:1]
+        members = draw_members(derived(seed, "groups"), topics, until_ms=schedule.healed_at_ms)
     return SeedPlan(
         seed=seed,
         seconds=seconds,
@@ -94,5 +109,7 @@ def draw_plan(
         schedule=schedule,
         # The name stays: each seed's random numbers are derived from it.
         actions=draw_actions(derived(seed, "deeds"), until_ms=schedule.healed_at_ms),
+        load=load,
+        members=members,
         fences_off=tuple(switch.value for switch in fences_off),
     )

@@ -20,16 +20,19 @@ from foundation.eventlog.fences import SWITCHES, Switch
 from foundation.eventlog.lines import decode_record
 from understudy.checkers.client_history import Outcome, PartitionsAreReadToTheEnd, check_clients
 from understudy.checkers.facts import Partition
+from understudy.checkers.groups import RebalancesEnd, check_groups
 from understudy.checkers.replica_logs import partitions_that_may_have_lost
 from understudy.cluster import ClusterError, Unsettled
 from understudy.findings import Finding, FindingKind
 from understudy.picture import ClusterPicture
-from understudy.simulator.client_load import SeedClients
+from understudy.simulator.client_load import CLEANER_SETTINGS, COMPACTED_PARTITIONS, COMPACTION, PARTITIONS, SeedClients
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.faults import schedule_faults
 from understudy.simulator.judgement import Judgement, judge
 from understudy.simulator.loop import BudgetExhausted, Deadlock
 from understudy.simulator.randomness import derived
+from understudy.simulator.seed_groups import SETTINGS as GROUP_SETTINGS
+from understudy.simulator.seed_groups import SeedGroups
 from understudy.simulator.seed_plans import SeedPlan, draw_plan
 from understudy.simulator.worker_processes import worker_pool
 from understudy.simulator.workload import schedule_actions
@@ -61,7 +64,7 @@ class SeedReport:
     acknowledged: int
     """Records that producers were acknowledged."""
     clients_tested: Mapping[str, int]
-    """How many cases each check of the clients' history, by id, has examined."""
+    """How many cases each check of the clients' and of the groups' history, by id, has examined."""
     plan_file: Path | None = None
     """The file that the plan was read from; None where the seed drew it."""
 
@@ -80,7 +83,14 @@ class SeedReport:
             return f"understudy simulate --plan {shlex.quote(str(self.plan_file))}"
         seconds = "" if self.seconds == DEFAULT_SECONDS else f" --seconds {self.seconds}"
         fences = "+".join(self.plan.fences_off)
-        return f"understudy simulate --seed {self.seed}{seconds}{f' --without {fences}' if fences else ''}"
+        without = f" --without {fences}" if fences else ""
+        return f"understudy simulate --seed {self.seed}{seconds}{self._no_groups}{without}"
+
+    @property
+    def _no_groups(self) -> str:
+        drawn = draw_plan(self.seed, self.seconds)
+        is_without = not self.plan.members and COMPACTION not in self.plan.load
+        return " --no-groups" if is_without and (drawn.members or COMPACTION in drawn.load) else ""
 
     def __str__(self) -> str:
         head = (
@@ -102,17 +112,18 @@ def run_seed(
     *,
     brokers: int | None = None,
     partitions: int | None = None,
+    groups: bool = True,
     fences_off: tuple[Switch, ...] = (),
     events: Path | None = None,
 ) -> SeedReport:
     """Run one seed for `seconds` of simulated time, two thirds of it under faults.
 
     Args:
-        brokers, partitions: numbers to use instead of drawn ones.
+        brokers, partitions, groups: as in `draw_plan`.
         fences_off: fences and fixes that are switched off, to see which check notices it.
         events: the folder in which to leave the event logs, in the layout of a run on processes; None for none.
     """
-    plan = draw_plan(seed, seconds, brokers=brokers, partitions=partitions, fences_off=fences_off)
+    plan = draw_plan(seed, seconds, brokers=brokers, partitions=partitions, groups=groups, fences_off=fences_off)
     return run_plan(plan, events=events)
 
 
@@ -126,6 +137,10 @@ def run_plan(plan: SeedPlan, *, events: Path | None = None) -> SeedReport:
     settings = {"understudy.events.logs": "true"}
     if plan.unclean_election:
         settings["unclean.leader.election.enable"] = "true"
+    if plan.members:
+        settings |= GROUP_SETTINGS | CLEANER_SETTINGS
+    if COMPACTION in plan.load:
+        settings |= CLEANER_SETTINGS
     fences_off = tuple(SWITCHES[name] for name in plan.fences_off)
     cluster = SimulatedCluster(
         plan.seed, brokers=plan.brokers, settings=settings, fences_off=fences_off, reordering=plan.reordering
@@ -135,10 +150,13 @@ def run_plan(plan: SeedPlan, *, events: Path | None = None) -> SeedReport:
     problems: list[str] = []
     settled_after_ms = 0.0
     clients = SeedClients(cluster, derived(plan.seed, "clients"), plan.load)
+    read = (*PARTITIONS, *COMPACTED_PARTITIONS) if COMPACTION in plan.load else PARTITIONS
+    groups = SeedGroups(cluster, plan.members, read)
     try:
         cluster.start()
         cluster.create_topic("orders", partitions=plan.partitions, replication_factor=3)
         clients.start()
+        groups.start()
         schedule_faults(cluster, schedule)
         schedule_actions(cluster, plan.actions)
         cluster.run_for(schedule.healed_at_ms + 1)
@@ -152,6 +170,7 @@ def run_plan(plan: SeedPlan, *, events: Path | None = None) -> SeedReport:
         cluster.run_for(max(_QUIET_MS, plan.seconds * 1000 - schedule.healed_at_ms - since_healed_ms))
         # An automatic preferred election may be in progress at this moment.
         _settle(cluster, _QUIET_MS / 1000)
+        groups.stop()
         clients.stop()
     except (ClusterError, Deadlock, BudgetExhausted) as finding:
         problems.append(f"{type(finding).__name__}: {finding}")
@@ -161,10 +180,12 @@ def run_plan(plan: SeedPlan, *, events: Path | None = None) -> SeedReport:
         cluster.dump(events)
     judgement = judge(cluster)
     clients.note_losses()
-    seen = check_clients(clients.history)
-    # Where the run has ended early, there was no final phase in which everything is read.
-    untested = {PartitionsAreReadToTheEnd.id} if problems else set()
-    problems += (str(violation) for violation in seen.violations if violation.check not in untested)
+    groups.note_records()
+    seen, of_groups = check_clients(clients.history), check_groups(groups.history)
+    # Where the run has ended early, there was no final phase in which everything is read, and groups settle.
+    untested = {PartitionsAreReadToTheEnd.id, RebalancesEnd.id} if problems else set()
+    violations = (*seen.violations, *of_groups.violations)
+    problems += (str(violation) for violation in violations if violation.check not in untested)
     return SeedReport(
         plan=plan,
         problems=(*problems, *judgement.problems),
@@ -175,7 +196,7 @@ def run_plan(plan: SeedPlan, *, events: Path | None = None) -> SeedReport:
         messages=cluster.network.messages,
         callbacks=cluster.loop.executed,
         acknowledged=sum(send.outcome is Outcome.OK for send in clients.history.sends),
-        clients_tested=seen.times_tested,
+        clients_tested=seen.times_tested | of_groups.times_tested,
     )
 
 

@@ -29,8 +29,11 @@ from understudy.simulator.cluster import PORT, SimulatedCluster
 
 NAMES = ("clicks", "orders", "payments")
 """Few names, so that a topic is created while the one that had its name before is still being deleted."""
-CLIENTS_TOPICS = ("ledger", "letters")
+CLIENTS_TOPICS = ("ledger", "letters", "table")
 """The topics of the producers and consumers, which `client_load` alone reassigns and deletes."""
+OFFSETS_TOPIC = "__consumer_offsets"
+"""Its partitions are reassigned like any others. It is not deleted, and gets no more partitions: groups would lose what
+they have committed, as in Kafka."""
 TOPIC, BROKER = 2, 4
 """Types of config resources, as on the wire."""
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
@@ -201,7 +204,7 @@ def _reassigning(cluster: SimulatedCluster, partition: TopicPartition, to: list[
 
 
 def _some_topic(cluster: SimulatedCluster, draw: random.Random) -> str | None:
-    topics = sorted(set(cluster.znodes.topics()) - set(CLIENTS_TOPICS))
+    topics = sorted(set(cluster.znodes.topics()) - {*CLIENTS_TOPICS, OFFSETS_TOPIC})
     return draw.choice(topics) if topics else None
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from foundation.eventlog.records import (
     AssignedMember,
     Envelope,
     GroupAssigned,
+    GroupsLoaded,
+    GroupTransition,
     Leadership,
     LeadershipWritten,
+    OffsetsCommitted,
     OffsetsRemoved,
     Payload,
 )
@@ -55,7 +60,9 @@ def stored(generation: int = 1, **partitions: tuple[tuple[str, int], ...]) -> St
 
 
 def history(
-    *seen: Commit | OffsetFetch | Ownership | Join | LastState | StoredAssignment, lost: bool = False
+    *seen: Commit | OffsetFetch | Ownership | Join | LastState | StoredAssignment,
+    lost: bool = False,
+    fetched: set[str] | None = None,
 ) -> GroupHistory:
     return GroupHistory(
         commits=[one for one in seen if isinstance(one, Commit)],
@@ -65,6 +72,7 @@ def history(
         last=[one for one in seen if isinstance(one, LastState)],
         stored=[one for one in seen if isinstance(one, StoredAssignment)],
         to_be_read={"g": frozenset({T0, T1})},
+        fetched_at_end=fetched,
         may_have_lost={"g"} if lost else set(),
     )
 
@@ -85,7 +93,13 @@ ACCEPTED = {
         ),
         "a refused commit": history(commit(5, 0, 1), commit(7, 2, 3, REFUSED), fetch(5, 4)),
         "lost with its partition": history(commit(5, 0, 1), fetch(-1, 2), lost=True),
+        "an answer of a broker that leads no more": replace(
+            history(commit(5, 0, 1), commit(7, 2, 3), fetch(5, 4)), of_the_past={0}
+        ),
         "the same offset again": history(commit(5, 0, 1), commit(7, 2, 3), commit(5, 4, 5), fetch(5, 6)),
+        "a commit without an answer that was seen above the high watermark, and is gone": history(
+            commit(5, 0, 1), commit(7, 2, 3, UNKNOWN), fetch(7, 4), fetch(5, 6)
+        ),
         "seen, by either of two commits": history(
             commit(7, 0, 1, UNKNOWN), commit(5, 2, 3), commit(7, 4, 5, UNKNOWN), fetch(7, 6), fetch(5, 8)
         ),
@@ -113,6 +127,14 @@ ACCEPTED = {
             stored(one=(T0,)), stored(one=(T0,)), owns("a", T0)._replace(instance="one")
         ),
         "no records of a coordinator": history(owns("a", T0)),
+        "a store that timed out, which the next coordinator has loaded": replace(
+            history(stored(a=(T0,)), owns("b", T0, generation=2)), without_end={("g", 2)}
+        ),
+    },
+    "G5": {
+        "all is fetched": history(commit(5, 0, 1), fetch(5, 2), fetched={"g"}),
+        "a run that has ended early": history(commit(5, 0, 1)),
+        "nothing was committed": history(fetched=set()),
     },
 }
 
@@ -123,9 +145,6 @@ REJECTED = {
         "an offset that was never committed": history(commit(5, 0, 1), fetch(6, 2)),
         "an offset that was refused": history(commit(5, 0, 1, REFUSED), fetch(5, 2)),
         "an offset before its commit": history(fetch(5, 0), commit(5, 2, 3)),
-        "a commit without an answer that was seen, and is gone": history(
-            commit(5, 0, 1), commit(7, 2, 3, UNKNOWN), fetch(7, 4), fetch(5, 6)
-        ),
     },
     "G2": {
         "two owners": history(owns("a", T0, T1), owns("b", T1)),
@@ -144,8 +163,15 @@ REJECTED = {
     "G4": {
         "other partitions": history(stored(a=(T0,)), owns("a", T0, T1)),
         "another generation": history(stored(a=(T0,)), owns("a", T0, generation=2)),
+        "another generation, and one whose store timed out": replace(
+            history(stored(a=(T0,)), owns("a", T0, generation=2)), without_end={("g", 3)}
+        ),
         "a member without an assignment": history(stored(b=(T0,)), owns("a")),
         "one partition for two": history(stored(a=(T0,), b=(T0,))),
+    },
+    "G5": {
+        "no answer": history(commit(5, 0, 1), fetched=set()),
+        "no answer about a commit without an answer": history(commit(5, 0, 1, UNKNOWN), fetched={"h"}),
     },
 }
 
@@ -207,8 +233,65 @@ def test_records_of_coordinators_are_added() -> None:
     assert kept.stored == [stored(2, **{"a-1": (T0,), "two": (T1,)})]
     assert kept.may_have_lost == {"h"}
     unclean = LeadershipWritten(why="unclean", partitions=(Leadership("__consumer_offsets", 3, 1, 1, (1,), 1, 1),))
-    add_records(kept, [envelope(unclean), envelope(assigned)])
-    assert kept.may_have_lost == {"g", "h"}
+    only_offsets = OffsetsCommitted(group="k", partition=3, generation=0, appended_at=0, offsets=())
+    add_records(kept, [envelope(unclean), envelope(assigned), envelope(only_offsets)])
+    assert kept.may_have_lost == {"g", "h", "k"}
+
+
+def all_have_joined(generation: int) -> Envelope:
+    return envelope(
+        GroupTransition(
+            group="g",
+            partition=3,
+            source="PreparingRebalance",
+            target="CompletingRebalance",
+            generation=generation,
+            members=1,
+            reason="all members have joined",
+        )
+    )
+
+
+def test_generations_without_the_end_of_a_store_are_noted() -> None:
+    kept = GroupHistory()
+    members = (AssignedMember("a-1", "", "a", (T0,)),)
+    assigned = GroupAssigned(
+        group="g", partition=3, generation=2, protocol_type="consumer", protocol="range", leader="a-1", members=members
+    )
+    add_records(kept, [all_have_joined(1), all_have_joined(2), envelope(assigned)])
+    assert kept.without_end == {("g", 1)}
+
+
+def led(leader: int, epoch: int, mono_ms: float) -> Envelope:
+    leadership = Leadership("__consumer_offsets", 3, leader, epoch, (leader,), epoch, 1)
+    return structs.replace(envelope(LeadershipWritten(why="offline", partitions=(leadership,))), mono_ms=mono_ms)
+
+
+def loaded(broker: int, epoch: int, mono_ms: float) -> Envelope:
+    data = GroupsLoaded(partition=3, leader_epoch=epoch, groups=1, offsets=1, unreadable=0)
+    return structs.replace(envelope(data), node=f"broker-{broker}", mono_ms=mono_ms)
+
+
+@pytest.mark.parametrize(
+    ("coordinator", "began_ms", "is_past"),
+    [
+        pytest.param(1, 5_000, False, id="the leader"),
+        pytest.param(1, 12_000, True, id="a leader that another one has followed"),
+        pytest.param(2, 12_000, False, id="its follower"),
+        pytest.param(2, 10_100, True, id="one that has just loaded: clocks differ"),
+        pytest.param(1, 32_000, True, id="a leader again that has not loaded again"),
+        pytest.param(2, 32_000, True, id="the second one after the first leads again"),
+    ],
+)
+def test_answers_of_the_past_are_noted(coordinator: int, began_ms: float, is_past: bool) -> None:
+    kept = history(fetch(5, began_ms)._replace(coordinator=coordinator))
+    only_offsets = OffsetsCommitted(group="g", partition=3, generation=0, appended_at=0, offsets=())
+    records = [led(1, 0, 100), loaded(1, 0, 110), led(2, 1, 10_000), loaded(2, 1, 10_010), led(1, 2, 30_000)]
+    add_records(kept, [*records, envelope(only_offsets)])
+    assert kept.of_the_past == ({0} if is_past else set())
+    final = history(kept.fetches[0]._replace(is_final=True))
+    add_records(final, [*records, envelope(only_offsets)])
+    assert final.of_the_past == set(), "when the cluster has recovered, no answer is of the past"
 
 
 def test_ownership_lasts_until_it_is_ended() -> None:

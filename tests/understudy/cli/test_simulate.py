@@ -12,6 +12,8 @@ from understudy.cli.main import main
 from understudy.findings import Finding, FindingKind, Findings
 from understudy.simulator import seeds as simulator_seeds
 from understudy.simulator.cluster import SimulatedCluster
+from understudy.simulator.seed_plans import draw_plan
+from understudy.simulator.seeds import run_seed
 
 
 def test_a_seed_is_replayed_with_its_plan_and_leaves_its_logs(
@@ -24,6 +26,24 @@ def test_a_seed_is_replayed_with_its_plan_and_leaves_its_logs(
     reading = read([tmp_path / "run"])
     assert reading.findings == ()
     assert {record.node for record in reading.records} >= {"broker-1", "broker-2", "broker-3", "simulator"}
+
+
+def test_a_seed_is_replayed_without_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    seed = next(seed for seed in range(1, 50) if draw_plan(seed, 6).members)
+    outputs = []
+    for more in ([], ["--no-groups"]):
+        assert main(["simulate", "--seed", str(seed), "--seconds", "6", *more]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert ["joins readers-1" in output for output in outputs] == [True, False]
+    with pytest.raises(SystemExit):
+        main(["simulate", "--seeds", "2", "--no-groups"])
+    assert "--no-groups goes with --seed" in capsys.readouterr().err
+
+
+def test_a_report_of_a_seed_without_groups_names_the_command_that_replays_it() -> None:
+    seed = next(seed for seed in range(1, 50) if draw_plan(seed, 1).members)
+    assert "--no-groups" in run_seed(seed, 1, groups=False).command
+    assert "--no-groups" not in run_seed(seed, 1).command
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ def test_lines_are_added_and_read_back(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("# Notes\n", "it has no line '| date | commit |"),
-        (ledger_page([ONE]).replace("1..1000", "1-1000"), ":11: '| 2026-01-31 |"),
+        (ledger_page([ONE]).replace("1..1000", "1-1000"), ":14: '| 2026-01-31 |"),
         (ledger_page([ONE]).replace("6,789", "many"), "is no line of a hunt; expected date, commit"),
         (ledger_page([ONE]) + "the end\n", "'the end' is no line of a hunt"),
     ],

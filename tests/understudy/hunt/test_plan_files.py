@@ -8,12 +8,17 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from foundation.eventlog.fences import Fence
 from understudy.hunt.plan_files import SCHEMA, BadPlan, read_plan, write_plan
+from understudy.simulator.seed_groups import PlannedMember
 from understudy.simulator.seed_plans import draw_plan
 
-PLAN = draw_plan(1, 60, fences_off=(Fence.BROKER_EPOCH,))
+READER = PlannedMember(
+    group="readers", name="reader", topics=("ledger",), assignors=("range",), joins_at_ms=1_000, ends_at_ms=9_000
+)
+PLAN = structs.replace(draw_plan(1, 60, groups=False, fences_off=(Fence.BROKER_EPOCH,)), members=(READER,))
 
 
 def written(folder: Path) -> Path:
@@ -71,6 +76,16 @@ BAD: list[tuple[Callable[[dict[str, Any]], object], str]] = [
         "faults[0]: detail is 'much'; expected by how many ms the clock steps",
     ),
     (lambda d: d["plan"]["actions"][0].update(kind="dance"), "actions[0]: 'dance' is no kind; expected one of"),
+    (lambda d: d["plan"]["members"][0].update(joins_at=1), "unknown field `joins_at` - at `$.plan.members[0]`"),
+    (lambda d: d["plan"]["members"][0].update(assignors=["rang"]), "members[0]: assignors: 'rang' is no assignor; did"),
+    (
+        lambda d: d["plan"]["members"][0].update(assignors=["range", "cooperative-sticky"]),
+        "members[0]: assignors are range, cooperative-sticky; expected cooperative ones only, or none",
+    ),
+    (lambda d: d["plan"]["members"][0].update(topics=["leger"]), "members[0]: topics: 'leger' is no topic; did you"),
+    (lambda d: d["plan"]["members"][0].update(joins_at_ms=50_000), "members[0]: joins_at_ms is 50000; expected 0 to"),
+    (lambda d: d["plan"]["members"][0].update(ends_at_ms=900), "members[0]: ends_at_ms is 900; expected null or 1000"),
+    (lambda d: d["plan"]["members"].append(d["plan"]["members"][0]), "members: 'reader' is there twice; each needs"),
 ]
 
 

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from understudy.checkers.check import Violation
 from understudy.hunt.plan_shrinking import kind_of, main_problem, shrink
-from understudy.simulator.seed_plans import SeedPlan
+from understudy.simulator.seed_plans import SeedPlan, draw_plan
 from understudy.simulator.seeds import SeedReport, run_seed
 
 VIOLATED = str(Violation("C4a", "it holds", "it does not", "broker-1/1#7"))
@@ -64,6 +64,24 @@ def test_a_run_with_another_problem_is_not_kept() -> None:
     shrunk = shrink(failed, run=failing_where(lambda plan: True, UNSETTLED))
     assert shrunk.kind == "C4a", "an invariant comes before the cluster that does not settle"
     assert shrunk.report is failed
+
+
+def test_members_that_the_failure_needs_are_left_and_end_with_the_faults() -> None:
+    plan = draw_plan(seed_with_groups(), 40)
+    needed = next(member for member in plan.members if member.ends_at_ms is not None)
+    shrunk = shrink(
+        with_plan(plan, VIOLATED),
+        run=failing_where(lambda tried: needed.name in [member.name for member in tried.members]),
+    ).plan
+    (left,) = shrunk.members
+    assert structs.replace(left, ends_at_ms=needed.ends_at_ms) == needed
+    assert left.joins_at_ms < shrunk.schedule.healed_at_ms
+    assert left.ends_at_ms is not None
+    assert left.ends_at_ms <= shrunk.schedule.healed_at_ms < plan.schedule.healed_at_ms
+
+
+def seed_with_groups() -> int:
+    return next(seed for seed in range(100) if any(member.ends_at_ms for member in draw_plan(seed, 40).members))
 
 
 def test_shrinking_ends_when_no_run_is_left() -> None:

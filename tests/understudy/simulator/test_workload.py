@@ -60,6 +60,7 @@ def test_each_kind_of_action_changes_znodes(kind: str) -> None:
 def test_the_plan_of_a_seed_lists_faults_and_actions_in_order_of_time() -> None:
     report = run_seed(5, 12)
     lines = str(report.plan).splitlines()
-    assert len(lines) == len(report.plan.schedule.faults) + len(report.plan.actions) + 1
+    plan = report.plan
+    assert len(lines) == len(plan.schedule.faults) + len(plan.actions) + len(plan.members) + 1
     times = [float(line.split()[0]) for line in lines]
     assert times == sorted(times)

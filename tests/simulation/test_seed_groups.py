@@ -1,0 +1,94 @@
+"""Consumer groups and compaction in seeds: they are judged, and a broken coordinator is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import count
+
+import pytest
+
+from brokers.coordinator.group.group_metadata import GroupMetadata
+from brokers.coordinator.group.group_metadata_manager import GroupMetadataManager
+from brokers.coordinator.group.group_offsets import GroupOffsets, OffsetAndMetadata
+from brokers.replication.delayed_produce import Appended
+from foundation.cluster.errors import Errors
+from foundation.cluster.identifiers import TopicPartition
+from understudy.checkers.groups import GROUP_CHECKS
+from understudy.hunt.mutants import check_of
+from understudy.simulator.seed_plans import draw_plan
+from understudy.simulator.seeds import run_seed
+
+SECONDS = 60
+
+
+def commit_without_append(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Acknowledge commits that are kept in memory alone."""
+    appended_at = count(1 << 62)
+
+    async def store(_: object, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Errors:
+        group.offsets.prepare(offsets)
+        group.offsets.complete(offsets, next(appended_at))
+        return Errors.NONE
+
+    monkeypatch.setattr(GroupMetadataManager, "store_offsets", store)
+
+
+def commit_without_followers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Acknowledge what the leader alone has appended."""
+
+    async def at_once(_: object, appended: Appended) -> Errors:
+        return Errors.NONE
+
+    monkeypatch.setattr(GroupMetadataManager, "_wait", at_once)
+
+
+def without_unloading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Go on to coordinate the groups of partitions that another broker leads."""
+    monkeypatch.setattr(GroupMetadataManager, "unload", lambda *_: None)
+
+
+def without_loaded_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin to coordinate a partition without the offsets in its log."""
+    monkeypatch.setattr(GroupOffsets, "load", lambda *_: None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("broken", "seed", "check"),
+    [
+        (commit_without_append, 6, "G1"),
+        (commit_without_followers, 6, "G1"),
+        (without_unloading, 10, "G2"),
+        (without_loaded_offsets, 6, "G1"),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else str(value),
+)
+def test_broken_coordinator_is_found(
+    broken: Callable[[pytest.MonkeyPatch], None], seed: int, check: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken(monkeypatch)
+    assert check in map(check_of, run_seed(seed, SECONDS).problems)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [6, 10])
+def test_the_same_seeds_hold_where_nothing_is_broken(seed: int) -> None:
+    """In seed 10 a broker that got no StopReplica answers what it had, as Kafka's does."""
+    report = run_seed(seed, SECONDS)
+    assert report.problems == ()
+    assert all(report.clients_tested[check.id] > 0 for check in GROUP_CHECKS), report.clients_tested
+
+
+def test_a_short_seed_has_groups_and_a_compacted_topic() -> None:
+    seed = next(
+        seed for seed in range(1, 50) if draw_plan(seed, 12).members and "compaction" in draw_plan(seed, 12).load
+    )
+    report = run_seed(seed, 12)
+    assert report.problems == ()
+    assert report.clients_tested["G1"] > 0
+    assert report.clients_tested["G5"] > 0
+
+
+def test_without_groups_no_group_is_judged() -> None:
+    report = run_seed(1, 6, groups=False)
+    assert not any(report.clients_tested[check.id] for check in GROUP_CHECKS)
