@@ -32,7 +32,7 @@ from understudy.testbed.local_cluster import LocalCluster
 
 FETCH_TIMEOUT_S = 300
 BUILD_TIMEOUT_S = 900
-SUITE_TIMEOUT_S = 900
+SUITE_TIMEOUT_S = 2_400
 _TEST_TIMEOUT_S = 200
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -100,7 +100,7 @@ class FranzGo(Suite):
     def run(self, bootstrap: str, tests: Sequence[str]) -> list[Outcome]:
         command = [str(self._binary), "-test.v", f"-test.timeout={SUITE_TIMEOUT_S}s"]
         command += ["-test.run", f"^({'|'.join(tests)})$"]
-        environment = {**os.environ, "KGO_SEEDS": bootstrap, "KGO_LOG_LEVEL": "none"}
+        environment = {**os.environ, "KGO_SEEDS": bootstrap, "KGO_LOG_LEVEL": "none", "KGO_TEST_RECORDS": "20000"}
         output = run_to_end(command, cwd=self._package, timeout_s=SUITE_TIMEOUT_S + 60, environment=environment).output
         return [of_go(test, output) for test in tests]
 

@@ -1,9 +1,9 @@
 """Runs the integration tests that Apache Kafka 3.9.1 publishes, with our brokers in place of Kafka's.
 
-Kafka's harness, clients and assertions stay as they are, but for two classes that the harness creates: each broker is a
-`python -m brokers` process, and no consumer is in a group (`tests/interop/java`). Only a test's variant with ZooKeeper
-is run. `python -m tests.interop.kafkas_own_tests CLASS [METHOD …]` runs one class; with `--kafka` Kafka's own brokers
-are judged, which tells what passes on a machine at all.
+Kafka's harness, clients and assertions stay as they are, but for one class that the harness creates: each broker is a
+`python -m brokers` process (`tests/interop/java`). Only a test's variant with ZooKeeper is run, and with it the classic
+protocol of groups. `python -m tests.interop.kafkas_own_tests CLASS [METHOD …]` runs one class; with `--kafka` Kafka's
+own brokers are judged, which tells what passes on a machine at all.
 """
 
 from __future__ import annotations

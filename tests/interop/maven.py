@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 VERSION = "3.9.1"
@@ -38,18 +38,33 @@ POM = f"""\
 """
 
 
-def _dependency(group: str, artifact: str, version: str, classifier: str = "") -> str:
+_CONNECT = ("connect-api", "connect-runtime")
+
+
+def _dependency(group: str, artifact: str, version: str, classifier: str = "", without: Sequence[str] = ()) -> str:
     ends = f"<classifier>{classifier}</classifier>" if classifier else ""
+    if without:
+        each = (f"<exclusion><groupId>{group}</groupId><artifactId>{name}</artifactId></exclusion>" for name in without)
+        ends += f"<exclusions>{''.join(each)}</exclusions>"
     return (
         f"    <dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
         f"<version>{version}</version>{ends}</dependency>"
     )
 
 
-_WITH_TESTS = ("kafka_2.13", "kafka-clients", "kafka-server-common", "kafka-metadata", "kafka-raft", "kafka-storage")
+_WITH_TESTS = (
+    "kafka_2.13",
+    "kafka-clients",
+    "kafka-server-common",
+    "kafka-metadata",
+    "kafka-raft",
+    "kafka-storage",
+    "kafka-tools",
+)
 _DEPENDENCIES = (
-    *(_dependency("org.apache.kafka", artifact, VERSION, "test") for artifact in _WITH_TESTS),
+    *(_dependency("org.apache.kafka", artifact, VERSION, "test", _CONNECT) for artifact in _WITH_TESTS),
     _dependency("org.apache.kafka", "kafka_2.13", VERSION),
+    _dependency("org.apache.kafka", "kafka-tools", VERSION, without=_CONNECT),
     _dependency("org.junit.platform", "junit-platform-console-standalone", "1.10.2"),
     _dependency("org.mockito", "mockito-core", "5.10.0"),
     _dependency("org.hamcrest", "hamcrest", "2.2"),
@@ -97,7 +112,7 @@ def kafka_test_libs(environment: Mapping[str, str] = os.environ) -> Path:
     Raises:
         NotFetched: there is no Maven, or it failed.
     """
-    return _cached(f"kafka-tests-{VERSION}", TESTS_POM, environment)
+    return _cached(f"kafka-and-tools-tests-{VERSION}", TESTS_POM, environment)
 
 
 def _cached(name: str, pom: str, environment: Mapping[str, str]) -> Path:

@@ -15,7 +15,7 @@ import pytest
 from tests.interop.conftest import TIMEOUT_S, skip_or_fail
 from tests.interop.kafkas_own_tests import CLASS_TIMEOUT_S, KafkasTests, Outcome, build
 from tests.interop.maven import NotFetched
-from tests.interop.tests_of_kafka import CLASSES, EXCEPTIONS, VARYING, Exceptional, JudgedClass, reason_of
+from tests.interop.tests_of_kafka import CLASSES, EXCEPTIONS, Exceptional, JudgedClass, reason_of
 
 FIDELITY = Path(__file__).parents[2] / "docs" / "fidelity.md"
 RUNS_ALL = os.environ.get("KAFKA_TESTS") == "all"
@@ -47,7 +47,7 @@ def complaints(judged: JudgedClass, outcomes: list[Outcome]) -> list[str]:
         reason = reason_of(judged.name, outcome.test)
         if reason is None and not outcome.passed:
             found.append(f"{outcome.test} failed: {outcome.reason[:500]}")
-        elif reason is not None and outcome.passed and f"{judged.short_name}.{outcome.test}" not in VARYING:
+        elif reason is not None and outcome.passed:
             found.append(f"{outcome.test} passed, but is listed: {reason.value}")
     missing = judged.exceptions() - {outcome.test for outcome in outcomes}
     return found + [f"{test} is listed, but there is no such test" for test in sorted(missing)]
@@ -59,8 +59,7 @@ def test_a_failure_without_a_reason_and_a_reason_without_a_failure_are_complaint
     assert complaints(judged, [*listed, Outcome("testOther", "passed", 1, "")]) == []
     assert complaints(judged, [*listed, Outcome("testOther", "failed", 1, "X")]) == ["testOther failed: X"]
     assert len(complaints(judged, listed[1:])) == 1
-    steady = next(each for each in listed if f"{judged.short_name}.{each.test}" not in VARYING)
-    assert len(complaints(judged, [each._replace(result="passed") if each is steady else each for each in listed])) == 1
+    assert len(complaints(judged, [listed[0]._replace(result="passed"), *listed[1:]])) == 1
 
 
 def section() -> str:
@@ -89,4 +88,3 @@ def test_every_exception_is_of_a_class_that_is_run_and_has_one_reason() -> None:
     names = [name for tests in EXCEPTIONS.values() for name in tests]
     assert sorted(set(names)) == sorted(names)
     assert {name.partition(".")[0] for name in names} <= {each.short_name for each in CLASSES}
-    assert set(VARYING) <= set(names)

@@ -11,7 +11,19 @@ from pathlib import Path
 import pytest
 
 from tests.interop.report_cards.drivers import DRIVERS, EXAMPLES, Driver, NotBuilt, go_driver
-from tests.interop.report_cards.events import Admin, End, Event, Failed, Line, NotAnEvent, Read, Ready, Sent, parse
+from tests.interop.report_cards.events import (
+    Admin,
+    Assigned,
+    End,
+    Event,
+    Failed,
+    Line,
+    NotAnEvent,
+    Read,
+    Ready,
+    Sent,
+    parse,
+)
 from tests.interop.report_cards.judge import (
     Card,
     Observed,
@@ -23,6 +35,7 @@ from tests.interop.report_cards.judge import (
     recovery_ms,
     wrong_records,
 )
+from tests.interop.report_cards.members import is_steady_member, judge_group
 from tests.interop.report_cards.page import OURS, PAGE, Kept, load, page, store
 from tests.interop.report_cards.run import run_scene, topic_of
 from tests.interop.report_cards.scenes import SCENES, leader_killed
@@ -266,3 +279,46 @@ def test_the_drivers_in_python_pass_when_the_leader_is_killed(tmp_path: Path) ->
 
 def test_topics_are_named_after_clients() -> None:
     assert topic_of("Apache Kafka's Java client") == "apache-kafka-s-java-client"
+
+
+# ------------------------------------------------------------------ members of groups
+
+SENT = frozenset((number % 2, number // 2) for number in range(40))
+"""Partition and offset of what was acknowledged."""
+
+
+def member(partition: int, *, first: int = 0, pause_ms: int = 0) -> list[tuple[int, Event]]:
+    """A member that reads one partition from an offset on, one record every 100 ms, with a pause at the fault."""
+    timed: list[tuple[int, Event]] = [(0, READY), (10, Assigned((partition,)))]
+    for offset in range(first, 20):
+        at_ms = 100 * offset + (pause_ms if 100 * offset >= FAULT_MS else 0)
+        timed.append((at_ms, Read(offset, offset, partition)))
+    return [*timed, (9_000, End())]
+
+
+def test_a_group_passes_where_every_record_was_read_and_its_numbers_are_counted() -> None:
+    again = [*member(1, pause_ms=700)[:-1], (4_000, Assigned((1,))), (4_100, Read(19, 19, 1)), (9_000, End())]
+    found = judge_group("x", [lines(*member(0, pause_ms=500)), lines(*again)], [FAULT_MS], SENT)
+    assert found.passed
+    assert (found.rebalances, found.twice, found.lost, found.read_ms) == (1, 1, 0, 1_500)
+
+
+@pytest.mark.parametrize(
+    ("members", "reason"),
+    [
+        ([member(0), member(1, first=3)], "3 acknowledged records were read by no member"),
+        ([member(0)[:9], member(1)[:9]], "no member read again within 60 s"),
+        ([member(0), member(1)[1:]], "a member did not become ready"),
+        ([member(0), member(1)[:-1]], "a member did not end"),
+    ],
+)
+def test_a_group_fails_that_skips_stops_or_does_not_end(members: list[list[tuple[int, Event]]], reason: str) -> None:
+    found = judge_group("x", [lines(*each) for each in members], [FAULT_MS], SENT)
+    assert reason in found.reasons
+
+
+def test_a_member_is_steady_when_it_has_read_since_its_last_assignment() -> None:
+    timed = [*member(0)[:-1], (2100, Read(20, 20, 0))]
+    assert is_steady_member(lines(*timed))
+    assert not is_steady_member(lines(*timed, (2_200, Assigned((0,)))))
+    assert not is_steady_member(lines((0, READY)))

@@ -39,10 +39,35 @@ CLASSES = (
     JudgedClass("kafka.server.FetchRequestMaxBytesTest", 1, is_quick=True),
     JudgedClass("kafka.server.ReplicaFetchTest", 1, is_quick=True),
     JudgedClass("kafka.api.test.ProducerCompressionTest", 2, is_quick=True),
+    JudgedClass("kafka.server.JoinGroupRequestTest", 1, is_quick=True),
+    JudgedClass("kafka.server.SyncGroupRequestTest", 1, is_quick=True),
+    JudgedClass("kafka.server.LeaveGroupRequestTest", 1, is_quick=True),
+    JudgedClass("kafka.server.OffsetCommitRequestTest", 1, is_quick=True),
+    JudgedClass("kafka.server.OffsetFetchRequestTest", 3, is_quick=True),
+    JudgedClass("kafka.server.OffsetDeleteRequestTest", 1, is_quick=True),
+    JudgedClass("kafka.server.ListGroupsRequestTest", 1, is_quick=True),
+    JudgedClass("kafka.server.DescribeGroupsRequestTest", 1, is_quick=True),
+    JudgedClass("kafka.server.DeleteGroupsRequestTest", 1, is_quick=True),
+    JudgedClass("kafka.api.PlaintextConsumerCommitTest", 9),
+    JudgedClass("kafka.api.PlaintextConsumerSubscriptionTest", 7),
+    JudgedClass("kafka.api.PlaintextConsumerAssignorsTest", 7),
+    JudgedClass("kafka.api.PlaintextConsumerPollTest", 12),
+    JudgedClass("kafka.api.PlaintextConsumerTest", 33),
+    JudgedClass("kafka.api.ConsumerBounceTest", 6),
+    JudgedClass("kafka.api.GroupCoordinatorIntegrationTest", 1),
+    JudgedClass("kafka.api.ConsumerRebootstrapTest", 1),
+    JudgedClass("kafka.api.ConsumerWithLegacyMessageFormatIntegrationTest", 2),
+    JudgedClass("kafka.tools.MirrorMakerIntegrationTest", 3),
+    JudgedClass("org.apache.kafka.tools.consumer.group.ListConsumerGroupTest", 5),
+    JudgedClass("org.apache.kafka.tools.consumer.group.DescribeConsumerGroupTest", 28),
+    JudgedClass("org.apache.kafka.tools.consumer.group.ResetConsumerGroupOffsetTest", 25),
+    JudgedClass("org.apache.kafka.tools.consumer.group.DeleteConsumerGroupsTest", 6),
+    JudgedClass("org.apache.kafka.tools.consumer.group.DeleteOffsetsConsumerGroupCommandIntegrationTest", 9),
+    JudgedClass("org.apache.kafka.tools.GetOffsetShellTest", 23),
     JudgedClass("kafka.server.LogOffsetTest", 11),
     JudgedClass("kafka.server.ListOffsetsRequestTest", 5),
     JudgedClass("kafka.server.FetchRequestTest", 15),
-    JudgedClass("kafka.api.PlaintextProducerSendTest", 21),
+    JudgedClass("kafka.api.PlaintextProducerSendTest", 27),
     JudgedClass("kafka.api.PlaintextConsumerFetchTest", 8),
     JudgedClass("kafka.api.PlaintextConsumerAssignTest", 9),
     JudgedClass("kafka.api.PlaintextAdminIntegrationTest", 57),
@@ -67,8 +92,8 @@ CLASSES = (
 class Exceptional(Enum):
     """Why a test does not pass; the value is how docs/fidelity.md names it."""
 
-    GROUPS = "Consumer groups"
     TRANSACTIONS = "Transactions"
+    TIERED_STORAGE = "Tiered storage"
     SEVERAL_DIRECTORIES = "Several log directories"
     ACLS = "ACLs"
     OLD_FORMATS = "Message formats 0 and 1"
@@ -76,19 +101,11 @@ class Exceptional(Enum):
 
 
 EXCEPTIONS: Mapping[Exceptional, tuple[str, ...]] = {
-    Exceptional.GROUPS: (
-        "FetchFromFollowerIntegrationTest.testFetchFromFollowerWithRoll",
-        "PlaintextAdminIntegrationTest.testConsumerGroups",
-        "PlaintextAdminIntegrationTest.testDeleteConsumerGroupOffsets",
-        "PlaintextAdminIntegrationTest.testSeekAfterDeleteRecords",
-        "PlaintextConsumerAssignTest.testAssignAndCommitAsyncNotCommitted",
-        "PlaintextConsumerAssignTest.testAssignAndCommitSyncAllConsumed",
-        "PlaintextConsumerAssignTest.testAssignAndCommitSyncNotCommitted",
-        "PlaintextConsumerAssignTest.testAssignAndConsumeFromCommittedOffsets",
-        "PlaintextConsumerAssignTest.testAssignAndFetchCommittedOffsets",
-        "PlaintextConsumerAssignTest.testAssignAndRetrievingCommittedOffsetsMultipleTimes",
-    ),
     Exceptional.TRANSACTIONS: ("PlaintextAdminIntegrationTest.testAbortTransaction",),
+    Exceptional.TIERED_STORAGE: (
+        "GetOffsetShellTest.testGetOffsetsByEarliestLocalSpec",
+        "GetOffsetShellTest.testGetOffsetsByLatestTieredSpec",
+    ),
     Exceptional.SEVERAL_DIRECTORIES: (
         "PlaintextAdminIntegrationTest.testAlterLogDirsAfterDeleteRecords",
         "PlaintextAdminIntegrationTest.testAlterReplicaLogDirs",
@@ -96,29 +113,25 @@ EXCEPTIONS: Mapping[Exceptional, tuple[str, ...]] = {
     ),
     Exceptional.ACLS: ("PlaintextAdminIntegrationTest.testAclOperations",),
     Exceptional.OLD_FORMATS: (
+        "ConsumerWithLegacyMessageFormatIntegrationTest.testOffsetsForTimes",
         "FetchRequestTest.testZStdCompressedRecords",
         "ListOffsetsIntegrationTest.testListVersion0",
         "ListOffsetsIntegrationTest.testThreeRecordsInOneBatchWithMessageConversion",
         "ListOffsetsIntegrationTest.testThreeRecordsInSeparateBatchWithMessageConversion",
     ),
     Exceptional.OWN_OBJECTS: (
+        "ConsumerRebootstrapTest.testRebootstrap",
+        "GroupCoordinatorIntegrationTest.testGroupCoordinatorPropagatesOffsetsTopicCompressionCodec",
         "LeaderEpochIntegrationTest.shouldAddCurrentLeaderEpochToMessagesAsTheyAreWrittenToLeader",
         "LogOffsetTest.testFetchOffsetByTimestampForMaxTimestampAfterTruncate",
         "LogOffsetTest.testGetOffsetsAfterDeleteRecords",
         "LogRecoveryTest.testHWCheckpointNoFailuresSingleLogSegment",
         "PlaintextAdminIntegrationTest.testCreateTopicsReturnsConfigs",
+        "PlaintextConsumerTest.testQuotaMetricsNotCreatedIfNoQuotasConfigured",
         "ProduceRequestTest.testCorruptLz4ProduceRequest",
     ),
 }
 """The tests that do not pass, as `Class.test`."""
-
-VARYING: Mapping[str, str] = {
-    "PlaintextAdminIntegrationTest.testSeekAfterDeleteRecords": (
-        "Without a group, an answer to the consumer's first look for offsets may come late and undo its seek; with "
-        "Kafka's brokers, too."
-    )
-}
-"""Those that may pass all the same, with the reason."""
 
 
 def reason_of(test_class: str, test: str) -> Exceptional | None:

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 from foundation.eventlog.records import Envelope
 from understudy.checkers.client_history import ClientHistory
+from understudy.checkers.groups import GroupHistory
 from understudy.checkers.history import ZnodeTransaction
 from understudy.cluster import Cluster
 from understudy.experiments.language.frozen import FrozenPlan, FrozenStep
@@ -39,6 +40,7 @@ class RunData:
     records: Mapping[str, Sequence[Envelope]]
     transactions: Sequence[ZnodeTransaction]
     history: ClientHistory
+    groups: GroupHistory
     acknowledged_ms: Sequence[float]
     failures: tuple[str, ...] = ()
     may_fail: frozenset[str] = frozenset()

@@ -10,6 +10,7 @@ from foundation.eventlog.metrics import measure
 from foundation.eventlog.records import Envelope, TaskFailed
 from understudy.checkers.check import Violation
 from understudy.checkers.client_history import ClientHistory, Outcome, check_clients
+from understudy.checkers.groups import check_groups
 from understudy.checkers.invariant_checker import InvariantChecker
 from understudy.experiments.engine import RunData
 from understudy.experiments.language.expectations import ALL_SAFETY, LIVENESS, SAFETY
@@ -96,8 +97,9 @@ def _always(outcome: RunOutcome, data: RunData) -> Iterator[Expected]:
     checker = InvariantChecker()
     found: dict[str, Violation] = {each.check: each for each in checker.run(data.records, data.transactions)}
     seen = check_clients(data.history)
-    found |= {each.check: each for each in seen.violations}
-    tested: Mapping[str, int] = {**checker.times_tested, **seen.times_tested}
+    in_groups = check_groups(data.groups)
+    found |= {each.check: each for each in (*seen.violations, *in_groups.violations)}
+    tested: Mapping[str, int] = {**checker.times_tested, **seen.times_tested, **in_groups.times_tested}
     for name in ids:
         violation = found.get(name)
         status = Status.VIOLATED if violation else Status.HELD if tested[name] else Status.UNTESTED

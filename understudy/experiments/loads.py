@@ -1,15 +1,29 @@
-"""The producers and consumers of an experiment as coroutines, for any event loop."""
+"""The producers, consumers and members of a group of an experiment as coroutines, for any event loop."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import random
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from typing import Final
 
+from foundation.cluster.identifiers import TopicPartition
+from understudy.checkers.groups import check_groups
 from understudy.client_load import ClientLoad
+from understudy.clients.connections import NoLeader
+from understudy.clients.group_member import MemberSettings
 from understudy.clients.producer import ALL_ACKS
-from understudy.experiments.language.document import LoadPlan
+from understudy.experiments.language.document import ClusterPlan, LoadPlan
 from understudy.experiments.language.frozen import FrozenStep
+from understudy.group_load import GroupLoad
 from understudy.simulator.randomness import derived
+
+GROUP: Final = "readers"
+"""The group of the members of every experiment."""
+GROUP_SETTLES_S: Final = 30.0
+_SESSION_MS = 6_000
+_LOOK_S = 0.5
 
 
 def coroutines(load: ClientLoad, plan: LoadPlan, seed: int) -> list[Coroutine[object, object, None]]:
@@ -32,3 +46,47 @@ def step_producer(load: ClientLoad, step: FrozenStep) -> Coroutine[object, objec
     acks = step.options.get("acks", "all")
     count = step.options.get("count", 1)
     return load.send_once(f"step-{step.number}", ALL_ACKS if acks == "all" else int(acks), step.step.value, count)
+
+
+class Members:
+    """The members of an experiment's group: those of the load, and those that steps let join later.
+
+    Where there are any, the group's offsets are fetched all the time, too, so that lost ones are seen in time.
+    """
+
+    def __init__(self, load: GroupLoad, plan: ClusterPlan) -> None:
+        self._load = load
+        self._settings = MemberSettings(
+            group_id=GROUP,
+            topics=tuple(topic.name for topic in plan.topics),
+            session_timeout_ms=_SESSION_MS,
+            rebalance_timeout_ms=_SESSION_MS,
+            heartbeat_interval_ms=_SESSION_MS // 3,
+        )
+        self._partitions = [
+            TopicPartition(topic.name, each) for topic in plan.topics for each in range(topic.partitions)
+        ]
+        self._count = 0
+
+    def join(self, count: int) -> Iterator[Coroutine[object, object, None]]:
+        """Yield the coroutines of further members; each ends once the load is stopping."""
+        if count and not self._count:
+            yield self._load.watch(GROUP, self._partitions)
+        for _ in range(count):
+            self._count += 1
+            yield self._load.run(f"member-{self._count}", self._settings)
+
+    async def settle(self) -> None:
+        """Wait up to half a minute until the group has one generation and an owner of each partition.
+
+        Notes what each member has then, which G3 judges, also where that is not so.
+        """
+        history = self._load.history
+        looks = int(GROUP_SETTLES_S / _LOOK_S) if self._count else 0
+        for _ in range(looks):
+            history.last.clear()
+            with contextlib.suppress(NoLeader):
+                await self._load.note_last_states()
+                if not any(violation.check == "G3" for violation in check_groups(history).violations):
+                    return
+            await asyncio.sleep(_LOOK_S)

@@ -11,17 +11,14 @@ import net.bytebuddy.jar.asm.MethodVisitor;
 import net.bytebuddy.jar.asm.Opcodes;
 
 /**
- * Writes copies of those classes of Kafka's test harness that create brokers and consumers: the copies create ours instead.
+ * Writes copies of those classes of Kafka's test harness that create brokers: the copies create ours instead.
  *
  * <p>{@code java ReplaceConstructors KAFKA_TEST_JAR FOLDER}. With FOLDER before the jar on the class path, every broker of the
- * harness is a {@code BrokerProcess} and every consumer a {@code ConsumerWithoutGroup}. Nothing else is changed.
+ * harness is a {@code BrokerProcess}. Nothing else is changed.
  */
 public final class ReplaceConstructors {
-    private static final String[] HARNESS = {
-        "kafka/utils/TestUtils$", "kafka/server/ZooKeeperQuorumImplementation", "kafka/api/IntegrationTestHarness"};
-    private static final Map<String, String> REPLACEMENTS = Map.of(
-        "kafka/server/KafkaServer", "kafka/server/BrokerProcess",
-        "org/apache/kafka/clients/consumer/KafkaConsumer", "kafka/api/ConsumerWithoutGroup");
+    private static final String[] HARNESS = {"kafka/utils/TestUtils$", "kafka/server/ZooKeeperQuorumImplementation"};
+    private static final Map<String, String> REPLACEMENTS = Map.of("kafka/server/KafkaServer", "kafka/server/BrokerProcess");
 
     private ReplaceConstructors() { }
 

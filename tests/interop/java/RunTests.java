@@ -1,13 +1,22 @@
 import java.lang.reflect.Method;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import kafka.test.ClusterConfig;
+import kafka.test.annotation.ClusterTemplate;
+import kafka.test.annotation.ClusterTest;
+import kafka.test.annotation.ClusterTestDefaults;
+import kafka.test.annotation.ClusterTests;
+import kafka.test.annotation.Type;
 import org.junit.jupiter.api.Disabled;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.junit.platform.engine.DiscoverySelector;
@@ -36,14 +45,14 @@ public final class RunTests {
         List<DiscoverySelector> selected = new ArrayList<>();
         for (Method method : tests.getMethods()) {
             if (!method.isAnnotationPresent(Disabled.class) && (wanted.isEmpty() || wanted.contains(method.getName()))) {
-                if (method.isAnnotationPresent(ParameterizedTest.class)) {
-                    int[] iterations = withZooKeeper(method);
-                    if (iterations.length > 0) {
-                        selected.add(DiscoverySelectors.selectIteration(
-                            DiscoverySelectors.selectMethod(tests, method), iterations));
-                    }
-                } else if (method.isAnnotationPresent(Test.class)) {
+                if (method.isAnnotationPresent(Test.class)) {
                     selected.add(DiscoverySelectors.selectMethod(tests, method));
+                    continue;
+                }
+                int[] iterations = withZooKeeper(tests, method);
+                if (iterations.length > 0) {
+                    selected.add(DiscoverySelectors.selectIteration(
+                        DiscoverySelectors.selectMethod(tests, method), iterations));
                 }
             }
         }
@@ -52,15 +61,53 @@ public final class RunTests {
         System.exit(0);  // Threads of Kafka's harness may still run.
     }
 
-    /** The iterations of a test that name ZooKeeper; the first one where the parameters name neither it nor KRaft. */
-    private static int[] withZooKeeper(Method method) {
-        CsvSource lines = method.getAnnotation(CsvSource.class);
-        ValueSource values = method.getAnnotation(ValueSource.class);
-        List<String> parameters = List.of(lines != null ? lines.value() : values != null ? values.strings() : new String[0]);
+    /** The iterations of a test that are with ZooKeeper; none where the method is no test. */
+    private static int[] withZooKeeper(Class<?> tests, Method method) throws ReflectiveOperationException {
+        if (method.isAnnotationPresent(ParameterizedTest.class)) {
+            return byParameters(tests, method);
+        }
+        List<Type> types = clusterTypes(tests, method);
+        return IntStream.range(0, types.size()).filter(each -> types.get(each) == Type.ZK).toArray();
+    }
+
+    /** Those whose parameters name ZooKeeper; the first one where the parameters name neither it nor KRaft. */
+    private static int[] byParameters(Class<?> tests, Method method) throws ReflectiveOperationException {
+        List<String> parameters = new ArrayList<>();
+        if (method.isAnnotationPresent(CsvSource.class)) {
+            parameters.addAll(List.of(method.getAnnotation(CsvSource.class).value()));
+        } else if (method.isAnnotationPresent(ValueSource.class)) {
+            parameters.addAll(List.of(method.getAnnotation(ValueSource.class).strings()));
+        } else if (method.isAnnotationPresent(org.junit.jupiter.params.provider.MethodSource.class)) {
+            for (String name : method.getAnnotation(org.junit.jupiter.params.provider.MethodSource.class).value()) {
+                Stream<?> generated = (Stream<?>) tests.getMethod(name).invoke(null);
+                generated.forEach(each -> parameters.add(Arrays.toString(((Arguments) each).get())));
+            }
+        }
         if (parameters.stream().noneMatch(each -> each.contains("zk") || each.contains("kraft"))) {
             return new int[] {0};
         }
         return IntStream.range(0, parameters.size()).filter(each -> parameters.get(each).contains("zk")).toArray();
+    }
+
+    /** The kind of cluster of each iteration, as ClusterTestExtensions makes them of the annotations. */
+    private static List<Type> clusterTypes(Class<?> tests, Method method) throws ReflectiveOperationException {
+        List<Type> types = new ArrayList<>();
+        ClusterTemplate template = method.getAnnotation(ClusterTemplate.class);
+        if (template != null) {
+            Method generator = tests.getDeclaredMethod(template.value());
+            generator.setAccessible(true);
+            for (Object each : (List<?>) generator.invoke(null)) {
+                types.addAll(((ClusterConfig) each).clusterTypes());
+            }
+        }
+        ClusterTestDefaults defaults = tests.getDeclaredAnnotation(ClusterTestDefaults.class);
+        Type[] byDefault = defaults != null ? defaults.types() : new Type[] {Type.ZK, Type.KRAFT, Type.CO_KRAFT};
+        ClusterTests several = method.getAnnotation(ClusterTests.class);
+        Stream.concat(
+            Stream.ofNullable(method.getAnnotation(ClusterTest.class)),
+            several == null ? Stream.empty() : Stream.of(several.value())
+        ).forEach(each -> types.addAll(List.of(each.types().length == 0 ? byDefault : each.types())));
+        return types;
     }
 
     /** The counter of processes, or one that is never 0 where Kafka's own brokers are judged. */

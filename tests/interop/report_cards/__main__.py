@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tests.interop.maven import NotFetched, kafka_libs
-from tests.interop.report_cards.drivers import DRIVERS, NotBuilt
+from tests.interop.report_cards.drivers import DRIVERS, MEMBERS, NotBuilt
 from tests.interop.report_cards.judge import Card
+from tests.interop.report_cards.members import MEMBER_SCENES, run_members
 from tests.interop.report_cards.page import KAFKAS, OURS, PAGE, ROOT, load, page, store
 from tests.interop.report_cards.run import run_scene
 from tests.interop.report_cards.scenes import SCENES, Scene
@@ -27,14 +29,20 @@ def main(arguments: list[str] | None = None) -> int:
     if chosen.page:
         return _write_page()
     scenes = [scene for scene in SCENES if not chosen.scene or scene.name in chosen.scene]
+    member_scenes = [scene for scene in MEMBER_SCENES if not chosen.scene or scene.name in chosen.scene]
+    if chosen.members:
+        scenes = []
     not_played = 0
     with tempfile.TemporaryDirectory(prefix="understudy-clients-") as temporary:
         folder = Path(chosen.keep or temporary).absolute()
-        commands = _built(chosen.client or list(DRIVERS), folder)
-        if not commands:
+        commands = _built(chosen.client or list(DRIVERS), folder, DRIVERS)
+        members = _built(chosen.client or list(MEMBERS), folder / "members", MEMBERS)
+        if not commands or not members:
             print("no driver could be built", file=sys.stderr)
             return 2
         for cluster, kafka in _clusters(chosen.beside):
+            for scene in member_scenes:
+                not_played += not _play_members(scene, cluster, kafka, members, folder)
             for scene in scenes:
                 if kafka is None or not scene.needs_proxy:
                     not_played += not _play(scene, cluster, kafka, commands, folder)
@@ -56,22 +64,28 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--client", action="append", choices=list(DRIVERS), help="only this client; may be repeated")
     parser.add_argument(
-        "--scene", action="append", choices=[scene.name for scene in SCENES], help="only this scene; may be repeated"
+        "--scene",
+        action="append",
+        choices=sorted({scene.name for scene in (*SCENES, *MEMBER_SCENES)}),
+        help="only this scene; may be repeated",
     )
+    parser.add_argument("--members", action="store_true", help="only the members of groups")
     parser.add_argument("--beside", choices=("understudy", "kafka"), help="only the brokers of one of the two")
     parser.add_argument("--keep", metavar="DIR", help="keep the run folders and the drivers' standard error there")
     parser.add_argument("--page", action="store_true", help="run nothing: write the page from the cards that are kept")
     return parser
 
 
-def _built(clients: list[str], folder: Path) -> dict[str, list[str]]:
+def _built(
+    clients: list[str], folder: Path, programs: Mapping[str, Callable[[Path], list[str]]]
+) -> dict[str, list[str]]:
     kept = load()
     commands: dict[str, list[str]] = {}
     for client in clients:
         own = folder / "drivers" / client.replace(" ", "-")
         own.mkdir(parents=True, exist_ok=True)
         try:
-            commands[client] = DRIVERS[client](own)
+            commands[client] = programs[client](own)
             kept.not_run.pop(client, None)
         except NotBuilt as why:
             kept.not_run[client] = str(why)
@@ -104,6 +118,25 @@ def _play(scene: Scene, cluster: str, kafka: ApacheKafka | None, commands: dict[
     store(kept)
     for client, card in cards.items():
         print(f"{cluster} / {scene.name} / {client}: {_in_words(card)}", flush=True)
+    return True
+
+
+def _play_members(
+    scene: Scene, cluster: str, kafka: ApacheKafka | None, commands: dict[str, list[str]], folder: Path
+) -> bool:
+    """Play one scene beside members of groups, and keep and print its cards; return whether it was played."""
+    own = folder / f"{'understudy' if kafka is None else 'kafka'}-members-{scene.name.replace(' ', '-')}"
+    own.mkdir(parents=True)
+    try:
+        cards = run_members(scene, commands, own, kafka)
+    except ClusterError as error:
+        print(f"{scene.name} was not played with {cluster}: {error}", file=sys.stderr)
+        return False
+    kept = load()
+    kept.keep_group(cluster, scene.name, cards)
+    store(kept)
+    for client, card in cards.items():
+        print(f"{cluster} / {scene.name} / members of {client}: {card}", flush=True)
     return True
 
 

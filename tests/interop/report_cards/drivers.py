@@ -28,32 +28,35 @@ def python_driver(name: str) -> Callable[[Path], list[str]]:
     return lambda folder: [sys.executable, str(EXAMPLES / f"{name}.py")]
 
 
-def go_driver(name: str) -> Callable[[Path], list[str]]:
+def go_driver(name: str, package: str = ".") -> Callable[[Path], list[str]]:
     def build(folder: Path) -> list[str]:
         binary = folder / name
-        _run([_program("go"), "build", "-o", str(binary), "."], EXAMPLES / name)
+        _run([_program("go"), "build", "-o", str(binary), package], EXAMPLES / name)
         return [str(binary)]
 
     return build
 
 
-def java_driver(folder: Path) -> list[str]:
-    try:
-        libs = kafka_libs()
-    except NotFetched as why:
-        raise NotBuilt(str(why)) from None
-    java, javac = _program("java"), _program("javac")
-    source = EXAMPLES / "java" / "DriveJava.java"
-    _run([javac, "-cp", f"{libs}/*", "-d", str(folder), str(source)], folder)
-    return [java, "-Xmx128m", "-XX:+UseSerialGC", "-cp", f"{folder}:{libs}/*", "DriveJava"]
-
-
-def node_driver(name: str) -> Callable[[Path], list[str]]:
+def java_driver(name: str) -> Callable[[Path], list[str]]:
     def build(folder: Path) -> list[str]:
-        for source in ("package.json", "drive.mjs"):
+        try:
+            libs = kafka_libs()
+        except NotFetched as why:
+            raise NotBuilt(str(why)) from None
+        java, javac = _program("java"), _program("javac")
+        source = EXAMPLES / "java" / f"{name}.java"
+        _run([javac, "-cp", f"{libs}/*", "-d", str(folder), str(source)], folder)
+        return [java, "-Xmx128m", "-XX:+UseSerialGC", "-cp", f"{folder}:{libs}/*", name]
+
+    return build
+
+
+def node_driver(name: str, program: str = "drive.mjs") -> Callable[[Path], list[str]]:
+    def build(folder: Path) -> list[str]:
+        for source in ("package.json", program):
             shutil.copy(EXAMPLES / name / source, folder)
         _run([_program("npm"), "install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"], folder)
-        return [_program("node"), str(folder / "drive.mjs")]
+        return [_program("node"), str(folder / program)]
 
     return build
 
@@ -62,30 +65,41 @@ DRIVERS: Mapping[str, Callable[[Path], list[str]]] = {
     "kafka-python": python_driver("drive_kafka_python"),
     "confluent-kafka": python_driver("drive_confluent_kafka"),
     "aiokafka": python_driver("drive_aiokafka"),
-    "Apache Kafka's Java client": java_driver,
+    "Apache Kafka's Java client": java_driver("DriveJava"),
     "franz-go": go_driver("franz-go"),
     "sarama": go_driver("sarama"),
     "kafkajs": node_driver("kafkajs"),
 }
 """By client: builds its driver in a folder of its own, and returns the command; raises NotBuilt."""
 
+MEMBERS: Mapping[str, Callable[[Path], list[str]]] = {
+    "kafka-python": python_driver("member_kafka_python"),
+    "confluent-kafka": python_driver("member_confluent_kafka"),
+    "aiokafka": python_driver("member_aiokafka"),
+    "Apache Kafka's Java client": java_driver("MemberJava"),
+    "franz-go": go_driver("franz-go", "./member"),
+    "sarama": go_driver("sarama", "./member"),
+    "kafkajs": node_driver("kafkajs", "member.mjs"),
+}
+"""The same of the programs that are members of a group."""
+
 
 class Driver:
     """A running driver; a context manager that ends the process.
 
     Args:
-        command: the program with its first arguments; bootstrap servers and topic are added.
+        command: the program with its first arguments; bootstrap servers, topic and group are added.
         log: the file for its standard error.
     """
 
-    def __init__(self, client: str, command: list[str], bootstrap: str, topic: str, log: Path) -> None:
+    def __init__(self, client: str, command: list[str], bootstrap: str, topic: str, log: Path, group: str = "") -> None:
         self.client = client
         self.topic = topic
         self.trouble: list[str] = []
         self._lines: list[Line] = []
         with log.open("wb") as errors:
             self._process = subprocess.Popen(
-                [*command, bootstrap, topic],
+                [*command, bootstrap, topic, *([group] if group else [])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

@@ -38,6 +38,7 @@ class Read(msgspec.Struct, frozen=True, tag_field="event", tag="read"):
 
     value: int
     offset: int
+    partition: int = 0
 
 
 class Admin(msgspec.Struct, frozen=True, tag_field="event", tag="admin"):
@@ -48,11 +49,29 @@ class Admin(msgspec.Struct, frozen=True, tag_field="event", tag="admin"):
     error: str | None = None
 
 
+class Assigned(msgspec.Struct, frozen=True, tag_field="event", tag="assigned"):
+    """A member of a group was given partitions: all that it has, or those that it has now, too."""
+
+    partitions: tuple[int, ...]
+
+
+class Revoked(msgspec.Struct, frozen=True, tag_field="event", tag="revoked"):
+    """A member of a group gives partitions up, or has lost them."""
+
+    partitions: tuple[int, ...]
+
+
+class Trouble(msgspec.Struct, frozen=True, tag_field="event", tag="error"):
+    """The client reported an error to a member's program, and goes on."""
+
+    error: str
+
+
 class End(msgspec.Struct, frozen=True, tag_field="event", tag="end"):
     """The driver has closed its clients."""
 
 
-Event: TypeAlias = Ready | Sent | Failed | Read | Admin | End
+Event: TypeAlias = Ready | Sent | Failed | Read | Admin | Assigned | Revoked | Trouble | End
 
 _DECODER: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 

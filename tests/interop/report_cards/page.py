@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from tests.interop.maven import VERSION as KAFKA_VERSION
 from tests.interop.report_cards.drivers import DRIVERS
 from tests.interop.report_cards.judge import Card
+from tests.interop.report_cards.members import MEMBER_SCENES, GroupCard
 from tests.interop.report_cards.notes import NOTES
 from tests.interop.report_cards.scenes import SCENES
 
@@ -24,7 +26,7 @@ _HEAD = """\
 Each client below holds an admin client, a producer and a consumer open while a fault is injected into its cluster, and
 is judged by what it printed and by what the log holds. The drivers are small programs in
 [examples/clients](../examples/clients/README.md), one for each client, with the client's own defaults wherever they can
-be kept. `make clients` runs them and writes this page.
+be kept. [Members of groups](#members-of-groups) are judged beside them. `make clients` runs all and writes this page.
 
 ## How to read it
 
@@ -41,20 +43,39 @@ several steps, such as a rolling restart, *admin* is the longest of the times fr
 """
 
 
+_MEMBERS = """\
+## Members of groups
+
+Two members of each client, with the client's own defaults, read a topic of four partitions as one group and commit
+automatically, while 20 records a second are sent to the topic. `__consumer_offsets` has one partition with three
+replicas, so that all groups have one coordinator; a controller that is killed may be it, too. *Passed* means that
+members read again within 60 s, and that every acknowledged record was read by one of them. *Rebalances* counts the
+assignments that the members were given after the fault; *longest pause* is the longest time in which neither read a
+record; *read twice* counts the records that were read again because they were not committed, which a group may do.
+
+"""
+
+
 class Kept(msgspec.Struct):
     """The cards of the last run of each client and scene.
 
     Attributes:
         cards: by cluster, scene and client.
         not_run: by client, why its driver could not be built.
+        groups: the cards of members, by cluster, scene and client.
     """
 
     cards: dict[str, dict[str, dict[str, Card]]] = msgspec.field(default_factory=dict)
     not_run: dict[str, str] = msgspec.field(default_factory=dict)
+    groups: dict[str, dict[str, dict[str, GroupCard]]] = msgspec.field(default_factory=dict)
 
     def keep(self, cluster: str, scene: str, cards: dict[str, Card]) -> None:
         """Put cards in the place of earlier ones."""
         self.cards.setdefault(cluster, {}).setdefault(scene, {}).update(cards)
+
+    def keep_group(self, cluster: str, scene: str, cards: dict[str, GroupCard]) -> None:
+        """Put cards of members in the place of earlier ones."""
+        self.groups.setdefault(cluster, {}).setdefault(scene, {}).update(cards)
 
     def card(self, cluster: str, scene: str, client: str) -> Card | None:
         return self.cards.get(cluster, {}).get(scene, {}).get(client)
@@ -73,7 +94,7 @@ def page(kept: Kept) -> str:
     """The text of docs/clients.md."""
     parts = [_HEAD, "## The verdicts\n\n", _summary(kept), _overview(kept)]
     parts += [_client(kept, client) for client in DRIVERS if _has_cards(kept, client)]
-    parts.append(_not_run(kept))
+    parts += [_MEMBERS, _members(kept), _not_run(kept)]
     return "".join(parts)
 
 
@@ -125,6 +146,20 @@ def _cells(card: Card | None) -> tuple[str, ...]:
     return _verdict(card), admin, producer, "–" if "consumer" in card.without else _ms(card.read_ms)
 
 
+def _members(kept: Kept) -> str:
+    rows = ["| client | scene | cluster | verdict | rebalances | longest pause | read twice | lost |", "|---" * 8 + "|"]
+    failures: list[str] = []
+    for client, scene, cluster in itertools.product(DRIVERS, MEMBER_SCENES, CLUSTERS):
+        card = kept.groups.get(cluster, {}).get(scene.name, {}).get(client)
+        if card is not None:
+            verdict = "passed" if card.passed else "**failed**"
+            numbers = f"{card.rebalances} | {_ms(card.read_ms)} | {card.twice} | {card.lost}"
+            rows.append(f"| {client} | {scene.name} | {cluster} | {verdict} | {numbers} |")
+            failures += [f"- {client}, {scene.name}, {cluster}: {reason}" for reason in card.reasons]
+    text = "\n".join(rows) + "\n\n"
+    return text + ("What failed:\n\n" + "\n".join(map(_wrapped, failures)) + "\n\n" if failures else "")
+
+
 def _not_run(kept: Kept) -> str:
     lines = [
         f"- A broker of {KAFKAS} cannot be isolated: Kafka cannot bind the addresses by which our proxy tells brokers "
@@ -135,7 +170,6 @@ def _not_run(kept: Kept) -> str:
         for client in DRIVERS
         if not _has_cards(kept, client)
     ]
-    lines.append("- Members of consumer groups.")
     return "## What was not run\n\n" + "\n".join(map(_wrapped, lines)) + "\n"
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from brokers.coordinator.group.group_offsets import GroupOffsets
 from tests.understudy.experiments.simulated import HEAD, run, run_text
 from understudy.experiments.language.frozen import FrozenPlan, freeze
 from understudy.experiments.language.library import find
@@ -45,6 +46,32 @@ def test_a_failover_holds_and_has_its_numbers(tmp_path: Path) -> None:
     assert failover.detection_ms > 1_500, "mostly the session timeout"
     assert verdict.clients.acknowledged > 50
     assert [each.name for each in verdict.expected if each.status is Status.VIOLATED] == []
+
+
+GROUP = (
+    "cluster: {brokers: 4, session: 3s, set: {offsets.topic.num.partitions: '1'}}\n"
+    "load: {producers: 1, consumers: 0, members: 1}\n"
+    "steps:\n  - {at: 5s, join: 1}\n  - {at: 14s, kill: leader(__consumer_offsets/0), for: 6s}\n"
+    "lasts: 26s\nexpect: {always: [G1, G2, G3, G4], within: {L2: 6s}}\n"
+)
+
+
+def test_members_of_a_group_are_judged(tmp_path: Path) -> None:
+    verdict = run(GROUP, tmp_path)
+    assert verdict.status is Status.HELD, verdict.why
+    assert {each.name: each.status for each in verdict.expected if each.name.startswith("G")} == dict.fromkeys(
+        ("G1", "G2", "G3", "G4"), Status.HELD
+    )
+    assert step(verdict, 1).text.endswith("that `members` are in: 1")
+
+
+def test_a_coordinator_that_loads_no_offsets_violates_the_experiment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(GroupOffsets, "load", lambda self, offsets: None)
+    verdict = run(GROUP, tmp_path)
+    assert verdict.status is Status.VIOLATED
+    assert seen(verdict, "G1") is Status.VIOLATED
 
 
 @pytest.mark.slow

@@ -35,9 +35,9 @@ def texts_in(paper: LessonPaper) -> Iterator[str]:
             yield from (stop.headline, stop.text)
 
 
-def test_there_are_thirteen_lessons_in_order() -> None:
+def test_there_are_fourteen_lessons_in_order() -> None:
     lessons = [find(name) for name in names()]
-    assert [each.number for each in lessons] == list(range(1, 14))
+    assert [each.number for each in lessons] == list(range(1, 15))
     assert [each.name for each in lessons] == list(names())
 
 

@@ -288,6 +288,9 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
             ),
             is_fault=False,
         ),
+        "join": Action(
+            integer(1, 20), "let so many more members join the group that `members` are in: {}", is_fault=False
+        ),
         "settle": Action(SPAN, "wait at most {} until the cluster has settled", is_fault=False),
         "bind": Action(TARGET, "remember {}", is_fault=False),
     }

@@ -54,6 +54,8 @@ class LoadPlan:
     line: int = 0
     producers: int = 1
     consumers: int = 1
+    members: int = 0
+    """Consumers that are in one group, beside those that read every partition."""
     rate: float = 10.0
     """Batches a second of all producers together."""
     acks: str = "all"

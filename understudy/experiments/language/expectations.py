@@ -7,6 +7,7 @@ from typing import Final
 
 from foundation.eventlog.fences import SWITCHES, Switch
 from understudy.checkers import client_history
+from understudy.checkers.groups import GROUP_CHECKS
 from understudy.checkers.invariant_checker import ALL_CHECKS
 from understudy.experiments.language.marks import MARKS
 from understudy.experiments.language.problems import BadValue, one_of
@@ -16,6 +17,7 @@ EVENT_LOGS: Final = "T2"
 SAFETY: Final[dict[str, str]] = {
     **{check.id: check.sentence for check in ALL_CHECKS},
     **{check.id: check.sentence for check in client_history.CLIENT_CHECKS},
+    **{check.id: check.sentence for check in GROUP_CHECKS},
 }
 """Every invariant by its id, as a clause that follows "it should hold that"."""
 ALL_SAFETY: Final = "all-safety"

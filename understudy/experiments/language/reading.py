@@ -133,6 +133,7 @@ CLUSTER_KEYS: Final = (
 LOAD_KEYS: Final = (
     Key("producers", integer(0, 100), "how many producers; by default 1"),
     Key("consumers", integer(0, 100), "how many consumers, each of every partition; by default 1"),
+    Key("members", integer(0, 100), "members of one group, which commit what they have read; by default none"),
     Key("rate", number(0.1, 10_000), "batches a second of all producers together; by default 10"),
     Key("acks", choice("all", "1"), "by default all"),
 )

@@ -14,6 +14,7 @@ from brokers.exits import TRY_AGAIN
 from foundation.eventlog.reader import read
 from foundation.eventlog.records import Envelope, PointReached
 from understudy.checkers.check import broker_of
+from understudy.checkers.group_records import add_records
 from understudy.checkers.history import ZnodeTransaction
 from understudy.checkers.replica_logs import partitions_that_may_have_lost
 from understudy.cluster import ClusterError
@@ -90,7 +91,7 @@ class LiveEngine:
 
     @classmethod
     def actions(cls) -> frozenset[str]:
-        return frozenset(cls.able) | {"produce"}
+        return frozenset(cls.able) | {"produce", "join"}
 
     @classmethod
     def begin(cls, plan: FrozenPlan, folder: Path) -> Self:
@@ -124,7 +125,7 @@ class LiveEngine:
         self._began_s = time.monotonic()
         cluster.record_step(LOAD_BEGUN)
         self._load = LoadInBackground(
-            lambda: cluster.bootstrap.split(","), partitions, experiment.load, self._plan.seed, lambda: self.now_ms
+            lambda: cluster.bootstrap.split(","), partitions, experiment, self._plan.seed, lambda: self.now_ms
         )
         if partitions:
             self._load.start()
@@ -199,6 +200,10 @@ class LiveEngine:
             assert self._load is not None, "the load has begun"
             self._load.produce(step)
             return None
+        if step.step.action == "join":
+            assert self._load is not None, "the load has begun"
+            self._load.join(step.step.value)
+            return None
         disk_fault = DISK_FAULTS.get(step.step.action)
         if step.step.action == "limit-files" or (disk_fault is not None and disk_fault.may_end_broker):
             self._may_end.update(broker.name for broker in brokers)
@@ -243,6 +248,7 @@ class LiveEngine:
         load = self._load
         assert load is not None
         notes = []
+        load.settle_group()
         if not load.stop():
             notes.append("the load has not ended within half a minute after it was stopped")
         else:
@@ -260,10 +266,12 @@ class LiveEngine:
             records.setdefault(record.node, []).append(record)
         names = {topic.name for topic in self._plan.experiment.cluster.topics}
         load.history.may_have_lost |= {key for key in partitions_that_may_have_lost(reading.records) if key[0] in names}
+        add_records(load.groups, reading.records)
         return RunData(
             records=records,
             transactions=self._transactions(notes),
             history=load.history,
+            groups=load.groups,
             acknowledged_ms=load.acknowledged_ms,
             failures=tuple(self._failed.values()),
             may_fail=frozenset(self._may_end),

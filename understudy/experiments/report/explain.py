@@ -97,6 +97,7 @@ def frozen_yaml(plan: FrozenPlan) -> str:
         "load": {
             "producers": experiment.load.producers,
             "consumers": experiment.load.consumers,
+            **({"members": experiment.load.members} if experiment.load.members else {}),
             "rate": experiment.load.rate,
             "acks": experiment.load.acks,
         },
@@ -187,7 +188,8 @@ def _cluster_lines(plan: FrozenPlan) -> list[str]:
             f"  topic {topic.name}: {topic.partitions} partitions, {replicas}, min.insync.replicas {topic.min_insync}"
         )
     produced = f"{load.producers} producers (acks={load.acks}, {load.rate:g} batches a second)"
-    return [*lines, f"Load: {produced}, {load.consumers} consumers"]
+    members = f", {load.members} members of a group" if load.members else ""
+    return [*lines, f"Load: {produced}, {load.consumers} consumers{members}"]
 
 
 def _expectation_lines(experiment: Experiment, plan: FrozenPlan) -> list[str]:

@@ -8,18 +8,20 @@ from typing import Any
 
 from foundation.eventlog.lines import decode_record
 from foundation.eventlog.records import Envelope, RunDescribed
+from understudy.checkers.group_records import add_records
 from understudy.checkers.replica_logs import partitions_that_may_have_lost
 from understudy.client_load import ClientLoad
 from understudy.cluster import ClusterError
 from understudy.experiments.disk_faults import DISK_FAULTS
 from understudy.experiments.engine import RunData, Undo
 from understudy.experiments.language.frozen import FrozenPlan, FrozenStep
-from understudy.experiments.loads import coroutines, step_producer
+from understudy.experiments.loads import Members, coroutines, step_producer
 from understudy.experiments.report.timeline import LOAD_BEGUN
 from understudy.experiments.simulated import machines
 from understudy.experiments.simulated.actions import ACTIONS
 from understudy.experiments.topics import create_topics
 from understudy.findings import Findings
+from understudy.group_load import GroupLoad
 from understudy.simulator.cluster import PORT, SimulatedCluster
 from understudy.simulator.judgement import unexpected_ends
 
@@ -51,13 +53,15 @@ class SimulatedEngine:
         self._began_ms = 0.0
         self._acknowledged_ms: list[float] = []
         self._load: ClientLoad | None = None
+        self._groups = GroupLoad(self.cluster.client_network, self.cluster.simulator.clock, self._bootstrap)
+        self._members = Members(self._groups, experiment.cluster)
         self._running = 0
         self._read_lines = 0
         self._with_broken_disk: set[str] = set()
 
     @classmethod
     def actions(cls) -> frozenset[str]:
-        return frozenset(ACTIONS) | {"produce"}
+        return frozenset(ACTIONS) | {"produce", "join"}
 
     @classmethod
     def begin(cls, plan: FrozenPlan, folder: Path) -> SimulatedEngine:
@@ -96,9 +100,14 @@ class SimulatedEngine:
         )
         for work in coroutines(load, experiment.load, self._plan.seed) if partitions else ():
             self._start(work)
+        self._join(experiment.load.members)
 
     def _bootstrap(self) -> list[str]:
         return [f"{broker.name}:{PORT}" for broker in self.cluster.brokers]
+
+    def _join(self, count: int) -> None:
+        for work in self._members.join(count):
+            self._start(work)
 
     def _start(self, work: Coroutine[object, object, None]) -> None:
         async def counted() -> None:
@@ -145,6 +154,9 @@ class SimulatedEngine:
             assert self._load is not None, "the load has begun"
             self._start(step_producer(self._load, step))
             return None
+        if step.step.action == "join":
+            self._join(step.step.value)
+            return None
         disk_fault = DISK_FAULTS.get(step.step.action)
         if disk_fault is not None and disk_fault.may_end_broker:
             self._with_broken_disk.update(broker.name for broker in brokers)
@@ -173,9 +185,10 @@ class SimulatedEngine:
     def finish(self) -> RunData:
         cluster, load = self.cluster, self._load
         assert load is not None
-        load.is_stopping = True
         notes = []
         try:
+            cluster.ask(self._members.settle())
+            load.is_stopping = self._groups.is_stopping = True
             cluster.wait_until(lambda: self._running == 0, "the producers and consumers have ended")
             cluster.ask(load.read_all())
         except ClusterError as failure:
@@ -183,6 +196,7 @@ class SimulatedEngine:
         names = {topic.name for topic in self._plan.experiment.cluster.topics}
         records = [decode_record(line) for line in cluster.log_lines]
         load.history.may_have_lost |= {key for key in partitions_that_may_have_lost(records) if key[0] in names}
+        add_records(self._groups.history, records)
         cluster.close()
         cluster.dump(self._folder)
         return RunData(
@@ -192,6 +206,7 @@ class SimulatedEngine:
             },
             transactions=cluster.zookeeper.transactions,
             history=load.history,
+            groups=self._groups.history,
             acknowledged_ms=self._acknowledged_ms,
             failures=(*cluster.loop.failures, *unexpected_ends(cluster, self._with_broken_disk)),
             may_fail=frozenset(self._with_broken_disk),

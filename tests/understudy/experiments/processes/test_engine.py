@@ -19,8 +19,8 @@ from understudy.findings import FindingKind
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("experiments-on-processes")]
 
-IN_TESTS = ("kill-controller", "late-order", "truncate-to-high-watermark", "zookeeper-away")
-"""The others were run by hand, and take as long; these have a kill, a point, a restart, and no ZooKeeper."""
+IN_TESTS = ("kill-controller", "late-order", "rebalance-interrupted", "truncate-to-high-watermark", "zookeeper-away")
+"""The others were run by hand, and take as long; these have a kill, a point, a group, a restart, and no ZooKeeper."""
 
 
 def on(engine: str, name: str, folder: Path) -> Verdict:

@@ -21,6 +21,7 @@ import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.metadata.BrokerState;
+import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.ZooKeeper;
 import scala.Option;
@@ -74,7 +75,10 @@ public class BrokerProcess extends KafkaServer {
         }
     }
 
-    /** The harness's configuration as a file, with the last log directory alone: a broker of ours has one. */
+    /**
+     * The harness's configuration as a file, with the last log directory alone, because a broker of ours has one, and with
+     * the newest version that is released where the harness asks for one that is not.
+     */
     private Path serverProperties() throws IOException {
         Properties properties = new Properties();
         config().originals().forEach((key, value) -> {
@@ -83,6 +87,9 @@ public class BrokerProcess extends KafkaServer {
                 properties.put(key, listsDirectories ? logDirectory(value.toString()) : value.toString());
             }
         });
+        if (config().interBrokerProtocolVersion().isAtLeast(MetadataVersion.latestProduction())) {
+            properties.put("inter.broker.protocol.version", MetadataVersion.latestProduction().version());
+        }
         Path file = Files.createTempFile(Path.of(System.getProperty("judged.log")).getParent(), "server", ".properties");
         try (OutputStream output = Files.newOutputStream(file)) {
             properties.store(output, null);
