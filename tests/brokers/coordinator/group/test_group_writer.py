@@ -46,7 +46,7 @@ def appended(it: It) -> list[list[bytes]]:
 def base_sequences(it: It) -> list[int]:
     """The sequence number of each batch of the log."""
     log = it.partition().log
-    return [batch.base_sequence for batch in batches(log.read(0, 1 << 30, end_offset=log.log_end_offset))]
+    return [batch.header.base_sequence for batch in batches(log.read(0, 1 << 30, end_offset=log.log_end_offset))]
 
 
 def keys(*groups: str) -> list[bytes]:
