@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
 
     from brokers.machine.real_world import MachineClock
     from brokers.machine.socket_network import SocketNetwork
-    from understudy.admin_client import NoBrokerAnswers
+    from understudy.clients.cluster_requests import NoBrokerAnswers
     from understudy.mirror.errors import MirrorError
     from understudy.mirror.mirror import Mirror
     from understudy.tools.errors import ToolError

@@ -95,7 +95,7 @@ def _measured_plan(options: argparse.Namespace) -> PartitionsPlan:
 
     from brokers.machine.real_world import MachineClock
     from brokers.machine.socket_network import SocketNetwork
-    from understudy.admin_client import NoBrokerAnswers
+    from understudy.clients.cluster_requests import NoBrokerAnswers
     from understudy.planning.partitions import PartitionsPlan
     from understudy.planning.rate_measurement import measure
 

@@ -18,7 +18,7 @@ cluster, its faults and its clients for so many simulated seconds, judged by eve
 invariants](invariants.md)). [Hunting](hunting.md) says how seeds are run, shrunk and replayed.
 
 Seeds have consumer groups and a compacted topic since `understudy/simulator/seed_groups.py` exists; those up to commit
-603574038bbc had none. `understudy simulate --seed N --no-groups` replays them as they were.
+4e560ce58264 had none. `understudy simulate --seed N --no-groups` replays them as they were.
 """
 _COLUMNS = ("date", "commit", "seeds", "seconds each", "records acknowledged", "elections", "failed", "found")
 _RULE = ("---", "---", "---", *["---:"] * 4, "---")

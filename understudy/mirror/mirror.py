@@ -21,7 +21,8 @@ from foundation.eventlog.clock import Clock
 from foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from foundation.wire.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from foundation.wire.network import Network
-from understudy.admin_client import AdminClient, NoBrokerAnswers
+from understudy.admin_client import AdminClient
+from understudy.clients.cluster_requests import NoBrokerAnswers
 from understudy.clients.connections import Connections, NoLeader
 from understudy.mirror.copies import PartitionCopy
 from understudy.mirror.errors import MirrorError
