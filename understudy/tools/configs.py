@@ -26,7 +26,7 @@ from understudy.tools.errors import (
     executed,
     illegal_argument,
 )
-from understudy.tools.java_order import strings
+from understudy.tools.java_order import in_order, strings
 from understudy.tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options
 
 SOURCES = (
@@ -236,7 +236,9 @@ async def _describe(options: Options, cluster: KafkaCluster, console: Console, k
         shown = strings(await cluster.topics())
     elif not shown:
         metadata = await cluster.metadata((), call="listNodes")
-        shown = [*(str(broker.node_id) for broker in metadata.brokers), ""]
+        # Kafka answers in no order; its client keeps brokers in a hash map, whose keys' hash codes are the ids.
+        brokers = in_order([broker.node_id for broker in metadata.brokers], int)
+        shown = [*map(str, brokers), ""]
     for name in shown:
         if name:
             console.print(f"{'All' if options.has('all') else 'Dynamic'} configs for {kind[:-1]} {name} are:")
