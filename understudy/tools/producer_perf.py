@@ -1,4 +1,4 @@
-"""`understudy producer-perf`: send records as fast as told, and print rates and latencies.
+"""`understudy producer-perf`: send records as fast as is asked for, and print rates and latencies.
 
 Mirrors Kafka's `ProducerPerformance`, payloads included.
 """
