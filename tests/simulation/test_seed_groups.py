@@ -10,6 +10,7 @@ import pytest
 from brokers.coordinator.group.group_metadata import GroupMetadata
 from brokers.coordinator.group.group_metadata_manager import GroupMetadataManager
 from brokers.coordinator.group.group_offsets import GroupOffsets, OffsetAndMetadata
+from brokers.coordinator.group.group_writer import GroupWriter
 from brokers.replication.delayed_produce import Appended
 from foundation.cluster.errors import Errors
 from foundation.cluster.identifiers import TopicPartition
@@ -39,7 +40,7 @@ def commit_without_followers(monkeypatch: pytest.MonkeyPatch) -> None:
     async def at_once(_: object, appended: Appended) -> Errors:
         return Errors.NONE
 
-    monkeypatch.setattr(GroupMetadataManager, "_wait", at_once)
+    monkeypatch.setattr(GroupWriter, "_replicated", at_once)
 
 
 def without_unloading(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,3 +93,12 @@ def test_a_short_seed_has_groups_and_a_compacted_topic() -> None:
 def test_without_groups_no_group_is_judged() -> None:
     report = run_seed(1, 6, groups=False)
     assert not any(report.clients_tested[check.id] for check in GROUP_CHECKS)
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(
+    strict=True,
+    reason="not understood: broker-2 opens table-1 with epochs 4 at 3, 7 at 10, 9 at 23, and a batch of epoch 7 at 6",
+)
+def test_the_epochs_of_a_compacted_log_are_in_its_cache_after_a_loss_of_power() -> None:
+    assert not run_seed(24, SECONDS).problems
