@@ -96,9 +96,5 @@ def test_without_groups_no_group_is_judged() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    strict=True,
-    reason="not understood: broker-2 opens table-1 with epochs 4 at 3, 7 at 10, 9 at 23, and a batch of epoch 7 at 6",
-)
 def test_the_epochs_of_a_compacted_log_are_in_its_cache_after_a_loss_of_power() -> None:
     assert not run_seed(24, SECONDS).problems

@@ -41,7 +41,7 @@ def test_the_first_seeds_violate_no_check_and_settle() -> None:
 @pytest.mark.timeout(1_800)  # a batch works for a minute of one core, and the machine may be busy with ten other things
 @pytest.mark.parametrize("first", BATCHES)
 def test_seeds_violate_no_check_and_settle(first: int) -> None:
-    reports = [run_seed(seed, SECONDS, groups=False) for seed in range(first, first + BATCH)]
+    reports = [run_seed(seed, SECONDS) for seed in range(first, first + BATCH)]
     failed = [str(report) for report in reports if report.problems]
     assert not failed, f"{len(failed)} of {BATCH} seeds failed:\n" + "\n".join(failed[:5])
     assert sum(report.judgement.elections for report in reports) > 2 * BATCH, (

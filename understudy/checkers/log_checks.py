@@ -97,6 +97,14 @@ class Compactions:
         """
         return any(begin < end_offset and start_offset < end for begin, end in self._parts.get(log_id, ()))
 
+    def cover(self, log_id: LogId, start_offset: int, end_offset: int) -> bool:
+        """Return whether each record from `start_offset` on and below `end_offset` may have been removed so far."""
+        covered_up_to = start_offset
+        for begin, end in self.parts(log_id):
+            if begin <= covered_up_to:
+                covered_up_to = max(covered_up_to, end)
+        return covered_up_to >= end_offset
+
 
 class LogCheck(InvariantCheck):
     """Has a method for each kind of record of a log. `LogFollower` calls it in place of `on_record`."""

@@ -299,13 +299,15 @@ class LeaderEpochCachesMatchLogs(LogCheck):
     that: Kafka compares only where the last epoch that both have ends (`Partition.readRecords`). The epochs of the
     follower's log descend there, and appending the batch removes the higher ones from its cache
     (`LeaderEpochFileCache.assign`). Both are accepted as far as the caches of the leaders show this.
+
+    A cache that is made again from a compacted log has each epoch begin at the first batch that is left of it.
     """
 
     id = "R7"
     sentence = (
-        "the epochs of a leader epoch cache increase, and each batch has the epoch that the cache has for its offset; "
-        "a leader adds its epoch at its log end offset and never moves it; and a truncation leaves no epoch that "
-        "begins at the new end or after it"
+        "the epochs of a leader epoch cache increase, and each batch has the epoch that the cache has for its offset, "
+        "unless compaction may have removed it; a leader adds its epoch at its log end offset and never moves it; and "
+        "a truncation leaves no epoch that begins at the new end or after it"
     )
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -402,6 +404,9 @@ class LeaderEpochCachesMatchLogs(LogCheck):
                 epoch = _epoch_at(cache, offset)
                 # Entries before the beginning of the log are gone, and message format 2 has an epoch in every batch.
                 if epoch is None or known.epoch in (epoch, NO_LEADER_EPOCH):
+                    continue
+                begins = next((entry[1] for entry in cache if entry[1] > offset), log.end_offset)
+                if epoch < known.epoch and self.compactions.cover(log.log_id, offset, begins):
                     continue
                 if epoch not in (_epoch_at(each, offset) for each in expected):
                     what = (

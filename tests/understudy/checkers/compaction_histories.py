@@ -108,6 +108,32 @@ def a_leader_epoch_begins_later_than_what_was_compacted() -> History:
     return the_leader_of_a_compacted_log(4)
 
 
+def a_cache_made_again_from_a_compacted_log(to_offset: int) -> History:
+    """Broker 1 has lost its checkpoint of leader epochs, and its first batch of epoch 1 is that at 5."""
+    history = two_epochs()
+    more = batch(4, 1), batch(5, 1)
+    history.log(1, appended(*more, leader_epoch=1, role="leader"), cleaned(0, to_offset))
+    history.log(1, opened(6, (0, 1), (1, 5)))
+    return history
+
+
+@accepts("R7")
+def a_cache_begins_an_epoch_behind_the_batches_that_compaction_has_removed() -> History:
+    return a_cache_made_again_from_a_compacted_log(5)
+
+
+@accepts("R7")
+def a_cache_begins_an_epoch_behind_two_compacted_parts() -> History:
+    history = a_cache_made_again_from_a_compacted_log(5)
+    history.log(1, cleaned(5, 6), opened(7, (0, 1), (1, 6)))
+    return history
+
+
+@rejects("R7", "t-0: the batch at 3 is of leader epoch 1, in the cache of 0")
+def a_cache_begins_an_epoch_behind_a_batch_that_is_left() -> History:
+    return a_cache_made_again_from_a_compacted_log(4)
+
+
 @rejects(
     "R4", "t-0: broker 4 leads at leader epoch 1 without the record at 2 of epoch 0, which was acknowledged in epoch 0"
 )
