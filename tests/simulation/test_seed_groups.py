@@ -98,3 +98,8 @@ def test_without_groups_no_group_is_judged() -> None:
 @pytest.mark.slow
 def test_the_epochs_of_a_compacted_log_are_in_its_cache_after_a_loss_of_power() -> None:
     assert not run_seed(24, SECONDS).problems
+
+
+@pytest.mark.slow
+def test_a_static_member_that_starts_again_before_it_syncs_does_not_end_the_coordinator() -> None:
+    assert not run_seed(4_008_236, SECONDS).problems

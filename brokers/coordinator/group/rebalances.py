@@ -346,7 +346,9 @@ class Rebalances:
             return
         missing = sorted(group.pending_sync_members)
         for member_id in missing:
-            self._forget_member(group, group.members[member_id])
+            # A static member that has started again since has another id, and stays.
+            if member := group.members.get(member_id):
+                self._forget_member(group, member)
         log.debug(
             "group removed members who have not sent their sync request", group=group.group_id, member_ids=missing
         )

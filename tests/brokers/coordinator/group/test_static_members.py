@@ -96,6 +96,20 @@ def test_a_start_while_the_leader_assigns_begins_the_rebalance_again(it: It) -> 
     assert again.result().generation_id == 2
 
 
+def test_a_start_before_the_first_sync_keeps_the_place_when_the_wait_for_it_ends(it: It) -> None:
+    """As in Kafka the wait goes on under the former id, so that the group rebalances at its end."""
+    joins = [it.join(instance=each, session_ms=600_000) for each in ("a", "b")]
+    it.advance(6_000)
+    leader, follower = (join.result().member_id for join in joins)
+    it.sync(leader, 1, {leader: assignment(0), follower: assignment(1)}, instance="a")
+    again = it.join(instance="b", session_ms=600_000).result().member_id
+    assert it.sync(again, 1, instance="b").result().assignment == assignment(1)
+    assert it.state == "Stable"
+    it.advance(it.manager_groups[GROUP].rebalance_timeout_ms)
+    assert it.state == "PreparingRebalance"
+    assert set(it.manager_groups[GROUP].members) == {leader, again}
+
+
 def test_a_start_while_members_join_again_fences_the_join_that_waits(it: It) -> None:
     leader, follower = it.stable(instances=["a", "b"])
     first = it.join(leader, instance=instance_of(it, leader))
