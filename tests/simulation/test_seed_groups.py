@@ -103,3 +103,8 @@ def test_the_epochs_of_a_compacted_log_are_in_its_cache_after_a_loss_of_power() 
 @pytest.mark.slow
 def test_a_static_member_that_starts_again_before_it_syncs_does_not_end_the_coordinator() -> None:
     assert not run_seed(4_008_236, SECONDS).problems
+
+
+@pytest.mark.slow
+def test_what_a_static_member_gives_up_before_it_starts_again_has_no_owner_as_in_kafka() -> None:
+    assert not run_seed(4_008_403, SECONDS).problems

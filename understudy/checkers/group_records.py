@@ -97,6 +97,7 @@ def add_records(history: GroupHistory, records: Iterable[Envelope]) -> None:
                             member.group_instance_id or member.member_id: frozenset(member.partitions)
                             for member in assigned.members
                         },
+                        {each.group_instance_id: each.member_id for each in assigned.members if each.group_instance_id},
                     )
                 )
             case OffsetsRemoved(group=group):

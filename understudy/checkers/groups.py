@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
 from understudy.checkers.check import Violation
@@ -102,11 +103,13 @@ class StoredAssignment(NamedTuple):
 
     Attributes:
         partitions: by owner, which is the instance id of a static member and the member id of another.
+        member_ids: of the static members, by instance id.
     """
 
     group: str
     generation: int
     partitions: Mapping[str, frozenset[Partition]]
+    member_ids: Mapping[str, str] = MappingProxyType({})
 
 
 class LastState(NamedTuple):
@@ -226,10 +229,17 @@ class PartitionsHaveOneOwner(GroupCheck):
 
 
 class RebalancesEnd(GroupCheck):
+    """A static member that starts again goes on with its assignment, and the group does not rebalance (KIP-345).
+
+    By a cooperative protocol the former process may have given up partitions and ended before it joined again, which
+    assigns them to others: as in Kafka, they have no owner until the next rebalance.
+    """
+
     id = "G3"
     sentence = (
         "when faults have ended, no member is still joining, all members of a group are in one generation, and each "
-        "partition of the topics that they are subscribed to belongs to one of them"
+        "partition of the topics that they are subscribed to belongs to one of them, unless a static member had it "
+        "that has started again in this generation"
     )
 
     def contradictions(self, history: GroupHistory) -> Iterator[Witness]:
@@ -323,10 +333,7 @@ def unfinished_groups(history: GroupHistory) -> dict[str, str]:
     groups: defaultdict[str, list[LastState]] = defaultdict(list)
     for state in history.last:
         groups[state.group].append(state)
-    return {
-        group: _unfinished(group, states, history.to_be_read.get(group, frozenset()))
-        for group, states in groups.items()
-    }
+    return {group: _unfinished(group, states, history) for group, states in groups.items()}
 
 
 def _that_may_be_stored(commits: Iterable[Commit]) -> list[Commit]:
@@ -371,7 +378,7 @@ def _two_owners(earlier: Ownership, later: Ownership) -> str:
     )
 
 
-def _unfinished(group: str, states: Sequence[LastState], to_be_read: frozenset[Partition]) -> str:
+def _unfinished(group: str, states: Sequence[LastState], history: GroupHistory) -> str:
     for state in states:
         if state.generation is None:
             return f"{state.name} has no assignment of {group}"
@@ -384,9 +391,27 @@ def _unfinished(group: str, states: Sequence[LastState], to_be_read: frozenset[P
             if partition in owner:
                 return f"{_name(partition)} belongs to {owner[partition]} and to {state.name} of {group}"
             owner[partition] = state.name
-    if missing := sorted(to_be_read - owner.keys()):
-        return f"{_name(missing[0])} belongs to no member of {group}"
+    missing = history.to_be_read.get(group, frozenset()) - owner.keys()
+    if missing and (without_owner := sorted(missing - _given_up(history, group, states[0].generation))):
+        return f"{_name(without_owner[0])} belongs to no member of {group}"
     return ""
+
+
+def _given_up(history: GroupHistory, group: str, generation: int | None) -> set[Partition]:
+    """Return what the static members had before a generation in which they have started again."""
+    ids: defaultdict[str, set[str]] = defaultdict(set)
+    before: defaultdict[str, set[Partition]] = defaultdict(set)
+    for each in history.ownerships:
+        if each.group == group and each.instance is not None:
+            if each.generation == generation:
+                ids[each.instance].add(each.member)
+            else:
+                before[each.instance] |= each.partitions
+    for stored in history.stored:
+        if (stored.group, stored.generation) == (group, generation):
+            for instance, member in stored.member_ids.items():
+                ids[instance].add(member)
+    return {partition for instance, known in ids.items() if len(known) > 1 for partition in before[instance]}
 
 
 def _names(partitions: frozenset[Partition]) -> str:

@@ -78,6 +78,12 @@ def history(
 
 
 REFUSED, UNKNOWN = Outcome.FAIL, Outcome.INFO
+STARTED_AGAIN = (
+    owns("a", T0, T1)._replace(instance="one"),
+    owns("c", T0, generation=2)._replace(instance="one"),
+    last("one", 2, T0),
+)
+"""A static member had both partitions, and one in the next generation. It may have started again in either."""
 
 ACCEPTED = {
     "G1": {
@@ -120,6 +126,12 @@ ACCEPTED = {
             Join("g", "a", 0, 1, "no"), Join("g", "a", 2, 3), last("a", 1, T0, T1)
         ),
         "no member is left": history(),
+        "a static member that started again before it joined without what it had given up": history(
+            *STARTED_AGAIN, owns("b", T0, generation=2)._replace(instance="one")
+        ),
+        "the same, whose former process has not seen the last assignment": history(
+            *STARTED_AGAIN, stored(1, one=(T0, T1)), stored(2, one=(T0,))._replace(member_ids={"one": "b"})
+        ),
     },
     "G4": {
         "what was stored": history(stored(a=(T0,), b=(T1,)), owns("a", T0), owns("b", T1)),
@@ -159,6 +171,15 @@ REJECTED = {
         "two generations": history(last("a", 3, T0), last("b", 4, T1)),
         "a partition without an owner": history(last("a", 3, T0)),
         "a partition with two owners": history(last("a", 3, T0, T1), last("b", 3, T1)),
+        "a static member that has not started again": history(*STARTED_AGAIN),
+        "a static member that started again before the last generation": history(
+            *STARTED_AGAIN, owns("b", T0, T1)._replace(instance="one")
+        ),
+        "a partition that the static member never had": history(
+            owns("a", T0, generation=2)._replace(instance="one"),
+            owns("b", T0, generation=2)._replace(instance="one"),
+            last("one", 2, T0),
+        ),
     },
     "G4": {
         "other partitions": history(stored(a=(T0,)), owns("a", T0, T1)),
@@ -230,7 +251,7 @@ def test_records_of_coordinators_are_added() -> None:
     removed = OffsetsRemoved(group="h", partition=3, offsets=(), reason="expired")
     other_topic = LeadershipWritten(why="unclean", partitions=(Leadership("t", 3, 1, 1, (1,), 1, 1),))
     add_records(kept, [envelope(assigned), envelope(removed), envelope(other_topic)])
-    assert kept.stored == [stored(2, **{"a-1": (T0,), "two": (T1,)})]
+    assert kept.stored == [stored(2, **{"a-1": (T0,), "two": (T1,)})._replace(member_ids={"two": "b-1"})]
     assert kept.may_have_lost == {"h"}
     unclean = LeadershipWritten(why="unclean", partitions=(Leadership("__consumer_offsets", 3, 1, 1, (1,), 1, 1),))
     only_offsets = OffsetsCommitted(group="k", partition=3, generation=0, appended_at=0, offsets=())
