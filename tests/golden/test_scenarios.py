@@ -50,6 +50,7 @@ def test_real_brokers_do_what_kafka_did(scenario: str, tmp_path: Path) -> None:
     check_on_processes(scenario, lambda run: ProcessCluster(tmp_path / str(run), *brokers_and_settings(scenario)))
 
 
+@pytest.mark.slow
 @pytest.mark.spec("GT-1", "GT-2", "GT-3", "GT-4", "GT-5", "GT-6", "GT-7", "GT-8", "GT-9")
 @pytest.mark.parametrize(
     "scenario", [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in SIMULATED]

@@ -66,6 +66,7 @@ def test_every_procedure_without_a_fault_has_no_problems_and_reaches_its_own_poi
     assert sum(len(run.reached) for run in runs.values()) > 100
 
 
+@pytest.mark.slow
 @pytest.mark.spec("EL-13", "EL-15")
 @pytest.mark.parametrize("fault", [FIRST_FAULT, *(pytest.param(each, marks=pytest.mark.slow) for each in OTHER_FAULTS)])
 def test_a_topic_is_created_whichever_fault_is_injected_into_the_controller(fault: ControllerFault) -> None:
@@ -79,6 +80,7 @@ def test_a_procedure_ends_in_the_same_state_with_a_fault_at_any_point(name: str)
     assert failures_with_faults_in_turn(BY_NAME[name]) == []
 
 
+@pytest.mark.slow
 @pytest.mark.spec("BUG-1")
 def test_without_the_fence_in_zookeeper_a_deposed_controller_writes_again() -> None:
     """The comparison is able to fail: only that fence refuses a write of a deposed controller that is resumed."""

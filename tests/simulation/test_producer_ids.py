@@ -218,6 +218,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("controller.producer_ids.BLOCK_SIZE", SMALL)
 
 
+@pytest.mark.slow
 @pytest.mark.spec("CO-6", "ZN-8", "IO-7")
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("at", ["producer_ids.before_write", "producer_ids.after_write"])

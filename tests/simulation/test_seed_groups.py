@@ -80,6 +80,7 @@ def test_the_same_seeds_hold_where_nothing_is_broken(seed: int) -> None:
     assert all(report.clients_tested[check.id] > 0 for check in GROUP_CHECKS), report.clients_tested
 
 
+@pytest.mark.slow
 def test_a_short_seed_has_groups_and_a_compacted_topic() -> None:
     seed = next(
         seed for seed in range(1, 50) if draw_plan(seed, 12).members and "compaction" in draw_plan(seed, 12).load

@@ -156,6 +156,7 @@ def test_nothing_is_published_beyond_the_loopback_interface() -> None:
     assert all(port.startswith("127.0.0.1:") for port in published)
 
 
+@pytest.mark.slow
 def test_understudy_parses_the_command_lines_at_the_head_of_the_file() -> None:
     recommended = re.findall(r"^#   .*\bunderstudy ((?:status|check|replay) .*)$", COMPOSE_FILE, re.MULTILINE)
     parsed = [parser().parse_args(shlex.split(line, comments=True)) for line in recommended]
@@ -286,6 +287,7 @@ def prepared_run_folder(image: dict[str, str], folder: Path) -> Path:
     return run / "compose"
 
 
+@pytest.mark.slow
 def test_the_settings_of_the_cluster_are_on_record_before_brokers_start(image: dict[str, str], tmp_path: Path) -> None:
     (settings,) = [measure(*run).settings for run in read([prepared_run_folder(image, tmp_path)]).by_run().items()]
     config = KafkaConfig.from_properties(overrides(BROKERS[0]))

@@ -41,6 +41,7 @@ def test_a_grid_has_every_combination_and_all_of_one_draw_before_the_next() -> N
     assert cells[0].name == "b3-p1-t9-kill-4"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["kill", "pause"])
 def test_without_the_fault_on_record_the_outage_is_right_to_a_session_timeout(fault: str, tmp_path: Path) -> None:
     for draw in range(1, 6):

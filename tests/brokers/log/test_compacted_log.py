@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from brokers.config.kafka_config import KafkaConfig
 from tests.brokers.log.compacted_model import CompactedModel
 
+pytestmark = pytest.mark.slow
+
 STEPS = (
     *["append"] * 8,
     *["commit"] * 3,
@@ -29,7 +31,7 @@ STEPS = (
 FEW_KEYS = replace(KafkaConfig(), log_cleaner_dedupe_buffer_size=3 * 192, log_cleaner_io_buffer_load_factor=1.0)
 """The map has room for fewer keys than there are, so that segments are compacted in part."""
 
-SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 24))]
+SEEDS = range(24)
 
 
 @given(seed=st.integers(0, 2**32), steps=st.lists(st.sampled_from(STEPS), min_size=20, max_size=80))

@@ -404,6 +404,7 @@ def test_a_decompression_bomb_is_refused(codec: Compression) -> None:
     assert f"records in {codec.name.lower()} would have more than 1000000 bytes without it" in error.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("max_message_bytes", "mebibytes"),
     [(1_000_000, 32), (6 * 1024 * 1024, 48), pytest.param(100 * 1024 * 1024, 128, marks=pytest.mark.slow)],
@@ -448,6 +449,7 @@ def check_flipped_byte(position: int, flip: int) -> None:
         assert contents(validated(bytes(damaged))) == at(100, THREE)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_hostile_records_raise_only_api_errors(data: st.DataObject) -> None:
     """With the right checksum, so that the records are walked."""

@@ -486,6 +486,7 @@ def test_clients_are_answered_as_by_a_list_of_their_batches(steps: list[Sent], d
         assert (follower.entries(), follower.end_offset) == (found.entries(), found.end_offset)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.sampled_from(["data", "transaction", "marker"])), max_size=30), st.data()
 )

@@ -13,6 +13,7 @@ from tests.foundation.wire.kio_oracle import ERROR_CODES, from_kio, kio_class, k
 from tests.foundation.wire.values import EVERY_VERSION_COMPARED, QUICK, messages
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("api", "message", "version"), EVERY_VERSION_COMPARED)
 def test_same_bytes_both_ways(api: Api, message: type[Message], version: int) -> None:
     kind = kio_class(api, message, version)

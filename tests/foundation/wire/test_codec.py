@@ -34,6 +34,7 @@ from foundation.wire.schema import Message, int16, int32, int64, since, tag
 from tests.foundation.wire.values import EVERY_MESSAGE, EVERY_VERSION_DRAWN, QUICK, messages, versions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("api", "message", "version"), EVERY_VERSION_DRAWN)
 def test_a_written_message_is_read_back_equal(api: Api, message: type[Message], version: int) -> None:
     @QUICK

@@ -136,6 +136,7 @@ LAYOUTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("message", "version"), LAYOUTS)
 def test_a_decoded_message_takes_at_most_32_times_its_bytes(message: type[Message], version: int) -> None:
     """The worst case is millions of minimal elements; `socket.request.max.bytes` bounds their bytes."""

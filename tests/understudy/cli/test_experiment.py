@@ -122,6 +122,7 @@ def test_explain_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert not Path("runs").exists()
 
 
+@pytest.mark.slow
 def test_every_experiment_can_be_explained_and_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     _, listed, _ = command(capsys, "list")
     for name in names():

@@ -112,6 +112,7 @@ def test_options_that_do_not_go_together_are_named(
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "soon"])
 def test_until_idle_takes_seconds(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):

@@ -19,6 +19,7 @@ def hunt(folder: Path, *arguments: str) -> int:
     return main(["hunt", "--seconds", "9", "--dir", str(folder / "failed"), *arguments])
 
 
+@pytest.mark.slow
 def test_a_hunt_that_finds_nothing_ends_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert hunt(tmp_path, "--seeds", "2", "--from", "7") == 0
     output = capsys.readouterr().out

@@ -13,6 +13,8 @@ from understudy.lake.manifest import is_lake
 from understudy.lessons.library import FILES, names
 from understudy.lessons.template import template
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +133,6 @@ def test_without_java_the_sweeps_are_measured_in_python_which_is_said(
         assert "/nowhere" in side["measured_by"]
 
 
-@pytest.mark.slow
 @pytest.mark.xdist_group("spark lesson")
 def test_with_java_they_are_measured_in_spark_and_the_lake_stays(capsys: pytest.CaptureFixture[str]) -> None:
     try:
@@ -146,7 +147,6 @@ def test_with_java_they_are_measured_in_spark_and_the_lake_stays(capsys: pytest.
     assert is_lake(Path("kept/lake"))
 
 
-@pytest.mark.slow
 def test_the_zombie_on_processes(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = command(capsys, "zombie", "--json", "-o", "kept")
     assert code == 0

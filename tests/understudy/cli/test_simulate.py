@@ -15,6 +15,8 @@ from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.seed_plans import draw_plan
 from understudy.simulator.seeds import run_seed
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_seed_is_replayed_with_its_plan_and_leaves_its_logs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -46,7 +48,6 @@ def test_a_report_of_a_seed_without_groups_names_the_command_that_replays_it() -
     assert "--no-groups" not in run_seed(seed, 1).command
 
 
-@pytest.mark.slow
 def test_many_seeds_end_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--seeds", "3", "--from", "7", "--seconds", "9"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("3 seeds from 7, of 9 simulated seconds: ")
@@ -75,7 +76,6 @@ def test_logs_of_many_seeds_do_not_share_a_folder(tmp_path: Path, capsys: pytest
     assert "--events goes with --seed" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_a_full_disk_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with no_larger_file(2_000):
         assert main(["simulate", "--seed", "2", "--seconds", "9", "--events", str(tmp_path / "run")]) == 1

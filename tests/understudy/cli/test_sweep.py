@@ -16,6 +16,7 @@ from understudy.sweep import Cell, CellReport
 SMALL = ["sweep", "--partitions", "2,3", "--session-timeout-ms", "3000", "--repeat", "2"]
 
 
+@pytest.mark.slow
 def test_each_combination_has_a_run_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "runs"
     assert main([*SMALL, "--fault", "kill,pause", "--output", str(output)]) == 0

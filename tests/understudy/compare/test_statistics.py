@@ -49,6 +49,7 @@ def test_nearest_rank_is_the_inverse_of_the_distribution_function_in_numpy(value
     assert nearest_rank(sorted(values), percent) == expected
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.lists(st.integers(0, 1000), max_size=4), min_size=1).filter(any),
     st.sampled_from([50, 90, 99]),
@@ -150,6 +151,7 @@ def test_without_a_value_there_is_no_quantile() -> None:
 # ------------------------------------------------------------------ permutation tests
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.lists(st.integers(0, 5), max_size=3), min_size=1, max_size=6),
     st.lists(st.lists(st.integers(0, 5), max_size=3), min_size=1, max_size=6),

@@ -33,6 +33,7 @@ def test_every_defect_of_an_experiment_is_found_and_its_switch_prevents_it(name:
         assert found.is_found, str(found)
 
 
+@pytest.mark.slow
 def test_experiments_find_most_switches() -> None:
     """The number only grows: a switch that an experiment finds stays in one."""
     defects = (read_experiment_file(find(name)).defects for name in WITH_DEFECTS)

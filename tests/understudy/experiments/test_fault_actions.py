@@ -30,6 +30,8 @@ from understudy.experiments.processes.engine import ProcessEngine
 from understudy.experiments.runner import Runner, RunOutcome
 from understudy.experiments.simulated.engine import SimulatedEngine
 
+pytestmark = pytest.mark.slow
+
 CLUSTER = (
     "cluster: {brokers: 3, session: 3s,\n"
     "  set: {replica.lag.time.max.ms: '2000', log.flush.interval.messages: '1'},\n"
@@ -226,7 +228,6 @@ def test_a_fault_has_its_effect_in_the_simulator(action: str, tmp_path: Path) ->
 
 
 @OF_PROCESSES
-@pytest.mark.slow
 @pytest.mark.parametrize("action", REAL)
 def test_a_fault_has_its_effect_on_processes(action: str, tmp_path: Path) -> None:
     steps, is_seen = EFFECTS[action]
@@ -234,7 +235,6 @@ def test_a_fault_has_its_effect_on_processes(action: str, tmp_path: Path) -> Non
 
 
 @OF_PROCESSES
-@pytest.mark.slow
 def test_files_are_limited_and_connections_opened_on_processes(tmp_path: Path) -> None:
     steps = "{at: 2s, limit-files: 2, count: 12, for: 3s}\n  - {at: 2500ms, flood: 1, connections: 40, for: 2s}"
     outcome = outcome_of(ProcessEngine, steps, tmp_path)
@@ -262,7 +262,6 @@ def test_a_log_without_records_cannot_be_corrupted(tmp_path: Path) -> None:
     assert outcome.unsettled == ""
 
 
-@pytest.mark.slow
 def test_a_loss_of_power_undoes_what_flushes_have_skipped(tmp_path: Path) -> None:
     def reopened(steps: str, folder: Path) -> tuple[int, int]:
         return reopened_at(held(outcome_of(SimulatedEngine, steps, folder)), 2)

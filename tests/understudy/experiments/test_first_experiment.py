@@ -28,6 +28,7 @@ def paused(seconds: int) -> str:
     return without_start.replace("kill: controller", f"pause: controller, for: {seconds}s")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "status", "why"),
     [

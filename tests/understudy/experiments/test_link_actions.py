@@ -16,6 +16,8 @@ from understudy.experiments.processes.engine import ProcessEngine
 from understudy.experiments.runner import Runner, RunOutcome
 from understudy.experiments.simulated.engine import SimulatedEngine
 
+pytestmark = pytest.mark.slow
+
 CLUSTER = (
     "cluster: {brokers: 3, session: 3s, set: {replica.lag.time.max.ms: '2000'}, "
     "topics: [{name: orders, partitions: 1, assignment: [1, 2, 3]}]}\n"
@@ -92,7 +94,6 @@ def test_links_are_broken_and_healed_in_the_simulator(tmp_path: Path) -> None:
     assert outcome.not_injected == (), "each fault of a request has found one"
 
 
-@pytest.mark.slow
 def test_links_are_broken_and_healed_between_processes(tmp_path: Path) -> None:
     outcome = outcome_of(ProcessEngine, IN_BOTH + OF_REQUESTS, tmp_path)
     require(outcome)
@@ -101,7 +102,6 @@ def test_links_are_broken_and_healed_between_processes(tmp_path: Path) -> None:
     assert outcome.not_injected == ()
 
 
-@pytest.mark.slow
 def test_brokers_are_isolated_one_after_the_other_in_an_order_that_the_seed_draws(tmp_path: Path) -> None:
     outcome = outcome_of(SimulatedEngine, "\n  - {at: 1s, swizzle: all, for: 6s}\n", tmp_path)
     assert outcome.unsettled == ""
@@ -116,9 +116,7 @@ def test_brokers_are_isolated_one_after_the_other_in_an_order_that_the_seed_draw
     ("step", "mark"),
     [
         ("{at: 1s, cut-clients: [1, 2, 3], for: 3s}", 3_000),
-        pytest.param(
-            "{at: 1s, throttle: leader(orders/0), from: [1, 2, 3], bytes: 100, for: 3s}", 1_000, marks=pytest.mark.slow
-        ),
+        ("{at: 1s, throttle: leader(orders/0), from: [1, 2, 3], bytes: 100, for: 3s}", 1_000),
     ],
 )
 def test_producers_wait_while_what_they_need_is_held(step: str, mark: float, tmp_path: Path) -> None:
@@ -132,7 +130,7 @@ def test_producers_wait_while_what_they_need_is_held(step: str, mark: float, tmp
     "step",
     [
         "{at: 1s, delay: broker-1, from: [broker-1], by: 10ms}",
-        pytest.param("{at: 1s, delay: broker-1, from: [zookeeper], by: 10ms}", marks=pytest.mark.slow),
+        "{at: 1s, delay: broker-1, from: [zookeeper], by: 10ms}",
     ],
 )
 def test_a_delay_needs_other_brokers(step: str, tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from understudy.experiments.report.verdict import Status, StepDone, Verdict
 from understudy.experiments.running import run_once
 from understudy.experiments.simulated.engine import SimulatedEngine
 
+pytestmark = pytest.mark.slow
+
 SMALL = "cluster: {brokers: 3, session: 3s, topics: [{name: orders, partitions: 1, assignment: [1, 2, 3]}]}\n"
 
 
@@ -74,7 +76,6 @@ def test_a_coordinator_that_loads_no_offsets_violates_the_experiment(
     assert seen(verdict, "G1") is Status.VIOLATED
 
 
-@pytest.mark.slow
 def test_the_end_of_all_changes_is_awaited_and_has_a_bound(tmp_path: Path) -> None:
     """The controller is elected and writes states some seconds after the kill; five quiet seconds follow."""
     steps = SMALL + "steps:\n  - {at: 2s, kill: controller}\nlasts: 4s\n"
@@ -127,7 +128,6 @@ def test_a_bound_that_is_too_short_is_violated_and_says_how_long_it_took(tmp_pat
     assert "controller" in verdict.why
 
 
-@pytest.mark.slow
 def test_a_run_goes_on_until_producers_are_acknowledged_as_before(tmp_path: Path) -> None:
     """With this seed all else is reached before two seconds have passed, in which their rate is measured."""
     verdict = run_text(find("swizzle").read_text(encoding="utf-8"), tmp_path, seed=2)
@@ -143,7 +143,6 @@ def test_the_rate_to_be_reached_again_is_that_before_the_first_fault(tmp_path: P
     assert seen(verdict, "L5") is Status.VIOLATED, "no broker is reached"
 
 
-@pytest.mark.slow
 def test_marks_that_must_and_must_not_be_reached(tmp_path: Path) -> None:
     kill = SMALL + "steps:\n  - {at: 1s, as: C, kill: controller}\n  - {when: elected, not: C, mark: next}\n"
     assert seen(run(kill + "expect: {sometimes: [elected]}\n", tmp_path / "1"), "elected") is Status.HELD
@@ -176,10 +175,8 @@ def test_a_role_is_bound_before_what_is_due_later_also_where_both_are_late(tmp_p
         ("  - {at: 2s, kill: 1}\n  - {at: 3s, kill: 1}\n", "broker-1 is not running"),
         ("  - {at: 1s, resume: 1}\n", "broker-1 cannot be resumed"),
         ("  - {at: 1s, start: 1}\n", "broker-1 cannot be started"),
-        pytest.param("  - {when: resigned, kill: 1}\n", "its event did not happen: resigned", marks=pytest.mark.slow),
-        pytest.param(
-            "  - {when: resigned, mark: x}\n  - {after: x, kill: 1}\n", "did not happen", marks=pytest.mark.slow
-        ),
+        ("  - {when: resigned, kill: 1}\n", "its event did not happen: resigned"),
+        ("  - {when: resigned, mark: x}\n  - {after: x, kill: 1}\n", "did not happen"),
         ("  - {at: 1s, delete: /nothing}\n", "/nothing cannot be deleted"),
         ("  - {at: 1s, kill: [1, 2, 3]}\n  - {at: 9s, pause: random}\n", "no broker is left for random"),
         ("  - {kill: 1}\n  - {settle: 100ms}\n", "not settled"),

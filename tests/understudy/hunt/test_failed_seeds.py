@@ -28,6 +28,7 @@ def place(record: Envelope) -> str:
     return f"{record.node}/{record.incarnation}#{record.seq}"
 
 
+@pytest.mark.slow
 def test_the_events_end_with_the_witness(records: tuple[Envelope, ...]) -> None:
     witness = records[len(records) // 2]
     lines = last_events(records, f"C4a violated at {place(witness)}: a reason. It should hold that …")
@@ -89,6 +90,7 @@ def test_a_seed_that_fails_again_gets_another_folder(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["seed-1", "seed-1-2"]
 
 
+@pytest.mark.slow
 def test_a_seed_that_does_not_fail_is_not_written_down(tmp_path: Path) -> None:
     assert write_down(1, SECONDS, tmp_path, commit="") is None
     assert list(tmp_path.iterdir()) == []

@@ -32,6 +32,7 @@ def failing_where(condition: Callable[[SeedPlan], bool], *problems: str) -> Call
     return lambda plan: with_plan(plan, *(problems or (VIOLATED,)) if condition(plan) else ())
 
 
+@pytest.mark.slow
 def test_what_a_failure_needs_is_left() -> None:
     plan = report().plan
     fault, action = plan.schedule.faults[0], plan.actions[-1]

@@ -27,6 +27,7 @@ def with_failures(monkeypatch: pytest.MonkeyPatch, *failed: int) -> None:
     monkeypatch.setattr(seed_tasks, "run_seed", run)
 
 
+@pytest.mark.slow
 def test_an_outcome_has_the_numbers_of_the_report() -> None:
     (outcome,) = run_task(SeedTask((3,), SECONDS))
     report = run_seed(3, SECONDS)

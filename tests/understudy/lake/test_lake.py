@@ -34,6 +34,8 @@ from understudy.lake.writer import LakeWriter, UnknownRun
 from understudy.replay.kernel import read_and_measure
 from understudy.replay.runs import RunFiles
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
@@ -161,7 +163,6 @@ def test_removed_runs_leave_no_row_and_no_file(runs: Path, tmp_path: Path) -> No
     assert list(Lake(lake).run_metrics()) == []
 
 
-@pytest.mark.slow
 def test_small_parts_are_merged(runs: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     for folder in sorted(runs.iterdir()):
@@ -396,7 +397,6 @@ def test_older_parts_have_defaults_in_new_columns(runs: Path, tmp_path: Path, mo
         list(opened.run_metrics())
 
 
-@pytest.mark.slow
 def test_runs_of_older_parts_are_written_again(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lake = tmp_path / "lake"
     for module in (ingesting, parts):
@@ -436,7 +436,6 @@ def test_the_rows_of_all_metrics_survive_the_way_through_parquet(runs: Path, tmp
     assert {name for name in TABLES for metrics in found if getattr(metrics, name)} == set(TABLES)
 
 
-@pytest.mark.slow
 def test_a_full_disk_is_named(runs: Path, tmp_path: Path) -> None:
     """The operating system refuses files of more than a few bytes, as it would refuse all on a full disk."""
     lake = tmp_path / "lake"

@@ -17,6 +17,8 @@ from understudy.lake.lake import Lake
 from understudy.lake.manifest import FileMark
 from understudy.lake.record_rows import RecordRows
 
+pytestmark = pytest.mark.slow
+
 Rewrite = Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -50,9 +52,7 @@ def rewrite(logs: Path, change: Rewrite) -> None:
         file.write_bytes(b"".join(msgspec.json.encode(change(line)) + b"\n" for line in lines))
 
 
-@pytest.mark.parametrize(
-    "at_a_time", [7, *(pytest.param(lines, marks=pytest.mark.slow) for lines in (1, record_rows._DECODED_LINES))]
-)
+@pytest.mark.parametrize("at_a_time", [1, 7, record_rows._DECODED_LINES])
 @pytest.mark.parametrize(
     ("change", "is_fast"),
     [(as_it_is, True), (with_a_former_name, True), (backwards, True), (with_another_type_before_its_own, False)],

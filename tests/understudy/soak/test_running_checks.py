@@ -19,6 +19,8 @@ from understudy.simulator.seeds import run_plan
 from understudy.soak import running_checks
 from understudy.soak.running_checks import LOG_CHECKS, OTHER_CHECKS, RunningChecks
 
+pytestmark = pytest.mark.slow
+
 SECONDS = 30
 PIECE_MS = 1_500.0
 
@@ -71,14 +73,13 @@ def judged(records: Iterable[Envelope], transactions: list[ZnodeTransaction], fr
     return []
 
 
-@pytest.mark.parametrize("seed", [3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (4, 8, 52))])
+@pytest.mark.parametrize("seed", [3, 4, 8, 52])
 def test_a_good_run_is_good_at_every_moment_and_in_every_window(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running_checks, "WINDOW_MS", 4_000.0)
     records, transactions = run(seed, monkeypatch)
     assert judged(records, transactions) == []
 
 
-@pytest.mark.slow
 def test_checks_of_logs_may_begin_in_the_middle_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running_checks, "WINDOW_MS", 7_000.0)
     records, transactions = run(5, monkeypatch)
