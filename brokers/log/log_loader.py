@@ -240,7 +240,8 @@ class LogLoader:
         path = f"{self._folder}/{LEADER_EPOCH_CHECKPOINT}"
         text = self._disk.read(path) or b""
         try:
-            if not self._had_clean_shutdown and not text.endswith(b"\n"):
+            # It is flushed with the records. One that changed without them may be cut after an orderly end, too.
+            if not text.endswith(b"\n"):
                 raise MalformedCheckpoint(f"{path} has no line end, as after a loss of power within a number")
             self._epochs = LeaderEpochCache(decode_epochs(path, text))
         except MalformedCheckpoint as malformed:

@@ -109,3 +109,8 @@ def test_a_static_member_that_starts_again_before_it_syncs_does_not_end_the_coor
 @pytest.mark.slow
 def test_what_a_static_member_gives_up_before_it_starts_again_has_no_owner_as_in_kafka() -> None:
     assert not run_seed(4_008_403, SECONDS).problems
+
+
+@pytest.mark.slow
+def test_epochs_that_are_cut_after_an_orderly_end_are_made_again() -> None:
+    assert not run_seed(4_009_036, SECONDS).problems
