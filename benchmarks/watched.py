@@ -17,6 +17,17 @@ from playwright.sync_api import Browser, Page, sync_playwright
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
 _TIMEOUT_MS: Final = 300_000
 _DRAWN: Final = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+_NOTE_FIRST_MOMENT: Final = """
+new MutationObserver((changes, observer) => {
+  if (document.body?.dataset.shown === "true") {
+    observer.disconnect();
+    requestAnimationFrame(() => requestAnimationFrame(() => {
+      window.shownAt = (performance.timeOrigin + performance.now()) / 1000;
+    }));
+  }
+}).observe(document, { subtree: true, attributes: true });
+"""
+"""Takes the time in the page: asked from outside, a page that reads on answers late."""
 
 
 class Watched(NamedTuple):
@@ -66,16 +77,31 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def opened(browser: Browser, address: str) -> Iterator[Page]:
-    """Open a page, and yield it once it has drawn its state after the last record."""
+def shown(browser: Browser, address: str) -> Iterator[Page]:
+    """Open a page in a new tab, and yield it once it has drawn its first moment; it may read on."""
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(_TIMEOUT_MS)
+    page.add_init_script(_NOTE_FIRST_MOMENT)
     page.goto(address)
-    page.wait_for_selector("body[data-ready=true]")
-    page.keyboard.press("End")
-    drawn(page)
+    page.wait_for_function("() => window.shownAt")
     yield page
     page.close()
+
+
+@contextmanager
+def opened(browser: Browser, address: str) -> Iterator[Page]:
+    """Open a page, and yield it once it has read everything and has drawn its state after the last record."""
+    with shown(browser, address) as page:
+        page.wait_for_selector("body[data-ready=true]")
+        page.keyboard.press("End")
+        drawn(page)
+        yield page
+
+
+def shown_s(page: Page) -> float:
+    """Return when the page had drawn its first moment, by the clock of `time.time`."""
+    seconds: float = page.evaluate("window.shownAt")
+    return seconds
 
 
 def drawn(page: Page) -> None:

@@ -33,6 +33,7 @@ LARGE_BYTES: Final = 16 << 20
 """Larger logs of a run that has ended are not read as a whole before the page is served."""
 LOWER_BY: Final = 5
 LOWEST_PRIORITY: Final = 19
+_TURNS: Final = 10
 _FINISH_TIMEOUT_S: Final = 5.0
 
 
@@ -152,7 +153,11 @@ class PageServer(Server):
             has_grown = len(run.chunks) > before or compressed is not None
             if has_grown or run.is_behind != was_behind or not run.is_live:
                 self._changes.notify()
-            await asyncio.sleep(0 if has_more else POLL_S)
+            if not has_more:
+                await asyncio.sleep(POLL_S)
+            # A request takes some turns of the event loop, and a page begins with two dozen.
+            for _ in range(_TURNS if has_more else 0):
+                await asyncio.sleep(0)
         run.chunks.compress()
 
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from understudy.page.static_files import FOLDER, IMPORT_MAP, modules, page_in_one_file, read_static, served_page
+from understudy.page.static_files import FOLDER, IMPORT_MAP, LESSON, modules, page_in_one_file, read_static, served_page
 
 NOTICE = (FOLDER / "NOTICE").read_text()
 OURS = "are this project's own"
@@ -44,6 +44,17 @@ def test_every_module_is_in_the_import_map() -> None:
     for name in modules():
         assert f'"#{name.removesuffix(".js")}": "/static/{name}"' in html
         assert read_static(name) == (FOLDER / name).read_bytes()
+
+
+def test_a_served_page_names_at_once_all_that_it_loads_first() -> None:
+    html, _ = served_page()
+    preloaded = set(re.findall(r'<link rel="modulepreload" href="/static/(\w+\.js)">', html))
+    assert preloaded == {name for name in modules() if not name.startswith("lesson")}
+    assert html.index("importmap") < html.index("modulepreload") < html.index('import "#main"')
+    assert '<link rel="preload" href="run.json"' in html
+    lesson, _ = served_page(LESSON)
+    assert "/static/lesson_source.js" in re.findall(r'<link rel="modulepreload" href="([^"]+)">', lesson)
+    assert "run.json" not in lesson
 
 
 def test_one_file_has_everything_and_may_connect_to_nothing() -> None:

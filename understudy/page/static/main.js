@@ -17,6 +17,8 @@ import { Timeline } from "#timeline";
 import { clock, count } from "#words";
 
 const LINK_EVERY_MS = 400;
+const GROWTH_EVERY_MS = 250;
+const FRAME_MS = 100;
 
 class RunPage {
   constructor(source) {
@@ -38,22 +40,39 @@ class RunPage {
     this._drawn = -1;
     this._linked = { text: "", at: 0 };
     this._awaited = null;
+    this._isShown = false;
+    /** Whether all records are there, but for those that a live run will have. */
+    this._isRead = false;
+    this._grownAt = -Infinity;
     this._listen();
   }
 
-  /** Read the records that are there, then those that come. */
+  /** Read the records that are there, then those that come. The page is shown as soon as it has its first moment. */
   async load() {
     const wanted = readLink(location.hash);
     setText(byId("run-title"), this._run.title);
     document.title = `${this._run.title} · Understudy`;
     this._drawFindings();
+    this.timeline.show(this._run.window);
+    setText(byId("live"), this._run.is_live ? "live" : "ended");
     for await (const text of this._source.chunks()) {
       this._history.append(text);
       setText(byId("status"), `${count(this._history.length, "record")} read`);
+      if (this._isShown) {
+        this._grow();
+      } else if (this._has(wanted)) {
+        this._begin(wanted);
+        await frameOrPause();
+      }
     }
+    this._isRead = true;
     this._drawStatus();
-    this.timeline.show(this._run.window);
-    this._show(wanted);
+    if (this._isShown) {
+      this._grownAt = -Infinity;
+      this._grow();
+    } else {
+      this._begin(wanted);
+    }
     if (this._run.is_live) {
       this._source.events(
         (text) => { this._history.append(text); this.player.grew(); this._showAwaited(); },
@@ -63,7 +82,38 @@ class RunPage {
     }
     document.body.dataset.ready = "true";
     this._obeyLesson();
+  }
+
+  /** Whether the moment that the page shows first has been read, wherever the run ends. */
+  _has({ at, us }) {
+    if (this._history.length === 0) {
+      return false;
+    }
+    if (at !== null) {
+      return this._catalogue.numberOf(...at) >= 0;
+    }
+    if (us !== null) {
+      return this._history.timeAt(this._history.length - 1) > this._catalogue.first + us;
+    }
+    return !this._run.is_live && (this._run.window !== null || this._firstFault() !== undefined);
+  }
+
+  _begin(wanted) {
+    this._isShown = true;
+    this._show(wanted);
+    document.body.dataset.shown = "true";
     requestAnimationFrame(() => this._frame());
+  }
+
+  /** Show that more has been read, from time to time: drawing takes time from reading. */
+  _grow() {
+    this.player.grew();
+    this._showAwaited();
+    const now = performance.now();
+    if (now - this._grownAt >= GROWTH_EVERY_MS) {
+      this._grownAt = now;
+      this.player.version += 1;
+    }
   }
 
   /** Show the moments that a lesson asks for, where this page is a frame of one. */
@@ -84,10 +134,11 @@ class RunPage {
     window.parent.postMessage({ isReady: true }, "*");
   }
 
-  /** Show the record that a lesson asks for, now or as soon as it has come. */
+  /** Show the record that a lesson or a link asks for, now or as soon as it has come. */
   _showAwaited() {
     const at = this._awaited;
-    if (at !== null && (!this.player.isLive || this._catalogue.numberOf(...at) >= 0)) {
+    const hasAll = this._isRead && !this.player.isLive;
+    if (at !== null && (hasAll || this._catalogue.numberOf(...at) >= 0)) {
       this._awaited = null;
       this._show({ at, us: null, partition: null });
     }
@@ -110,15 +161,20 @@ class RunPage {
     if (partition !== null) {
       this._grid.choose(...partition);
     }
-    if (at !== null && n < 0) {
+    if (at !== null && n < 0 && !this._isRead) {
+      this._awaited = at;
+    } else if (at !== null && n < 0) {
       setText(byId("status"), `The link names a record that this run does not have: ${at.join(".")}`);
     }
   }
 
   /** A finished run is first shown just before its first fault on a broker, where there is something to see. */
   _beginning() {
-    const fault = this._catalogue.lanes.faults.find(({ text }) => !/^(start|describe)/.test(text));
-    return fault === undefined ? this._history.length : fault.n + 1;
+    return this._firstFault()?.n + 1 || this._history.length;
+  }
+
+  _firstFault() {
+    return this._catalogue.lanes.faults.find(({ text }) => !/^(start|describe)/.test(text));
   }
 
   _frame() {
@@ -130,7 +186,9 @@ class RunPage {
       this._drawn = this.player.version;
       this._draw();
     }
-    this.timeline.draw();
+    if (isChanged || this._isRead) {
+      this.timeline.draw();
+    }
     if (isChanged) {
       this._cluster.drawLines();
     }
@@ -275,6 +333,14 @@ class RunPage {
     window.addEventListener("hashchange", () => this._show(readLink(location.hash)));
     listenToKeys(this);
   }
+}
+
+/** Lets the browser draw a frame; a page that is not visible has none. */
+function frameOrPause() {
+  return new Promise((done) => {
+    requestAnimationFrame(() => setTimeout(done));
+    setTimeout(done, FRAME_MS);
+  });
 }
 
 /** A frame of a lesson, or of a notebook, has no address of its own. */
