@@ -16,6 +16,12 @@ from tests.browser import SCREENSHOTS, drawn, press, understudy
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
 THEMES = ("light", "dark")
+ROOM_AROUND_THE_CURRENT_SENTENCE = """() => {
+  const list = document.getElementById("sentences");
+  const { top, bottom } = list.getBoundingClientRect();
+  const current = list.querySelector("[aria-current]").getBoundingClientRect();
+  return [current.top - top, bottom - current.bottom];
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +121,9 @@ def test_a_drag_along_the_timeline_shows_each_moment(opened: Page) -> None:
         opened.mouse.move(box["x"] + box["width"] * part, y)
         opened.wait_for_timeout(50)
         seen.append(moment(opened))
+        above, below = opened.evaluate(ROOM_AROUND_THE_CURRENT_SENTENCE)
+        assert above >= 0, "the current sentence is above what is shown of the list"
+        assert below >= 0, "the current sentence is below what is shown of the list"
     opened.mouse.up()
     assert seen[0] < seen[3] < seen[1] < seen[2]
 

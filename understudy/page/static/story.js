@@ -4,7 +4,7 @@ import { h, keyed, setAttribute, setText } from "#dom";
 import { DATA, INCARNATION, NODE, SEQ, TYPE, US, WORDS, epochOf } from "#catalogue";
 import { clock, epochClass, fields, nodeName } from "#words";
 
-const BEFORE = 60;
+const BEFORE = 30;
 const AFTER = 12;
 
 /**
