@@ -39,7 +39,7 @@ interop: setup  ## a real Apache Kafka 3.9.1 as the judge; Maven fetches it (REQ
 kafka-tests: setup  ## the integration tests of Apache Kafka 3.9.1 against our brokers, all of them (two hours)
 	KAFKA_TESTS=all $(PYTEST) tests/interop/test_kafkas_own_tests.py -m interop -n 2 $(ARGS)
 
-client-suites: setup  ## the own tests of franz-go, librdkafka and kafka-python against our brokers (half an hour)
+client-suites: setup  ## the own tests of franz-go, sarama, librdkafka and kafka-python against our brokers (half an hour)
 	CLIENT_SUITES=all $(PYTEST) tests/interop/test_client_suites.py -m interop -n 0 $(ARGS)
 
 clients: setup  ## stock clients across seven faults, judged; writes docs/clients.md (half an hour; ARGS='--client NAME')

@@ -8,16 +8,19 @@ they download; nothing here names a host. `python -m tests.interop.client_suites
 from __future__ import annotations
 
 import argparse
+import contextlib
 import fcntl
 import json
 import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import xml.etree.ElementTree as ElementTree
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,14 +29,17 @@ from typing import NamedTuple
 
 from tests.interop.maven import VERSION as KAFKA_VERSION
 from tests.interop.maven import NotFetched, kafka_libs
-from tests.interop.tests_of_clients import FRANZ_GO, KAFKA_PYTHON, LIBRDKAFKA, ClientTests
+from tests.interop.tests_of_clients import FRANZ_GO, KAFKA_PYTHON, LIBRDKAFKA, SARAMA, ClientTests
 from understudy.testbed.apache_kafka import SMALL_BROKER, SMALL_JVM, ApacheKafka
+from understudy.testbed.broker_process import HOST
+from understudy.testbed.free_ports import free_ports
 from understudy.testbed.local_cluster import LocalCluster
 
 FETCH_TIMEOUT_S = 300
 BUILD_TIMEOUT_S = 900
 SUITE_TIMEOUT_S = 2_400
 _TEST_TIMEOUT_S = 200
+_LISTENER_TIMEOUT_S = 60
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -85,12 +91,11 @@ class FranzGo(Suite):
     tests = FRANZ_GO
 
     def prepare(self) -> None:
-        go = find_program("go", "a Go toolchain, 1.26 or newer")
-        module = f"github.com/twmb/franz-go@v{self.tests.version}"
-        found = json.loads(fetch([go, "mod", "download", "-json", module], cwd=self.directory))
-        self._package = Path(found["Dir"]) / "pkg" / "kgo"
+        go = find_go()
+        sources = fetch_module(go, f"github.com/twmb/franz-go@v{self.tests.version}", self.directory)
+        self._package = sources / "pkg" / "kgo"
         self._binary = self.directory / "kgo.test"
-        _built([go, "test", "-c", "-o", str(self._binary), "./pkg/kgo"], cwd=Path(found["Dir"]))
+        _built([go, "test", "-c", "-o", str(self._binary), "./pkg/kgo"], cwd=sources)
 
     def asking(self) -> set[str]:
         sources = "\n".join(path.read_text(encoding="utf-8") for path in sorted(self._package.glob("*_test.go")))
@@ -105,11 +110,55 @@ class FranzGo(Suite):
         return [of_go(test, output) for test in tests]
 
 
+class Sarama(Suite):
+    """The functional tests, whose first connections go through Toxiproxy, at addresses that the tests name."""
+
+    tests = SARAMA
+
+    def prepare(self) -> None:
+        go = find_go()
+        self._sources = fetch_module(go, f"github.com/IBM/sarama@v{self.tests.version}", self.directory)
+        proxy = fetch_module(go, f"github.com/Shopify/toxiproxy/v2@v{_TOXIPROXY}", self.directory)
+        self._binary, self._proxy = self.directory / "sarama.test", self.directory / "toxiproxy"
+        _built([go, "test", "-c", "-tags", "functional", "-o", str(self._binary), "."], cwd=self._sources)
+        _built([go, "build", "-o", str(self._proxy), "./cmd/server"], cwd=proxy)
+
+    def asking(self) -> set[str]:
+        sources = [path.read_text(encoding="utf-8") for path in sorted(self._sources.glob("functional_*_test.go"))]
+        return {
+            name for text in sources for name in re.findall(r"^func (Test\w+)\(t \*testing\.T\)", text, re.MULTILINE)
+        }
+
+    def run(self, bootstrap: str, tests: Sequence[str]) -> list[Outcome]:
+        proxies = [
+            {"name": f"kafka{number}", "listen": f"{HOST}:{_FIRST_PROXY + number}", "upstream": broker, "enabled": True}
+            for number, broker in enumerate(bootstrap.split(","), start=1)
+        ]
+        config = self.directory / "proxies.json"
+        config.write_text(json.dumps(proxies))
+        (port,) = free_ports(1)
+        command = [str(self._proxy), "-host", HOST, "-port", str(port), "-config", str(config)]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as proxy:
+            try:
+                wait_for_listener(port, proxy)
+                return self._run(f"http://{HOST}:{port}", tests)
+            finally:
+                proxy.kill()
+
+    def _run(self, proxy: str, tests: Sequence[str]) -> list[Outcome]:
+        command = [str(self._binary), "-test.v", f"-test.timeout={SUITE_TIMEOUT_S}s"]
+        command += ["-test.run", f"^({'|'.join(tests)})$"]
+        environment = {**os.environ, "TOXIPROXY_ADDR": proxy, "KAFKA_VERSION": KAFKA_VERSION}
+        ended = run_to_end(command, cwd=self._sources, timeout_s=SUITE_TIMEOUT_S + 60, environment=environment)
+        return [of_go(test, ended.output) for test in tests]
+
+
 def of_go(test: str, output: str) -> Outcome:
     """The outcome of a test from the output of several that Go's test runner printed."""
     found = re.search(rf"^--- (PASS|FAIL|SKIP): {test} ", output, re.MULTILINE)
     results = {"PASS": "passed", "FAIL": "failed", "SKIP": "skipped"}
-    return _outcome(test, results[found[1]] if found else "failed", output)
+    own = re.search(rf"^=== RUN   {test}\n.*?^--- \w+: {test} .*?$", output, re.MULTILINE | re.DOTALL)
+    return _outcome(test, results[found[1]] if found else "failed", own[0] if own else output)
 
 
 class Librdkafka(Suite):
@@ -244,10 +293,14 @@ def of_cases(test: str, cases: Iterable[ElementTree.Element]) -> Outcome:
 _CRATE = "4.10.0"
 """The version of the crate `rdkafka-sys` with librdkafka's sources."""
 
+_TOXIPROXY = "2.5.0"
+_FIRST_PROXY = 29_090
+"""The port before the first of those that Sarama's tests connect to."""
+
 _CODECS = ("lz4==4.4.5", "zstandard==0.25.0", "python-snappy==0.7.3")
 """What kafka-python decompresses with, beside what is installed."""
 
-SUITES: Mapping[str, type[Suite]] = {suite.tests.client: suite for suite in (FranzGo, Librdkafka, KafkaPython)}
+SUITES: Mapping[str, type[Suite]] = {suite.tests.client: suite for suite in (FranzGo, Sarama, Librdkafka, KafkaPython)}
 
 
 def cluster_for(tests: ClientTests, directory: Path, kafka: ApacheKafka | None = None) -> LocalCluster:
@@ -259,8 +312,20 @@ def cluster_for(tests: ClientTests, directory: Path, kafka: ApacheKafka | None =
     kafkas = {} if kafka is None else dict.fromkeys(range(1, tests.brokers + 1), kafka)
     # The sessions of some groups in these tests are shorter than the default of brokers allows.
     own = {"num.partitions": "4", "group.min.session.timeout.ms": "1000", "group.initial.rebalance.delay.ms": "0"}
-    properties = {**(SMALL_BROKER if kafka else {}), **own}
-    return LocalCluster(tests.brokers, directory=directory, kafka_brokers=kafkas, properties=properties)
+    properties = {**(SMALL_BROKER if kafka else {}), **own, **tests.properties}
+    return LocalCluster(
+        tests.brokers, racks=tests.racks, directory=directory, kafka_brokers=kafkas, properties=properties
+    )
+
+
+def wait_for_listener(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Return once a process accepts connections. Raises RuntimeError where it ends or takes too long."""
+    deadline = time.monotonic() + _LISTENER_TIMEOUT_S
+    while process.poll() is None and time.monotonic() < deadline:
+        with contextlib.suppress(OSError), socket.create_connection((HOST, port), timeout=1):
+            return
+        time.sleep(0.05)
+    raise RuntimeError(f"{process.args!r} does not listen on port {port}; exit code {process.poll()}")
 
 
 def find_program(name: str, what: str) -> str:
@@ -268,6 +333,15 @@ def find_program(name: str, what: str) -> str:
     if found is None:
         raise NotFetched(f"no {name} on the PATH; install {what}")
     return found
+
+
+def find_go() -> str:
+    return find_program("go", "a Go toolchain, 1.26 or newer")
+
+
+def fetch_module(go: str, module: str, directory: Path) -> Path:
+    """The folder with the sources of a Go module, given as `path@version`. Raises NotFetched where it fails."""
+    return Path(json.loads(fetch([go, "mod", "download", "-json", module], cwd=directory))["Dir"])
 
 
 def fetch(command: Sequence[str], cwd: Path | None = None) -> str:

@@ -64,7 +64,7 @@ def test_a_test_is_either_run_or_left_out_for_one_reason(tests: ClientTests) -> 
 
 def test_a_suite_without_its_program_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    for client, program in (("franz-go", "go"), ("librdkafka", "cargo")):
+    for client, program in (("franz-go", "go"), ("sarama", "go"), ("librdkafka", "cargo")):
         with pytest.raises(NotFetched, match=f"no {program} on the PATH; install "):
             SUITES[client](tmp_path).prepare()
 

@@ -5,8 +5,8 @@ docs/fidelity.md has the same lists; a test compares them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 
 
@@ -19,6 +19,9 @@ class Left(Enum):
     SEVERAL_DIRECTORIES = "Several log directories"
     SECURITY = "SASL and TLS"
     MOCK = "Mock brokers"
+    QUOTAS = "Client quotas"
+    PROXIES = "Faults in a proxy"
+    CONTAINERS = "Containers"
     OTHER_SETTINGS = "Other settings"
 
 
@@ -32,6 +35,8 @@ class ClientTests:
         brokers: how many brokers the tests expect.
         run: the names of the tests that have to pass.
         left: the names of those that are not run, by the reason.
+        properties: what the tests expect of the brokers' settings.
+        racks: those of the brokers in order; None for none.
     """
 
     client: str
@@ -39,6 +44,8 @@ class ClientTests:
     brokers: int
     run: tuple[str, ...]
     left: Mapping[Left, tuple[str, ...]]
+    properties: Mapping[str, str] = field(default_factory=dict)
+    racks: Sequence[str] | None = None
 
     def all_left(self) -> tuple[str, ...]:
         return tuple(name for names in self.left.values() for name in names)
@@ -94,6 +101,100 @@ FRANZ_GO = ClientTests(
         ),
         Left.OTHER_SETTINGS: ("TestIssueProduceBrokerTooOldFailsRecords",),
     },
+)
+
+SARAMA = ClientTests(
+    client="sarama",
+    version="1.61.1",
+    brokers=5,
+    run=(
+        "TestAsyncProducerRemoteBrokerClosed",
+        "TestConsumerGroupDeadlock",
+        "TestConsumerHighWaterMarkOffset",
+        "TestConsumerPartialBatchRecovery",
+        "TestFuncAdminAlterConfig",
+        "TestFuncAdminAlterConsumerGroupOffsets",
+        "TestFuncAdminAlterPartitionReassignments",
+        "TestFuncAdminDeleteGroup",
+        "TestFuncAdminDeleteRecords",
+        "TestFuncAdminDeleteTopic",
+        "TestFuncAdminDescribeConfig",
+        "TestFuncAdminDescribeGroups",
+        "TestFuncAdminDescribeLogDirs",
+        "TestFuncAdminElectLeadersV1",
+        "TestFuncAdminIncrementalAlterConfigs",
+        "TestFuncAdminListConsumerGroupOffsetsBatch",
+        "TestFuncAdminListConsumerGroups",
+        "TestFuncAdminListOffsets",
+        "TestFuncClientCoordinator",
+        "TestFuncClientMetadata",
+        "TestFuncConnectionFailure",
+        "TestFuncConsumerGroupCooperative",
+        "TestFuncConsumerGroupExcessConsumers",
+        "TestFuncConsumerGroupFuzzy",
+        "TestFuncConsumerGroupOffsetDeletion",
+        "TestFuncConsumerGroupPartitioning",
+        "TestFuncConsumerGroupPartitioningStateful",
+        "TestFuncConsumerGroupRebalanceAfterAddingPartitions",
+        "TestFuncConsumerGroupStaticMembership_Basic",
+        "TestFuncConsumerGroupStaticMembership_Fenced",
+        "TestFuncConsumerGroupStaticMembership_RejoinAndLeave",
+        "TestFuncConsumerOffsetOutOfRange",
+        "TestFuncDescribeProducers",
+        "TestFuncJoinGroupVersionSelection",
+        "TestFuncMultiPartitionProduce",
+        "TestFuncOffsetManager",
+        "TestFuncProducingNoResponse",
+        "TestFuncProducingToInvalidTopic",
+        "TestInterceptors",
+        "TestVersionMatrix",
+        "TestVersionMatrixIdempotent",
+        "TestVersionMatrixLZ4",
+        "TestVersionMatrixZstd",
+    ),
+    left={
+        Left.TRANSACTIONS: (
+            "TestFuncDescribeTransactions",
+            "TestFuncInitProducerId3",
+            "TestFuncListTransactions",
+            "TestFuncTxnAbortedProduce",
+            "TestFuncTxnCommitNoMessages",
+            "TestFuncTxnProduce",
+            "TestFuncTxnProduceAndCommitOffset",
+            "TestFuncTxnProduceEpochBump",
+            "TestFuncTxnProduceMultiTxn",
+            "TestFuncTxnProduceNoBegin",
+            "TestFuncTxnProduceWithBrokerFailure",
+            "TestReadOnlyAndAllCommittedMessages",
+        ),
+        Left.QUOTAS: ("TestFuncAdminQuotas",),
+        Left.PROXIES: (
+            "TestFuncAdminNetworkErrorClosesControllerConnection",
+            "TestFuncProducing",
+            "TestFuncProducingFlushing",
+            "TestFuncProducingGzip",
+            "TestFuncProducingIdempotentWithBrokerFailure",
+            "TestFuncProducingSnappy",
+            "TestFuncProducingZstd",
+        ),
+        Left.CONTAINERS: (
+            "TestConsumerFetchFollowerFailover",
+            "TestFuncAdminListConsumerGroupOffsets",
+            "TestFuncIdempotentBufferedSequence",
+            "TestFuncJavaInteropCooperativeRebalance",
+            "TestJavaConsumerCompressionRoundTrip",
+            "TestJavaMurmur2PartitionerInterop",
+            "TestJavaProducerCompressionRoundTrip",
+        ),
+        Left.OTHER_SETTINGS: ("TestFuncAdminUpdateFeatures",),
+    },
+    properties={
+        "auto.create.topics.enable": "false",
+        "default.replication.factor": "2",
+        "offsets.topic.replication.factor": "2",
+        "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+    },
+    racks=("1", "2", "3", "4", "5"),
 )
 
 LIBRDKAFKA = ClientTests(
