@@ -90,6 +90,7 @@ def test_the_end_moves_with_what_is_read(page: Page, address: str) -> None:
     held = HeldChunks(page)
     page.goto(address)
     expect(page.locator("body")).to_have_attribute("data-shown", "true")
+    expect(page.locator("#status")).to_have_text(f"{READ_AT_ONCE * CHUNK} records read")
     press(page, "End")
     assert position(page) == (READ_AT_ONCE * CHUNK,) * 2
     held.release()
