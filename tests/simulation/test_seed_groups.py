@@ -114,3 +114,9 @@ def test_what_a_static_member_gives_up_before_it_starts_again_has_no_owner_as_in
 @pytest.mark.slow
 def test_epochs_that_are_cut_after_an_orderly_end_are_made_again() -> None:
     assert not run_seed(4_009_036, SECONDS).problems
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [4_014_522, 4_010_300, 4_020_458])
+def test_a_coordinator_that_does_not_know_that_its_replica_was_removed_goes_on_as_in_kafka(seed: int) -> None:
+    assert not run_seed(seed, SECONDS).problems

@@ -10,10 +10,13 @@ from foundation.eventlog.records import (
     Envelope,
     GroupAssigned,
     GroupsLoaded,
+    GroupsUnloaded,
     GroupTransition,
+    LeaderAndIsrApplied,
     LeadershipWritten,
     OffsetsCommitted,
     OffsetsRemoved,
+    StopReplicaApplied,
 )
 from understudy.checkers.check import broker_of
 from understudy.checkers.groups import GroupHistory, OffsetFetch, StoredAssignment
@@ -24,12 +27,15 @@ OFFSETS_TOPIC = "__consumer_offsets"
 _CLOCKS_MS = 500
 """How much the monotonic clocks of brokers and clients may differ, beside what a request takes."""
 _ALL_HAVE_JOINED = "CompletingRebalance"
+_WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})
 
 
 class _Leader(NamedTuple):
     at_ms: float
     leader_epoch: int
     broker: int
+    isr: tuple[int, ...] = ()
+    partition_epoch: int = -1
 
 
 class _Leaders:
@@ -38,18 +44,65 @@ class _Leaders:
     def __init__(self) -> None:
         self._written: defaultdict[int, list[_Leader]] = defaultdict(list)
         self._loaded: defaultdict[int, list[_Leader]] = defaultdict(list)
+        self._coordinated: dict[tuple[int, int], int] = {}
+        self._incarnations: dict[int, int] = {}
+        self._with_members: dict[tuple[int, int], set[str]] = defaultdict(set)
 
     def add(self, record: Envelope) -> None:
+        broker = broker_of(record)
+        if record.incarnation != self._incarnations.get(broker):
+            self._incarnations[broker] = record.incarnation
+            for key in [key for key in self._coordinated if key[0] == broker]:
+                self._stops(*key)
         match record.data:
             case LeadershipWritten(partitions=partitions):
                 for each in partitions:
                     if each.topic == OFFSETS_TOPIC and each.leader != NO_LEADER:
-                        written = _Leader(record.mono_ms, each.leader_epoch, each.leader)
+                        written = _Leader(
+                            record.mono_ms, each.leader_epoch, each.leader, each.isr, each.partition_epoch
+                        )
                         self._written[each.partition].append(written)
             case GroupsLoaded(partition=partition, leader_epoch=epoch):
-                self._loaded[partition].append(_Leader(record.mono_ms, epoch, broker_of(record)))
+                self._loaded[partition].append(_Leader(record.mono_ms, epoch, broker))
+                self._coordinated[broker, partition] = epoch
+            case GroupsUnloaded(partition=partition):
+                self._stops(broker, partition)
+            case LeaderAndIsrApplied(followers=followers):
+                for each in followers:
+                    if each.topic == OFFSETS_TOPIC:
+                        self._stops(broker, each.partition)
+            case StopReplicaApplied(partitions=stopped):
+                for topic, partition, _, delete in stopped:
+                    if topic == OFFSETS_TOPIC and delete:
+                        self._stops(broker, partition)
+            case GroupTransition(group=group, partition=partition, target=target):
+                if target in _WITHOUT_MEMBERS:
+                    self._with_members[broker, partition].discard(group)
+                else:
+                    self._with_members[broker, partition].add(group)
             case _:
                 pass
+
+    def _stops(self, broker: int, partition: int) -> None:
+        self._coordinated.pop((broker, partition), None)
+        self._with_members.pop((broker, partition), None)
+
+    def groups_left_behind(self) -> set[str]:
+        """Return the groups with members at a broker which has not learned that it is to stop coordinating them.
+
+        Another broker has become leader of the group's partition since, the broker is no longer in sync, which at the
+        end means that it has no replica by the assignment, and it has got no request that ends its leadership: those
+        that waited for it are dropped where its registration or the controller goes away. A StopReplica that does not
+        delete leaves the groups where they are, as in Kafka (KafkaApis.handleStopReplicaRequest).
+        """
+        return {
+            group
+            for (broker, partition), epoch in self._coordinated.items()
+            if (last := max(self._written[partition], key=lambda each: each.partition_epoch, default=None)) is not None
+            and last.leader_epoch > epoch
+            and broker not in {last.broker, *last.isr}
+            for group in self._with_members[broker, partition]
+        }
 
     def is_past(self, fetch: OffsetFetch, partition: int) -> bool:
         """Return whether another broker has become leader since the one that has answered has loaded the partition."""
@@ -110,6 +163,7 @@ def add_records(history: GroupHistory, records: Iterable[Envelope]) -> None:
         for number, fetch in enumerate(history.fetches)
         if fetch.group in partition_of and not fetch.is_final and leaders.is_past(fetch, partition_of[fetch.group])
     }
+    history.left_behind |= leaders.groups_left_behind()
     history.without_end -= {(assignment.group, assignment.generation) for assignment in history.stored}
     for topic, partition in partitions_that_may_have_lost(every):
         if topic == OFFSETS_TOPIC:

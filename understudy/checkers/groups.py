@@ -139,6 +139,8 @@ class GroupHistory:
         stored: the assignments that coordinators have recorded; empty where there are no records of theirs.
         without_end: (group, generation) where every member had joined, and no coordinator has recorded an assignment:
             one may have appended it and not learned whether it is replicated, and the next one loads it.
+        left_behind: the groups at a broker that has lost its replica of the group's partition without a request that
+            says so. It leads on for itself, can replicate nothing, and its members do not look for another coordinator.
         may_have_lost: the groups whose partition of `__consumer_offsets` had an unclean election or a loss of power, or
             whose offsets were deleted or have expired: offsets and generations may be gone or go back.
     """
@@ -153,6 +155,7 @@ class GroupHistory:
     of_the_past: set[int] = field(default_factory=set)
     stored: list[StoredAssignment] = field(default_factory=list)
     without_end: set[tuple[str, int]] = field(default_factory=set)
+    left_behind: set[str] = field(default_factory=set)
     may_have_lost: set[str] = field(default_factory=set)
 
 
@@ -233,25 +236,27 @@ class RebalancesEnd(GroupCheck):
 
     By a cooperative protocol the former process may have given up partitions and ended before it joined again, which
     assigns them to others: as in Kafka, they have no owner until the next rebalance.
+
+    As in Kafka, a leader whose replica was moved away goes on to coordinate where the StopReplica did not reach it.
     """
 
     id = "G3"
     sentence = (
         "when faults have ended, no member is still joining, all members of a group are in one generation, and each "
         "partition of the topics that they are subscribed to belongs to one of them, unless a static member had it "
-        "that has started again in this generation"
+        "that has started again in this generation, or the coordinator does not know that its replica was removed"
     )
 
     def contradictions(self, history: GroupHistory) -> Iterator[Witness]:
         for number, join in enumerate(history.joins):
             self.times_tested += 1
-            if join.ended_ms is None:
+            if join.ended_ms is None and join.group not in history.left_behind:
                 yield Witness(
                     f"join {number}", f"{join.name} has been joining {join.group} since {join.began_ms:.0f} ms"
                 )
-        for what in unfinished_groups(history).values():
+        for group, what in unfinished_groups(history).items():
             self.times_tested += 1
-            if what:
+            if what and group not in history.left_behind:
                 yield Witness("the end", what)
 
 

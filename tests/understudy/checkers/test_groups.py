@@ -13,12 +13,15 @@ from foundation.eventlog.records import (
     Envelope,
     GroupAssigned,
     GroupsLoaded,
+    GroupsUnloaded,
     GroupTransition,
+    LeaderAndIsrApplied,
     Leadership,
     LeadershipWritten,
     OffsetsCommitted,
     OffsetsRemoved,
     Payload,
+    StopReplicaApplied,
 )
 from understudy.checkers.client_history import Outcome
 from understudy.checkers.group_records import add_records
@@ -132,6 +135,9 @@ ACCEPTED = {
         "the same, whose former process has not seen the last assignment": history(
             *STARTED_AGAIN, stored(1, one=(T0, T1)), stored(2, one=(T0,))._replace(member_ids={"one": "b"})
         ),
+        "a coordinator that does not know that its replica was removed": replace(
+            history(Join("g", "a", 0), last("a", None)), left_behind={"g"}
+        ),
     },
     "G4": {
         "what was stored": history(stored(a=(T0,), b=(T1,)), owns("a", T0), owns("b", T1)),
@@ -168,6 +174,9 @@ REJECTED = {
     "G3": {
         "a join without an end": history(Join("g", "a", 0)),
         "a member without an assignment": history(last("a", 3, T0, T1), last("b", None)),
+        "a member without an assignment, and another group whose coordinator was left behind": replace(
+            history(last("a", None)), left_behind={"h"}
+        ),
         "two generations": history(last("a", 3, T0), last("b", 4, T1)),
         "a partition without an owner": history(last("a", 3, T0)),
         "a partition with two owners": history(last("a", 3, T0, T1), last("b", 3, T1)),
@@ -313,6 +322,64 @@ def test_answers_of_the_past_are_noted(coordinator: int, began_ms: float, is_pas
     final = history(kept.fetches[0]._replace(is_final=True))
     add_records(final, [*records, envelope(only_offsets)])
     assert final.of_the_past == set(), "when the cluster has recovered, no answer is of the past"
+
+
+FOLLOWS = LeaderAndIsrApplied(
+    controller_id=2,
+    request_controller_epoch=1,
+    request_broker_epoch=1,
+    leaders=(),
+    followers=(Leadership("__consumer_offsets", 3, 2, 1, (2,), 1, 1),),
+    live_leaders=(2,),
+    leaderless=(),
+)
+STOPS = StopReplicaApplied(
+    controller_id=2,
+    request_controller_epoch=1,
+    request_broker_epoch=1,
+    partitions=(("__consumer_offsets", 3, 1, True),),
+)
+STOPS_FIRST = structs.replace(STOPS, partitions=(("__consumer_offsets", 3, 1, False),))
+EMPTY = GroupTransition(
+    group="g",
+    partition=3,
+    source="PreparingRebalance",
+    target="Empty",
+    generation=2,
+    members=0,
+    reason="no members are left",
+)
+IN_SYNC_AGAIN = LeadershipWritten(
+    why="alter-partition", partitions=(Leadership("__consumer_offsets", 3, 2, 1, (2, 1), 2, 1),)
+)
+UNLOADS = GroupsUnloaded(partition=3, leader_epoch=1, groups=1, offsets=0)
+
+
+@pytest.mark.parametrize(
+    ("records", "is_left_behind"),
+    [
+        pytest.param([led(2, 1, 50)], True, id="another leader follows, and no request arrives"),
+        pytest.param([], False, id="it leads"),
+        pytest.param([led(2, 1, 50), envelope(UNLOADS)], False, id="it gives the groups up"),
+        pytest.param([led(2, 1, 50), envelope(FOLLOWS)], False, id="it is to follow"),
+        pytest.param([led(2, 1, 50), envelope(STOPS)], False, id="it is to stop"),
+        pytest.param([led(2, 1, 50), envelope(IN_SYNC_AGAIN)], False, id="it is in sync with the next leader"),
+        pytest.param(
+            [led(2, 1, 50), structs.replace(envelope(UNLOADS), incarnation=2)], False, id="it has started again"
+        ),
+        pytest.param([led(2, 1, 50), envelope(STOPS_FIRST)], True, id="it stops, and the request to delete is lost"),
+        pytest.param([led(2, 1, 50), envelope(EMPTY)], False, id="no members are left there"),
+        pytest.param(
+            [led(2, 1, 50), structs.replace(all_have_joined(2), node="broker-2", mono_ms=60)],
+            True,
+            id="the next leader has members of the group too",
+        ),
+    ],
+)
+def test_groups_of_a_coordinator_without_a_replica_are_noted(records: list[Envelope], is_left_behind: bool) -> None:
+    kept = GroupHistory()
+    add_records(kept, [led(1, 0, 0), loaded(1, 0, 10), all_have_joined(1), *records])
+    assert kept.left_behind == ({"g"} if is_left_behind else set())
 
 
 def test_ownership_lasts_until_it_is_ended() -> None:
