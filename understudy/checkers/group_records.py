@@ -18,7 +18,7 @@ from foundation.eventlog.records import (
     OffsetsRemoved,
     StopReplicaApplied,
 )
-from understudy.checkers.check import broker_of
+from understudy.checkers.check import Incarnation, broker_of, incarnation_of
 from understudy.checkers.groups import GroupHistory, OffsetFetch, StoredAssignment
 from understudy.checkers.log_checks import NO_LEADER, NO_LEADER_EPOCH
 from understudy.checkers.replica_logs import partitions_that_may_have_lost
@@ -44,16 +44,13 @@ class _Leaders:
     def __init__(self) -> None:
         self._written: defaultdict[int, list[_Leader]] = defaultdict(list)
         self._loaded: defaultdict[int, list[_Leader]] = defaultdict(list)
-        self._coordinated: dict[tuple[int, int], int] = {}
-        self._incarnations: dict[int, int] = {}
-        self._with_members: dict[tuple[int, int], set[str]] = defaultdict(set)
+        self._newest: dict[int, Incarnation] = {}
+        self._coordinated: dict[tuple[Incarnation, int], int] = {}
+        self._with_members: defaultdict[tuple[Incarnation, int], set[str]] = defaultdict(set)
 
     def add(self, record: Envelope) -> None:
-        broker = broker_of(record)
-        if record.incarnation != self._incarnations.get(broker):
-            self._incarnations[broker] = record.incarnation
-            for key in [key for key in self._coordinated if key[0] == broker]:
-                self._stops(*key)
+        broker, incarnation = broker_of(record), incarnation_of(record)
+        self._newest[broker] = incarnation
         match record.data:
             case LeadershipWritten(partitions=partitions):
                 for each in partitions:
@@ -64,31 +61,31 @@ class _Leaders:
                         self._written[each.partition].append(written)
             case GroupsLoaded(partition=partition, leader_epoch=epoch):
                 self._loaded[partition].append(_Leader(record.mono_ms, epoch, broker))
-                self._coordinated[broker, partition] = epoch
+                self._coordinated[incarnation, partition] = epoch
             case GroupsUnloaded(partition=partition):
-                self._stops(broker, partition)
+                self._stops(incarnation, partition)
             case LeaderAndIsrApplied(followers=followers):
                 for each in followers:
                     if each.topic == OFFSETS_TOPIC:
-                        self._stops(broker, each.partition)
+                        self._stops(incarnation, each.partition)
             case StopReplicaApplied(partitions=stopped):
                 for topic, partition, _, delete in stopped:
                     if topic == OFFSETS_TOPIC and delete:
-                        self._stops(broker, partition)
+                        self._stops(incarnation, partition)
             case GroupTransition(group=group, partition=partition, target=target):
                 if target in _WITHOUT_MEMBERS:
-                    self._with_members[broker, partition].discard(group)
+                    self._with_members[incarnation, partition].discard(group)
                 else:
-                    self._with_members[broker, partition].add(group)
+                    self._with_members[incarnation, partition].add(group)
             case _:
                 pass
 
-    def _stops(self, broker: int, partition: int) -> None:
-        self._coordinated.pop((broker, partition), None)
-        self._with_members.pop((broker, partition), None)
+    def _stops(self, incarnation: Incarnation, partition: int) -> None:
+        self._coordinated.pop((incarnation, partition), None)
+        self._with_members.pop((incarnation, partition), None)
 
     def groups_left_behind(self) -> set[str]:
-        """Return the groups with members at a broker which has not learned that it is to stop coordinating them.
+        """Return the groups with members at a broker that should coordinate them no more, and got no request to stop.
 
         Another broker has become leader of the group's partition since, the broker is no longer in sync, which at the
         end means that it has no replica by the assignment, and it has got no request that ends its leadership: those
@@ -97,11 +94,13 @@ class _Leaders:
         """
         return {
             group
-            for (broker, partition), epoch in self._coordinated.items()
-            if (last := max(self._written[partition], key=lambda each: each.partition_epoch, default=None)) is not None
+            for broker, newest in self._newest.items()
+            for (incarnation, partition), epoch in self._coordinated.items()
+            if incarnation == newest
+            and (last := max(self._written[partition], key=lambda each: each.partition_epoch, default=None)) is not None
             and last.leader_epoch > epoch
             and broker not in {last.broker, *last.isr}
-            for group in self._with_members[broker, partition]
+            for group in self._with_members[incarnation, partition]
         }
 
     def is_past(self, fetch: OffsetFetch, partition: int) -> bool:
