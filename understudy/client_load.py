@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
 from foundation.cluster.identifiers import TopicPartition
@@ -116,27 +117,57 @@ class ClientLoad:
         connections.close()
 
     async def read_all(self) -> None:
-        """Read every partition to its end, within a minute; to be called after the last fault."""
+        """Read every partition to its end, within a minute; to be called after the last fault.
+
+        A partition without an end is asked again after the others have been read.
+        """
         connections = self._connections(_FINAL_CONSUMER)
         consumer = Consumer(connections)
         deadline_ms = self._clock.monotonic_ms() + FINAL_READ_TIMEOUT_MS
-        for topic_partition in self._partitions:
-            offset, end_offset = 0, None
-            while (end_offset is None or offset < end_offset) and self._clock.monotonic_ms() < deadline_ms:
-                if end_offset is None:
-                    end_offset = await consumer.end_offset(topic_partition)
-                polled = await consumer.poll(topic_partition, offset, max_wait_ms=100)
-                offset = polled.next_offset
-                self._note_poll(_FINAL_CONSUMER, topic_partition, polled.records, is_final=True)
-                if polled.reason:
-                    await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
-            if end_offset is not None and offset >= end_offset:
+        unread = deque(self._partitions)
+        unfinished: list[TopicPartition] = []
+        while unread and self._clock.monotonic_ms() < deadline_ms:
+            topic_partition = unread.popleft()
+            end_offset = await consumer.end_offset(topic_partition)
+            if end_offset is None:
+                unread.append(topic_partition)
+                await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
+            elif await self._read_to(consumer, topic_partition, end_offset, deadline_ms):
                 self.history.read_to_the_end.add((topic_partition.topic, topic_partition.partition))
             else:
-                with contextlib.suppress(NoLeader):
-                    if not await connections.has_leader(topic_partition):
-                        self.history.without_leader.add((topic_partition.topic, topic_partition.partition))
+                unfinished.append(topic_partition)
+        for topic_partition in (*unfinished, *unread):
+            with contextlib.suppress(NoLeader):
+                await self._note_why_unread(connections, consumer, topic_partition)
         connections.close()
+
+    async def _read_to(
+        self, consumer: Consumer, topic_partition: TopicPartition, end_offset: int, deadline_ms: float
+    ) -> bool:
+        """Read a partition from its beginning, and return whether its end was reached before the deadline."""
+        offset = 0
+        while offset < end_offset and self._clock.monotonic_ms() < deadline_ms:
+            polled = await consumer.poll(topic_partition, offset, max_wait_ms=100)
+            offset = polled.next_offset
+            self._note_poll(_FINAL_CONSUMER, topic_partition, polled.records, is_final=True)
+            if polled.reason:
+                await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
+        return offset >= end_offset
+
+    async def _note_why_unread(
+        self, connections: Connections, consumer: Consumer, topic_partition: TopicPartition
+    ) -> None:
+        """Note a partition without a leader, or one whose end its leader refuses to say while no follower is in sync.
+
+        Raises:
+            NoLeader: no broker answers.
+        """
+        partition = (topic_partition.topic, topic_partition.partition)
+        in_sync = await connections.in_sync_replicas(topic_partition)
+        if not in_sync:
+            self.history.without_leader.add(partition)
+        elif len(in_sync) == 1 and await consumer.is_end_unavailable(topic_partition):
+            self.history.without_end.add(partition)
 
     def _connections(self, client_id: str) -> Connections:
         return Connections(self._network, self._bootstrap(), client_id=client_id, timeout_ms=_TIMEOUT_MS)

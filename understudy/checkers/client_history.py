@@ -132,6 +132,8 @@ class ClientHistory:
         polls: in the order in which each consumer made them.
         read_to_the_end: the partitions that a consumer has read up to their log end offset in the final phase.
         without_leader: the partitions that could not be read to the end because they had no leader in the final phase.
+        without_end: those whose leader, alone in the ISR, did not say in the final phase where they end, because its
+            high watermark had not caught up with the leader before (KIP-207).
         may_have_lost: the partitions that had an unclean election or a loss of power; acknowledged records of these
             may be gone or replaced.
         compacted: the partitions of topics with `cleanup.policy=compact`; of each key the newest record is kept.
@@ -141,6 +143,7 @@ class ClientHistory:
     polls: list[Poll] = field(default_factory=list)
     read_to_the_end: set[Partition] = field(default_factory=set)
     without_leader: set[Partition] = field(default_factory=set)
+    without_end: set[Partition] = field(default_factory=set)
     may_have_lost: set[Partition] = field(default_factory=set)
     compacted: set[Partition] = field(default_factory=set)
 
@@ -309,14 +312,14 @@ class PartitionsAreReadToTheEnd(ClientCheck):
     id = "H7"
     sentence = (
         "every partition to which records were sent was read to its end in the final phase, unless it had no leader "
-        "then"
+        "then, or a loss of power kept its followers out of the ISR and so its high watermark behind"
     )
 
     def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
         unread: set[Partition] = set()
         for number, send in enumerate(history.sends):
             partition = send.partition
-            if partition in history.without_leader:
+            if partition in history.without_leader or partition in history.without_end & history.may_have_lost:
                 continue
             self.times_tested += 1
             if partition not in history.read_to_the_end and partition not in unread:

@@ -153,12 +153,21 @@ class Connections:
 
     async def has_leader(self, topic_partition: TopicPartition) -> bool:
         """Return whether the metadata has a leader of a partition; raises NoLeader where no broker answers."""
+        return bool(await self.in_sync_replicas(topic_partition))
+
+    async def in_sync_replicas(self, topic_partition: TopicPartition) -> tuple[int, ...]:
+        """Return the ISR of a partition in the metadata; none without a leader.
+
+        Raises:
+            NoLeader: no broker answers.
+        """
         metadata = await self._read_metadata((topic_partition.topic,))
-        return any(
-            partition.partition_index == topic_partition.partition and partition.error_code == Errors.NONE
-            for topic in metadata.topics
-            for partition in topic.partitions
-        )
+        for topic in metadata.topics:
+            for partition in topic.partitions:
+                is_it = partition.partition_index == topic_partition.partition
+                if is_it and partition.error_code == Errors.NONE:
+                    return partition.isr_nodes
+        return ()
 
     async def _find_leader(self, topic_partition: TopicPartition) -> int:
         await self.find_leaders((topic_partition.topic,))

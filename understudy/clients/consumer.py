@@ -15,6 +15,7 @@ from foundation.wire.messages.fetch import FetchPartition, FetchRequest, FetchRe
 from foundation.wire.messages.list_offsets import (
     LATEST_TIMESTAMP,
     ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
@@ -175,8 +176,20 @@ class Consumer:
         """
         return await self.offset_at(topic_partition, LATEST_TIMESTAMP)
 
+    async def is_end_unavailable(self, topic_partition: TopicPartition) -> bool:
+        """Return whether the leader's high watermark has not caught up with the leader before (KIP-207)."""
+        answer = await self._list_offset(topic_partition, LATEST_TIMESTAMP)
+        return answer is not None and answer.error_code == Errors.OFFSET_NOT_AVAILABLE
+
     async def offset_at(self, topic_partition: TopicPartition, timestamp: int) -> int | None:
         """Return the offset at a timestamp, or at one of the constants of ListOffsets; None as `end_offset`."""
+        answer = await self._list_offset(topic_partition, timestamp)
+        return answer.offset if answer is not None and answer.error_code == Errors.NONE else None
+
+    async def _list_offset(
+        self, topic_partition: TopicPartition, timestamp: int
+    ) -> ListOffsetsPartitionResponse | None:
+        """Return the leader's answer; None without one. The leader is looked for anew after an error."""
         partition = ListOffsetsPartition(partition_index=topic_partition.partition, timestamp=timestamp)
         request = ListOffsetsRequest(
             replica_id=-1,
@@ -193,8 +206,7 @@ class Consumer:
         answer = response.topics[0].partitions[0]
         if answer.error_code != Errors.NONE:
             self._connections.forget_leader(topic_partition)
-            return None
-        return answer.offset
+        return answer
 
 
 def _aborted(fetched: Sequence[RecordBatch], data: PartitionData) -> frozenset[int]:

@@ -50,6 +50,7 @@ def history(
     to_the_end: bool = False,
     lost: bool = False,
     without_leader: bool = False,
+    without_end: bool = False,
     compacted: bool = False,
 ) -> ClientHistory:
     return ClientHistory(
@@ -57,6 +58,7 @@ def history(
         polls=[one for one in seen if isinstance(one, Poll)],
         read_to_the_end={T0} if to_the_end else set(),
         without_leader={T0} if without_leader else set(),
+        without_end={T0} if without_end else set(),
         may_have_lost={T0} if lost else set(),
         compacted={T0} if compacted else set(),
     )
@@ -125,6 +127,7 @@ ACCEPTED = {
         "all is read": history(A, poll((0, "a"), final=True), to_the_end=True),
         "nothing was appended": history(failed("NOT_ENOUGH_REPLICAS"), to_the_end=True),
         "a partition has no leader": history(A, without_leader=True),
+        "a loss of power keeps followers away": history(A, without_end=True, lost=True),
     },
     "H8": {
         "attempts fail before one is acknowledged": history(
@@ -194,6 +197,7 @@ REJECTED = {
         "send 0: t-0 was not read to its end in the final phase": [
             history(A, B, poll((0, "a"))),
             history(A, B, poll((0, "a"), (1, "b"), final=True), lost=True),
+            history(A, without_end=True),
         ],
         "send 1: t-1 was not read to its end in the final phase": [
             history(A, ok("b", 0, partition=T1), poll((0, "a"), final=True), to_the_end=True)
