@@ -120,3 +120,20 @@ def test_epochs_that_are_cut_after_an_orderly_end_are_made_again() -> None:
 @pytest.mark.parametrize("seed", [4_014_522, 4_010_300, 4_020_458])
 def test_a_coordinator_that_does_not_know_that_its_replica_was_removed_goes_on_as_in_kafka(seed: int) -> None:
     assert not run_seed(seed, SECONDS).problems
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [4_024_331, 4_025_092, 4_026_689])
+def test_a_leader_alone_in_sync_after_a_loss_of_power_gives_no_end_offset_as_in_kafka(seed: int) -> None:
+    assert not run_seed(seed, SECONDS).problems
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [4_015_732, 4_019_029])
+def test_a_follower_removes_records_of_an_epoch_that_its_leaders_compacted_log_lacks(seed: int) -> None:
+    assert not run_seed(seed, SECONDS).problems
+
+
+@pytest.mark.slow
+def test_a_follower_truncates_below_its_high_watermark_where_an_epoch_began_twice() -> None:
+    assert not run_seed(4_021_893, SECONDS).problems

@@ -240,43 +240,83 @@ class HighWatermarksAreReplicated(LogCheck):
         self._last[key] = data.high_watermark
 
 
+class _Truncation(NamedTuple):
+    """What a follower has removed from its log.
+
+    Attributes:
+        removed: the first batch of each leader epoch, where the batches are known.
+    """
+
+    record: Envelope
+    log: ReplicaLog
+    data: LogTruncated
+    high_watermark_epoch: int
+    removed: dict[int, LoggedBatch]
+
+
 class TruncationsKeepCommittedRecords(LossAwareCheck):
+    """Compares each truncation with the high watermark and with what was acknowledged.
+
+    A replica that has copied a compacted log may have no record of a leader epoch, and so its leader epoch cache lacks
+    that epoch. A follower of it that has records of that epoch removes them; what compaction has left of them is in the
+    epochs that the leader does have (`LeaderEpochFileCache.endOffsetFor`).
+    """
+
     id = "R6"
     sentence = (
         "a follower truncates its log to no offset below its high watermark, and removes no record that was "
-        "acknowledged with acks=all in an earlier leader epoch"
+        "acknowledged with acks=all in an earlier leader epoch, unless compaction has left its leader without that "
+        "epoch"
     )
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
         self._acknowledged = _Acknowledged()
-        self._removed: list[tuple[Envelope, ReplicaLog, int, dict[int, int]]] = []
-        """(record, log, leader epoch, end of the first batch removed of each epoch)."""
+        self._truncations: list[_Truncation] = []
+        self._leaders: dict[tuple[LogId, int], list[LeaderEpochCache]] = {}
+        """The caches with which a broker began to lead, by leader epoch."""
+
+    def on_leader(self, record: Envelope, log: ReplicaLog, data: LeaderStarted) -> None:
+        self._leaders.setdefault((log.log_id, data.leader_epoch), []).append(data.epochs)
 
     def on_acknowledged(self, record: Envelope, log: ReplicaLog, data: RecordsAcknowledged) -> None:
         self._acknowledged.add(log.log_id, data)
 
     def on_truncated(self, record: Envelope, log: ReplicaLog, data: LogTruncated, removed: list[LoggedBatch]) -> None:
         self.times_tested += 1
-        if data.to_offset < data.high_watermark:
-            what = f"broker {log.broker} truncated to {data.to_offset} below its high watermark {data.high_watermark}"
-            self.contradicted(record, what, log, log.high_watermark_epoch, data.leader_epoch)
-        firsts: dict[int, int] = {}
+        firsts: dict[int, LoggedBatch] = {}
         for batch in removed:
-            firsts.setdefault(batch.leader_epoch, batch.next_offset)
-        if firsts:
-            self._removed.append((record, log, data.leader_epoch, firsts))
+            firsts.setdefault(batch.leader_epoch, batch)
+        self._truncations.append(_Truncation(record, log, data, log.high_watermark_epoch, firsts))
 
     def at_end(self) -> None:
-        for record, log, leader_epoch, firsts in self._removed:
-            for known in self._acknowledged.before(log.log_id, leader_epoch):
-                if (first := firsts.get(known.epoch)) is not None and first <= known.end_offset:
-                    what = (
-                        f"broker {log.broker} removed the record at {first - 1} of leader epoch {known.epoch}, which "
-                        f"was acknowledged in epoch {known.answered_in}"
-                    )
-                    self.contradicted(record, what, log, known.answered_in, leader_epoch)
+        for truncation in self._truncations:
+            if not self._is_of_compacted_epochs(truncation):
+                self._check(truncation)
         super().at_end()
+
+    def _check(self, truncation: _Truncation) -> None:
+        record, log, data, high_watermark_epoch, removed = truncation
+        if data.to_offset < data.high_watermark:
+            what = f"broker {log.broker} truncated to {data.to_offset} below its high watermark {data.high_watermark}"
+            first_epoch = next(iter(removed), NO_LEADER_EPOCH)
+            self.contradicted(record, what, log, high_watermark_epoch, data.leader_epoch, written_in=first_epoch)
+        for known in self._acknowledged.before(log.log_id, data.leader_epoch) if removed else ():
+            first = removed.get(known.epoch)
+            if first is not None and first.next_offset <= known.end_offset:
+                what = (
+                    f"broker {log.broker} removed the record at {first.next_offset - 1} of leader epoch {known.epoch}, "
+                    f"which was acknowledged in epoch {known.answered_in}"
+                )
+                self.contradicted(record, what, log, known.answered_in, data.leader_epoch)
+
+    def _is_of_compacted_epochs(self, truncation: _Truncation) -> bool:
+        """Return whether compaction may have removed all the records, and the leader had none of their epochs."""
+        log_id, data = truncation.log.log_id, truncation.data
+        if not self.compactions.cover(log_id, data.to_offset, data.log_end_offset):
+            return False
+        caches = self._leaders.get((log_id, data.leader_epoch), [])
+        return any(truncation.removed.keys().isdisjoint(dict(cache)) for cache in caches)
 
 
 class Descent(NamedTuple):

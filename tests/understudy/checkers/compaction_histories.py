@@ -11,6 +11,7 @@ from tests.understudy.checkers.replication_histories import (
     sent,
     started,
     three_replicas,
+    truncated,
     watermark,
 )
 
@@ -106,6 +107,35 @@ def a_leader_epoch_begins_later_in_a_compacted_log() -> History:
 @rejects("R9", "t-0: broker 2 took over a high watermark in leader epoch 2 with a record of epoch 1 at 4")
 def a_leader_epoch_begins_later_than_what_was_compacted() -> History:
     return the_leader_of_a_compacted_log(4)
+
+
+def a_follower_of_a_compacted_log(to_offset: int, *epochs: tuple[int, int]) -> History:
+    """Broker 4 leads with these epochs, and its follower removes the batch at 3, which is the only one of epoch 1."""
+    history = two_epochs()
+    history.log(1, started(2, 4, (0, 0), (1, 3), (2, 4), high_watermark=4))
+    history.log(1, appended(batch(4, 2), leader_epoch=2, role="leader"), cleaned(0, to_offset))
+    history.log(4, opened(), appended(batch(2), batch(4, 2), leader_epoch=2))
+    history.log(4, started(3, 5, *epochs, high_watermark=5))
+    history.log(2, truncated(3, (0, 0), leader_epoch=3, before=4, high_watermark=4))
+    return history
+
+
+@accepts("R6")
+def a_follower_removes_records_of_an_epoch_that_compaction_has_removed() -> History:
+    return a_follower_of_a_compacted_log(4, (0, 2), (2, 4), (3, 5))
+
+
+REMOVED = "t-0: broker 2 truncated to 3 below its high watermark 4"
+
+
+@rejects("R6", REMOVED)
+def a_follower_removes_records_of_an_epoch_that_its_leader_has() -> History:
+    return a_follower_of_a_compacted_log(4, (0, 2), (1, 3), (2, 4), (3, 5))
+
+
+@rejects("R6", REMOVED)
+def a_follower_removes_records_that_no_compaction_has_removed() -> History:
+    return a_follower_of_a_compacted_log(3, (0, 2), (2, 4), (3, 5))
 
 
 def a_cache_made_again_from_a_compacted_log(to_offset: int) -> History:

@@ -69,6 +69,24 @@ def a_follower_truncates_to_where_the_epoch_ends_in_its_leader() -> History:
     return history
 
 
+def a_follower_truncates_below_what_the_next_epoch_committed(to_offset: int) -> History:
+    history = next_epoch(led_again(3))
+    history.log(2, appended(batch(4, 2), leader_epoch=2), watermark(5, 5, leader_epoch=2))
+    history.log(1, started(3, 5, (0, 0), (1, 2), (2, 4), (3, 5)), incarnation=2)
+    history.log(2, truncated(to_offset, (0, 0), leader_epoch=3, before=5, high_watermark=5))
+    return history
+
+
+@accepts("R6")
+def a_follower_removes_a_record_of_the_epoch_that_began_twice() -> History:
+    return a_follower_truncates_below_what_the_next_epoch_committed(3)
+
+
+@rejects("R6", "t-0: broker 2 truncated to 4 below its high watermark 5")
+def a_follower_removes_a_record_of_the_epoch_after_it() -> History:
+    return a_follower_truncates_below_what_the_next_epoch_committed(4)
+
+
 @accepts("R1")
 @accepts("R2")
 @accepts("R3a")
