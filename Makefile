@@ -49,7 +49,7 @@ soak: setup  ## 200 rounds of faults under a running producer: no acknowledged r
 	SOAK_ROUNDS=$(ROUNDS) $(PYTEST) tests/durability -n 0 -s $(ARGS)
 
 fast: setup  ## the tests that start no broker, ZooKeeper or Spark, and search briefly
-	$(PYTEST) -m 'not slow and not docker' -n 2 --dist load $(ARGS)
+	$(PYTEST) -m 'not slow and not docker and not interop' -n 2 --dist load $(ARGS)
 
 spec: setup  ## which test stands for which behaviour of docs/behaviours.md; fails where none does
 	@.venv/bin/python -m tests.behaviours
