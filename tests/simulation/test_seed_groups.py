@@ -137,3 +137,8 @@ def test_a_follower_removes_records_of_an_epoch_that_its_leaders_compacted_log_l
 @pytest.mark.slow
 def test_a_follower_truncates_below_its_high_watermark_where_an_epoch_began_twice() -> None:
     assert not run_seed(4_021_893, SECONDS).problems
+
+
+@pytest.mark.slow
+def test_groups_may_lose_offsets_by_an_unclean_election_that_its_controller_has_not_recorded() -> None:
+    assert not run_seed(4_022_978, SECONDS).problems

@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from foundation.eventlog.records import (
+    ContextLoaded,
     Envelope,
     HighWatermarkChanged,
     LeadershipWritten,
@@ -25,6 +26,7 @@ from foundation.eventlog.records import (
 )
 from understudy.checkers.check import broker_of
 from understudy.checkers.facts import Partition
+from understudy.checkers.partition_state import RECOVERING
 
 LogId: TypeAlias = tuple[str, str, int]
 """(topic, topic id, partition)."""
@@ -172,7 +174,9 @@ class ReplicaLogs:
 def partitions_that_may_have_lost(records: Iterable[Envelope]) -> set[Partition]:
     """Return the partitions that may have lost acknowledged records.
 
-    Those are the partitions that had an unclean election, or a leader that began without what a loss of power took.
+    Those are the partitions that had an unclean election, or a leader that began without what a loss of power took. A
+    controller that loses ZooKeeper before it knows whether an unclean election is written does not record it. The next
+    controller reads it, and the leader recovery state shows what it was (in protocols from 3.2 on, which have one).
 
     Args:
         records: those of each node in the order in which it has written them.
@@ -185,6 +189,9 @@ def partitions_that_may_have_lost(records: Iterable[Envelope]) -> set[Partition]
             case LeadershipWritten():
                 if data.why == "unclean":
                     found.update((each.topic, each.partition) for each in data.partitions)
+            case ContextLoaded(partitions=partitions):
+                recovering = (each for each in partitions if each.leader_recovery_state == RECOVERING)
+                found.update((each.topic, each.partition) for each in recovering)
             case StopReplicaApplied():
                 logs.remove_deleted(record, data)
             case LogOpened():
