@@ -142,3 +142,8 @@ def test_a_follower_truncates_below_its_high_watermark_where_an_epoch_began_twic
 @pytest.mark.slow
 def test_groups_may_lose_offsets_by_an_unclean_election_that_its_controller_has_not_recorded() -> None:
     assert not run_seed(4_022_978, SECONDS).problems
+
+
+@pytest.mark.slow
+def test_a_generation_that_an_unclean_election_has_lost_begins_again_as_in_kafka() -> None:
+    assert not run_seed(4_013_923, SECONDS).problems

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -129,6 +129,7 @@ def add_records(history: GroupHistory, records: Iterable[Envelope]) -> None:
     """
     every = list(records)
     groups_of: defaultdict[int, set[str]] = defaultdict(set)
+    without_end: Counter[tuple[str, int]] = Counter()
     leaders = _Leaders()
     for record in every:
         leaders.add(record)
@@ -138,9 +139,10 @@ def add_records(history: GroupHistory, records: Iterable[Envelope]) -> None:
             case GroupTransition(group=group, partition=partition):
                 groups_of[partition].add(group)
                 if record.data.target == _ALL_HAVE_JOINED:
-                    history.without_end.add((group, record.data.generation))
+                    without_end[group, record.data.generation] += 1
             case GroupAssigned() as assigned:
                 groups_of[assigned.partition].add(assigned.group)
+                without_end[assigned.group, assigned.generation] -= 1
                 history.stored.append(
                     StoredAssignment(
                         assigned.group,
@@ -150,6 +152,7 @@ def add_records(history: GroupHistory, records: Iterable[Envelope]) -> None:
                             for member in assigned.members
                         },
                         {each.group_instance_id: each.member_id for each in assigned.members if each.group_instance_id},
+                        assigned.leader,
                     )
                 )
             case OffsetsRemoved(group=group):
@@ -163,7 +166,7 @@ def add_records(history: GroupHistory, records: Iterable[Envelope]) -> None:
         if fetch.group in partition_of and not fetch.is_final and leaders.is_past(fetch, partition_of[fetch.group])
     }
     history.left_behind |= leaders.groups_left_behind()
-    history.without_end -= {(assignment.group, assignment.generation) for assignment in history.stored}
+    history.without_end |= {generation for generation, count in without_end.items() if count > 0}
     for topic, partition in partitions_that_may_have_lost(every):
         if topic == OFFSETS_TOPIC:
             history.may_have_lost |= groups_of[partition]

@@ -104,12 +104,14 @@ class StoredAssignment(NamedTuple):
     Attributes:
         partitions: by owner, which is the instance id of a static member and the member id of another.
         member_ids: of the static members, by instance id.
+        leader: the member id of the group's leader in that generation.
     """
 
     group: str
     generation: int
     partitions: Mapping[str, frozenset[Partition]]
     member_ids: Mapping[str, str] = MappingProxyType({})
+    leader: str = ""
 
 
 class LastState(NamedTuple):
@@ -137,8 +139,9 @@ class GroupHistory:
         of_the_past: the places in `fetches` of those that a broker has answered although another one had become leader
             of the group's partition since it loaded it. It may not have learned of that, and answers what it has.
         stored: the assignments that coordinators have recorded; empty where there are no records of theirs.
-        without_end: (group, generation) where every member had joined, and no coordinator has recorded an assignment:
-            one may have appended it and not learned whether it is replicated, and the next one loads it.
+        without_end: (group, generation) where every member had joined, and the coordinator has not recorded an
+            assignment: it may have appended one and not learned whether it is replicated, and the next one loads it.
+            Where that is lost, the group may begin the same generation again, with another leader.
         left_behind: the groups at a broker that has lost its replica of the group's partition without a request that
             says so. It leads on for itself, can replicate nothing, and its members do not look for another coordinator.
         may_have_lost: the groups whose partition of `__consumer_offsets` had an unclean election or a loss of power, or
@@ -261,10 +264,12 @@ class RebalancesEnd(GroupCheck):
 
 
 class AssignmentsAreStored(GroupCheck):
+    """A group without its last records begins a generation again. Its leader then has another member id than before."""
+
     id = "G4"
     sentence = (
-        "what a member is assigned in a generation is what a coordinator has stored for it, where it has learned that "
-        "it is stored, and no coordinator has stored a partition for two members"
+        "what a member is assigned in a generation, under one leader, is what a coordinator has stored for it, where "
+        "it has learned that it is stored, and no coordinator has stored a partition for two members"
     )
 
     def contradictions(self, history: GroupHistory) -> Iterator[Witness]:
@@ -279,10 +284,11 @@ class AssignmentsAreStored(GroupCheck):
                     yield Witness(f"stored assignment {number}", what)
                 seen |= dict.fromkeys(partitions, owner)
         for number, ownership in enumerate(history.ownerships) if history.stored else ():
-            if (ownership.group, ownership.generation) in history.without_end:
+            records = stored[ownership.group, ownership.generation]
+            is_stored = ownership.leader in {each.leader for each in records}
+            if (ownership.group, ownership.generation) in history.without_end and not is_stored:
                 continue
             self.times_tested += 1
-            records = stored[ownership.group, ownership.generation]
             if ownership.partitions not in [each.partitions.get(ownership.owner) for each in records]:
                 what = f"{ownership.owner} has {_names(ownership.partitions)} in generation {ownership.generation} of "
                 yield Witness(f"ownership {number}", f"{what}{ownership.group}, which no coordinator has stored")

@@ -59,7 +59,8 @@ def last(name: str, generation: int | None, *partitions: tuple[str, int]) -> Las
 
 
 def stored(generation: int = 1, **partitions: tuple[tuple[str, int], ...]) -> StoredAssignment:
-    return StoredAssignment("g", generation, {owner: frozenset(each) for owner, each in partitions.items()})
+    by_owner = {owner: frozenset(each) for owner, each in partitions.items()}
+    return StoredAssignment("g", generation, by_owner, leader="a")
 
 
 def history(
@@ -148,6 +149,10 @@ ACCEPTED = {
         "a store that timed out, which the next coordinator has loaded": replace(
             history(stored(a=(T0,)), owns("b", T0, generation=2)), without_end={("g", 2)}
         ),
+        "the same, lost again, after which the group has begun the generation again": replace(
+            history(stored(a=(T0, T1)), owns("b", T0, leader="b"), owns("a", T0, T1, from_ms=9)),
+            without_end={("g", 1)},
+        ),
     },
     "G5": {
         "all is fetched": history(commit(5, 0, 1), fetch(5, 2), fetched={"g"}),
@@ -195,6 +200,12 @@ REJECTED = {
         "another generation": history(stored(a=(T0,)), owns("a", T0, generation=2)),
         "another generation, and one whose store timed out": replace(
             history(stored(a=(T0,)), owns("a", T0, generation=2)), without_end={("g", 3)}
+        ),
+        "a generation begun again, and both times stored": history(
+            stored(a=(T0, T1)), stored(b=(T1,))._replace(leader="b"), owns("b", T0, leader="b")
+        ),
+        "a generation begun again, and other partitions under the leader whose assignment is stored": replace(
+            history(stored(a=(T0, T1)), owns("a", T0)), without_end={("g", 1)}
         ),
         "a member without an assignment": history(stored(b=(T0,)), owns("a")),
         "one partition for two": history(stored(a=(T0,), b=(T0,))),
@@ -260,7 +271,8 @@ def test_records_of_coordinators_are_added() -> None:
     removed = OffsetsRemoved(group="h", partition=3, offsets=(), reason="expired")
     other_topic = LeadershipWritten(why="unclean", partitions=(Leadership("t", 3, 1, 1, (1,), 1, 1),))
     add_records(kept, [envelope(assigned), envelope(removed), envelope(other_topic)])
-    assert kept.stored == [stored(2, **{"a-1": (T0,), "two": (T1,)})._replace(member_ids={"two": "b-1"})]
+    assigned_to = stored(2, **{"a-1": (T0,), "two": (T1,)})
+    assert kept.stored == [assigned_to._replace(member_ids={"two": "b-1"}, leader="a-1")]
     assert kept.may_have_lost == {"h"}
     unclean = LeadershipWritten(why="unclean", partitions=(Leadership("__consumer_offsets", 3, 1, 1, (1,), 1, 1),))
     only_offsets = OffsetsCommitted(group="k", partition=3, generation=0, appended_at=0, offsets=())
@@ -282,14 +294,25 @@ def all_have_joined(generation: int) -> Envelope:
     )
 
 
-def test_generations_without_the_end_of_a_store_are_noted() -> None:
+@pytest.mark.parametrize(
+    ("begun", "ended", "without_end"),
+    [
+        pytest.param([1, 2], [2], {1}, id="the next one has ended"),
+        pytest.param([1, 1], [1], {1}, id="the generation has begun again, and then ended"),
+        pytest.param([1, 1], [1, 1], set(), id="the generation has begun again, and ended both times"),
+    ],
+)
+def test_generations_without_the_end_of_a_store_are_noted(
+    begun: list[int], ended: list[int], without_end: set[int]
+) -> None:
     kept = GroupHistory()
     members = (AssignedMember("a-1", "", "a", (T0,)),)
     assigned = GroupAssigned(
-        group="g", partition=3, generation=2, protocol_type="consumer", protocol="range", leader="a-1", members=members
+        group="g", partition=3, generation=0, protocol_type="consumer", protocol="range", leader="a-1", members=members
     )
-    add_records(kept, [all_have_joined(1), all_have_joined(2), envelope(assigned)])
-    assert kept.without_end == {("g", 1)}
+    ends = [envelope(structs.replace(assigned, generation=each)) for each in ended]
+    add_records(kept, [*map(all_have_joined, begun), *ends])
+    assert kept.without_end == {("g", each) for each in without_end}
 
 
 def led(leader: int, epoch: int, mono_ms: float) -> Envelope:
