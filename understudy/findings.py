@@ -261,12 +261,17 @@ class _Inspection:
         self._replica_roles(partition, seen, state)
 
     def _leader(self, partition: TopicPartition, seen: PartitionPicture, state: LeaderAndIsr | None) -> None:
-        """Require that a partition with a live in-sync replica has a live leader (L2)."""
+        """Require that a partition with a live in-sync replica has a live leader, and one with a live replica a state.
+
+        The controller writes the first state, whose ISR is all live replicas, when it knows a live one (L2).
+        """
         self.examined[FindingKind.LEADERLESS] += 1
         self.examined[FindingKind.NOT_PREFERRED] += 1
         replicas = seen.assignment.replicas
         if state is None:
-            self._report(FindingKind.LEADERLESS, f"{partition} has no state", partition=partition)
+            is_live = any(replica in self._live for replica in replicas)
+            message = f"{partition} has no state" if is_live else f"{partition} has no state and no live replica"
+            self._report(FindingKind.LEADERLESS, message, partition=partition, resolves_itself=is_live)
         elif state.leader not in self._live:
             in_sync = any(replica in self._live for replica in state.isr)
             what = "live in-sync replicas" if in_sync else "no live in-sync replica"

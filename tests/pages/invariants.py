@@ -66,7 +66,8 @@ These are the findings that must disappear by themselves (`understudy/findings.p
 the last fault of a run, when the cluster has had time to recover; `understudy status` and the demo do so on processes.
 
 - **L1** Exactly one broker is the active controller, and it owns `/controller`.
-- **L2** Every partition with a live member in its ISR has a live leader.
+- **L2** Every partition with a live member in its ISR has a live leader, and so has one with a live replica that has no
+  state yet.
 - **L3** The ISR of every partition is all of its live replicas.
 - **L4** The metadata cache of every live broker is what ZooKeeper holds.
 - **L5** Producers are acknowledged at 80 % of the rate before the first fault.

@@ -148,6 +148,12 @@ def test_a_move_may_wait_after_the_first_state_of_its_partition(monkeypatch: pyt
 
 
 @pytest.mark.slow
+def test_a_partition_gets_its_first_state_when_its_only_replica_is_back() -> None:
+    """Seed 4016951: a topic is created while the broker of a partition stops, and that broker stays away (L8)."""
+    assert not run_seed(4_016_951, 60).problems
+
+
+@pytest.mark.slow
 def test_the_epochs_of_a_log_may_descend_where_a_leader_led_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seed 4005267: after a loss of power an epoch begins again, far below where it began in the next leader's log."""
     assert not run_seed(4_005_267, 60, groups=False).problems

@@ -64,6 +64,10 @@ def test_findings_about_a_partition(picture: ClusterPicture, expected: set[str])
         pytest.param(cluster(2, (2, 3), live=(2, 3)), (2, 3), set(), id="a replica that is down is out of sync"),
         pytest.param(cluster(2, (1, 2, 3)), (1, 2, 3), set(), id="only a preferred election is missing"),
         pytest.param(cluster(-1, (1,), live=(2, 3)), (2, 3), set(), id="no replica in sync is live"),
+        pytest.param(cluster(None, (), live=(4,)), (4,), set(), id="no state, and no replica is live"),
+        pytest.param(
+            cluster(None, (), live=(3, 4)), (3, 4), {FindingKind.LEADERLESS}, id="no state, one replica is live"
+        ),
         pytest.param(
             cluster(1, (1, 2, 3)),
             (2, 3),
