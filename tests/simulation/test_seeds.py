@@ -11,6 +11,7 @@ from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from foundation.eventlog.fences import Fence
 from understudy.checkers.invariant_checker import ALL_CHECKS
+from understudy.checkers.leader_agreement import LeaderLog
 from understudy.checkers.replication import LeaderEpochCachesMatchLogs
 from understudy.findings import Finding, FindingKind
 from understudy.picture import ClusterPicture, PartitionPicture
@@ -161,6 +162,17 @@ def test_the_epochs_of_a_log_may_descend_where_a_leader_led_again(monkeypatch: p
     (problem,) = run_seed(4_005_267, 60, groups=False).problems
     assert problem.startswith("R7 ")
     assert "appended a batch of epoch 3 after one of epoch 8" in problem
+
+
+@pytest.mark.slow
+def test_a_leader_may_lack_epochs_in_its_cache_where_those_of_its_log_descend(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seed 4021406: epochs 3, 4 and 3 again follow each other in a log, whose cache has only the second epoch 3."""
+    assert not run_seed(4_021_406, 60).problems
+    monkeypatch.setattr(LeaderLog, "_dropped_parts", lambda *_: ())
+    problems = run_seed(4_021_406, 60).problems
+    assert [problem.split()[0] for problem in problems] == ["R3a", "R3b", "R9"]
 
 
 def test_what_is_about_no_partition_is_not_kept() -> None:

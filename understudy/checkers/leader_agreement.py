@@ -4,7 +4,7 @@ The records of different nodes come in no particular order, so the logs are comp
 leader epochs of their offsets, against the leader epoch cache with which the leader began. Two batches with the same
 base offset and leader epoch are equal by R1, so that equal epochs mean equal records. A leader that leads again in the
 same leader epoch without records that a loss of power took is excused, as in R1; so is, for good, what leader epochs do
-not show of it (`hidden_parts`).
+not show of it (`hidden_parts`, `LeaderLog.dropped`).
 """
 
 from __future__ import annotations
@@ -26,38 +26,76 @@ from understudy.checkers.check import InvariantCheck, broker_of
 from understudy.checkers.facts import ClusterFacts
 from understudy.checkers.history import ZnodeTransaction
 from understudy.checkers.log_checks import NO_LEADER_EPOCH, LogCheck
-from understudy.checkers.replica_logs import EpochRange, LeaderEpochCache, LogId, LogRecord, ReplicaLog
+from understudy.checkers.replica_logs import EpochRange, LeaderEpochCache, LogId, LogRecord, ReplicaLog, epoch_at
 
 Leadership: TypeAlias = tuple[LogId, int]
 """A partition's log and a leader epoch: at most one broker leads it then."""
 
 
+class LeaderLog(NamedTuple):
+    """What a follower's log is compared with.
+
+    Attributes:
+        cache: the leader epoch cache with which the leader began.
+        dropped: the batches in its log whose leader epoch is not in the cache at their offsets. Where the leader epochs
+            of a log descend (R7), appending the lower one drops the higher ones from the cache, and an entry that the
+            lower one had (`LeaderEpochFileCache.assign`).
+        led_again: the leader epochs in which a broker led again without records that it had lost.
+        compacted: the parts that were compacted. A follower gets them with fewer batches, so that a leader epoch may
+            begin at a later offset in its log and in its cache, as in Kafka.
+    """
+
+    cache: LeaderEpochCache
+    dropped: tuple[EpochRange, ...] = ()
+    led_again: frozenset[int] = frozenset()
+    compacted: tuple[tuple[int, int], ...] = ()
+
+    def first_difference(self, ranges: Sequence[EpochRange], starts: Iterable[tuple[int, int]]) -> int | None:
+        """Return the first offset at which a follower's log differs and should not; None without one.
+
+        Args:
+            ranges: a part of the follower's log.
+            starts: (leader epoch, its first offset) of its whole log.
+        """
+        hidden = hidden_parts(starts, self.cache, self.led_again)
+        return first_difference(ranges, self.cache, [*hidden, *self._dropped_parts(ranges), *self.compacted])
+
+    def _dropped_parts(self, ranges: Sequence[EpochRange]) -> Iterable[tuple[int, int]]:
+        """Yield where the cache differs from the leader's log, and the follower has the same records, or others than
+        those of an epoch that was led again: Kafka compares with the cache, which shows nothing of them.
+        """
+        for of_leader in self.dropped:
+            if of_leader.epoch in self.led_again:
+                yield of_leader.start_offset, of_leader.end_offset
+            for known in ranges:
+                first = max(known.start_offset, of_leader.start_offset)
+                end = min(known.end_offset, of_leader.end_offset)
+                if known.epoch == of_leader.epoch and first < end:
+                    yield first, end
+
+
 class LeaderComparison(LogCheck):
-    """Keeps the leader epoch cache of every leader, for comparisons at the end of the run."""
+    """Keeps the leader epochs in the log of every leader, for comparisons at the end of the run."""
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
-        self._caches: dict[Leadership, LeaderEpochCache] = {}
+        self._leaders: dict[Leadership, LeaderLog] = {}
 
     def on_leader(self, record: Envelope, log: ReplicaLog, data: LeaderStarted) -> None:
-        self._caches.setdefault((log.log_id, data.leader_epoch), data.epochs)
+        dropped = (known for known in log.epoch_ranges() if epoch_at(data.epochs, known.start_offset) != known.epoch)
+        self._leaders.setdefault((log.log_id, data.leader_epoch), LeaderLog(data.epochs, tuple(dropped)))
 
-    def cache_of(self, leadership: Leadership) -> LeaderEpochCache | None:
-        """Return the cache with which a leader began.
+    def leader_of(self, leadership: Leadership) -> LeaderLog | None:
+        """Return with what a leader began; to be called at the end.
 
         None where the leader has not written it, or led again without records that it had lost.
         """
-        return None if leadership in self.losses.led_again else self._caches.get(leadership)
-
-    def compacted_parts(self, log_id: LogId) -> list[tuple[int, int]]:
-        """Return the parts of a log that were compacted. A follower gets them with fewer batches, so that a leader
-        epoch may begin at a later offset in its log and in its cache, as in Kafka.
-        """
-        return self.compactions.parts(log_id)
-
-    def epochs_led_again(self, log_id: LogId) -> set[int]:
-        """Return the leader epochs of a log in which a broker led again without records that it had lost."""
-        return {epoch for of_log, epoch in self.losses.led_again if of_log == log_id}
+        log_id, _ = leadership
+        leader = self._leaders.get(leadership)
+        if leader is None or leadership in self.losses.led_again:
+            return None
+        led_again = frozenset(epoch for of_log, epoch in self.losses.led_again if of_log == log_id)
+        return leader._replace(led_again=led_again, compacted=tuple(self.compactions.parts(log_id)))
 
 
 def hidden_parts(
@@ -134,19 +172,17 @@ class _LogState(NamedTuple):
     from_epoch: int
     up_to_epoch: int | None
 
-    def has_records_below(
-        self, offset: int, cache: LeaderEpochCache, led_again: Collection[int], compacted: Sequence[tuple[int, int]]
-    ) -> bool:
-        """Whether it has all records of the leader with `cache` below `offset`, as far as leader epochs show it."""
+    def has_records_below(self, offset: int, leader: LeaderLog) -> bool:
+        """Whether it has all records of a leader below `offset`, as far as leader epochs show it."""
         if not self.is_known:
             return True
-        below = (
+        below = [
             known._replace(end_offset=min(known.end_offset, offset))
             for known in self.ranges
             if known.start_offset < offset
-        )
-        hidden = hidden_parts(((known.epoch, known.start_offset) for known in self.ranges), cache, led_again)
-        return self.end_offset >= offset and first_difference(below, cache, (*hidden, *compacted)) is None
+        ]
+        starts = [(known.epoch, known.start_offset) for known in self.ranges]
+        return self.end_offset >= offset and leader.first_difference(below, starts) is None
 
 
 @dataclass(slots=True)
@@ -174,17 +210,10 @@ class _Replica:
                 state._replace(up_to_epoch=epoch) if state.up_to_epoch is None else state for state in self.states
             ]
 
-    def had_records_below(
-        self,
-        offset: int,
-        leader_epoch: int,
-        cache: LeaderEpochCache,
-        led_again: Collection[int],
-        compacted: Sequence[tuple[int, int]],
-    ) -> bool:
+    def had_records_below(self, offset: int, leader_epoch: int, leader: LeaderLog) -> bool:
         """Whether the log had all records of a leader below `offset` at some moment of `leader_epoch`."""
         return any(
-            state.has_records_below(offset, cache, led_again, compacted)
+            state.has_records_below(offset, leader)
             for state in self.states
             if state.from_epoch <= leader_epoch and (state.up_to_epoch is None or leader_epoch <= state.up_to_epoch)
         )
@@ -227,13 +256,11 @@ class _InSyncReplicasCheck(LeaderComparison):
     def check_follower(self, leadership: Leadership, broker: int, raised: _Raised, why: str) -> None:
         """Check that a broker had the records below a leader's high watermark, if its log is known."""
         log_id, leader_epoch = leadership
-        cache, replica = self.cache_of(leadership), self._replicas.get((log_id, broker))
-        if cache is None or replica is None:
+        leader, replica = self.leader_of(leadership), self._replicas.get((log_id, broker))
+        if leader is None or replica is None:
             return
         self.times_tested += 1
-        led_again = self.epochs_led_again(log_id)
-        compacted = self.compacted_parts(log_id)
-        if not replica.had_records_below(raised.high_watermark, leader_epoch, cache, led_again, compacted):
+        if not replica.had_records_below(raised.high_watermark, leader_epoch, leader):
             what = (
                 f"{log_id[0]}-{log_id[2]}: broker {broker}, {why} in leader epoch {leader_epoch}, never had all of the "
                 f"leader's records below its high watermark {raised.high_watermark}"
@@ -373,13 +400,11 @@ class FollowersTruncateFirst(LeaderComparison):
 
     def at_end(self) -> None:
         for (leadership, broker), ranges in self._committed.items():
-            cache = self.cache_of(leadership)
-            if cache is None:
+            leader = self.leader_of(leadership)
+            if leader is None:
                 continue
-            led_again = self.epochs_led_again(leadership[0])
             for committed in ranges:
-                hidden = [*hidden_parts(committed.starts, cache, led_again), *self.compacted_parts(leadership[0])]
-                offset = first_difference([committed.known], cache, hidden)
+                offset = leader.first_difference([committed.known], committed.starts)
                 if offset is not None:
                     topic, _, partition = leadership[0]
                     what = (

@@ -7,7 +7,7 @@ as before they were switched on, the batches up to that offset are unknown and n
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
@@ -47,6 +47,11 @@ class EpochRange(NamedTuple):
     epoch: int
     start_offset: int
     end_offset: int
+
+
+def epoch_at(cache: Sequence[tuple[int, int]], offset: int) -> int | None:
+    """Return the leader epoch that a leader epoch cache has for an offset; None before its first entry."""
+    return next((epoch for epoch, start in reversed(cache) if start <= offset), None)
 
 
 class ReplicaLog:

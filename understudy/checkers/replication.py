@@ -25,7 +25,7 @@ from foundation.eventlog.records import (
 from understudy.checkers.check import Incarnation, InvariantCheck, incarnation_of
 from understudy.checkers.facts import ClusterFacts
 from understudy.checkers.log_checks import NO_LEADER_EPOCH, LogCheck, LossAwareCheck
-from understudy.checkers.replica_logs import LeaderEpochCache, LogId, ReplicaLog
+from understudy.checkers.replica_logs import LeaderEpochCache, LogId, ReplicaLog, epoch_at
 
 ALL_IN_SYNC = -1
 """`acks=all` of a producer."""
@@ -415,7 +415,7 @@ class LeaderEpochCachesMatchLogs(LogCheck):
         """Return whether the higher epoch was led again, and began in the leader only after the follower's batches."""
         higher, offset = descent.previous.leader_epoch, descent.batch.base_offset
         return (descent.log_id, higher) in self.losses.led_again and any(
-            dict(cache).get(higher, offset) > offset and _epoch_at(cache, offset) == descent.batch.leader_epoch
+            dict(cache).get(higher, offset) > offset and epoch_at(cache, offset) == descent.batch.leader_epoch
             for cache in self._leaders.get((descent.log_id, descent.leader_epoch), ())
         )
 
@@ -441,14 +441,14 @@ class LeaderEpochCachesMatchLogs(LogCheck):
                 self.violated(record, f"{log.name}: leader epoch {after} follows {before}")
         for known in log.epoch_ranges():
             for offset in (known.start_offset, known.end_offset - 1):
-                epoch = _epoch_at(cache, offset)
+                epoch = epoch_at(cache, offset)
                 # Entries before the beginning of the log are gone, and message format 2 has an epoch in every batch.
                 if epoch is None or known.epoch in (epoch, NO_LEADER_EPOCH):
                     continue
                 begins = next((entry[1] for entry in cache if entry[1] > offset), log.end_offset)
                 if epoch < known.epoch and self.compactions.cover(log.log_id, offset, begins):
                     continue
-                if epoch not in (_epoch_at(each, offset) for each in expected):
+                if epoch not in (epoch_at(each, offset) for each in expected):
                     what = (
                         f"{log.name}: the batch at {offset} is of leader epoch {known.epoch}, in the cache of {epoch}"
                     )
@@ -462,10 +462,6 @@ def _assign(cache: list[tuple[int, int]], epoch: int, start_offset: int) -> None
         while cache and (cache[-1][0] >= epoch or cache[-1][1] >= start_offset):
             del cache[-1]
         cache.append((epoch, start_offset))
-
-
-def _epoch_at(cache: Sequence[tuple[int, int]], offset: int) -> int | None:
-    return next((epoch for epoch, start in reversed(cache) if start <= offset), None)
 
 
 def _neighbours(descent: Descent) -> tuple[LogId, LoggedBatch, LoggedBatch]:

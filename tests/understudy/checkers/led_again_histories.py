@@ -4,7 +4,8 @@ The first beginning of the epoch is at 3. Records before it are lost as well, so
 that have a record of the epoch from the first time keep their other record at 2 for good, as in Kafka.
 
 Where the first beginning is at 4, and such a replica leads, the one that led twice follows it from offset 3 on, where
-that leader has an earlier epoch: the leader epochs of the follower's log descend.
+that leader has an earlier epoch: the leader epochs of the follower's log descend. Its cache then lacks the higher
+epoch, and an earlier one that it had before begins too late there. So it is when it leads.
 """
 
 from __future__ import annotations
@@ -279,3 +280,78 @@ def a_cache_that_is_made_again_lacks_both_epochs() -> History:
     history = a_follower_gets_an_earlier_epoch()
     history.log(1, opened(6, (0, 0), (3, 5)), incarnation=3)
     return history
+
+
+def leads_with_a_cache_that_dropped_epochs(*, again: bool = True) -> History:
+    """Broker 1 leads at epoch 4. It has epoch 1 at 3, epoch 2 at 4, and behind that epoch 1 at 5 and epoch 2 at 6.
+
+    Args:
+        again: whether it led at epoch 2 twice, from 6 and from 4. Otherwise the first one was another broker.
+    """
+    history = three_replicas()
+    first = batch(3, 1), batch(4, 1), batch(5, 1), batch(6, 2)
+    history.state(1, 2, [1, 2, 3])
+    history.log(1, started(1, 3, (0, 0), (1, 3)), appended(*first[:3], leader_epoch=1, role="leader"))
+    if again:
+        history.log(1, started(2, 6, (0, 0), (1, 3), (2, 6)), appended(first[3], leader_epoch=2, role="leader"))
+    history.log(1, opened(4, (0, 0), (1, 3)), started(2, 4, (0, 0), (1, 3), (2, 4)), incarnation=2)
+    history.log(1, appended(batch(4, 2), leader_epoch=2, role="leader"), incarnation=2)
+    history.log(1, appended(*first[2:], batch(7, 3), leader_epoch=3), incarnation=2)
+    history.state(1, 4, [1, 2])
+    history.log(1, started(4, 8, (0, 0), (1, 5), (2, 6), (3, 7), (4, 8)), incarnation=2)
+    history.log(1, appended(batch(8, 4), leader_epoch=4, role="leader"), incarnation=2)
+    history.log(1, watermark(9, 9, (2, 9), leader_epoch=4, role="leader"), incarnation=2)
+    return history
+
+
+def has_epochs(history: History, *epochs: int) -> History:
+    """Broker 2 has batches of these leader epochs from offset 3 on, the last one of epoch 4."""
+    *earlier, last = (batch(offset, epoch) for offset, epoch in enumerate(epochs, 3))
+    history.log(2, appended(*earlier, leader_epoch=3), appended(last, leader_epoch=4), watermark(9, 9, leader_epoch=4))
+    return history
+
+
+@accepts("R1")
+@accepts("R2")
+@accepts("R3a")
+@accepts("R3b")
+@accepts("R4")
+@accepts("R9")
+def a_follower_has_the_records_of_the_earlier_epoch() -> History:
+    """It has another one only where its leader has one of the epoch that was led again."""
+    return has_epochs(leads_with_a_cache_that_dropped_epochs(), 1, 1, 1, 2, 3, 4)
+
+
+@accepts("R3a")
+@accepts("R9")
+def a_follower_has_the_same_records_as_its_leader() -> History:
+    return has_epochs(leads_with_a_cache_that_dropped_epochs(), 1, 2, 1, 2, 3, 4)
+
+
+NEVER_HAD_4 = "t-0: broker 2, awaited by the leader in leader epoch 4, never had all of the leader's records below"
+TOOK_OVER_4 = "broker 2 took over a high watermark in leader epoch 4 with a record of epoch"
+
+
+@rejects("R3a", NEVER_HAD_4)
+@rejects("R3b", "t-0: broker 2, in the last ISR in ZooKeeper in leader epoch 4, never had")
+@rejects("R9", f"{TOOK_OVER_4} 1 at 4")
+def a_follower_has_them_though_no_leader_led_again() -> History:
+    return has_epochs(leads_with_a_cache_that_dropped_epochs(again=False), 1, 1, 1, 2, 3, 4)
+
+
+@rejects("R3a", NEVER_HAD_4)
+@rejects("R9", f"{TOOK_OVER_4} 0 at 5")
+def a_follower_has_another_record_where_the_cache_has_the_earlier_epoch() -> History:
+    return has_epochs(leads_with_a_cache_that_dropped_epochs(), 0, 0, 0, 2, 3, 4)
+
+
+@rejects("R3a", NEVER_HAD_4)
+@rejects("R9", f"{TOOK_OVER_4} 3 at 3")
+def a_follower_has_another_record_where_the_cache_has_dropped_an_epoch() -> History:
+    return has_epochs(leads_with_a_cache_that_dropped_epochs(), 3, 1, 1, 2, 3, 4)
+
+
+@rejects("R3a", NEVER_HAD_4)
+@rejects("R9", f"{TOOK_OVER_4} 2 at 7")
+def a_follower_has_more_of_the_epoch_that_was_led_again() -> History:
+    return has_epochs(leads_with_a_cache_that_dropped_epochs(), 1, 1, 1, 2, 2, 4)
