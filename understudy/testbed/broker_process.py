@@ -15,6 +15,7 @@ from brokers.config.properties import format_properties
 from brokers.machine.injected_faults import APPLIED, MachineFaults
 from brokers.metrics.metrics_server import ADDRESS_FILE
 from understudy.testbed import waiting_broker
+from understudy.testbed.broker_forks import BrokerForks
 from understudy.testbed.processes import ChildProcess, RunningProcess
 from understudy.testbed.run_folder import BrokerEntry, replace_file
 
@@ -22,7 +23,11 @@ HOST = "127.0.0.1"
 
 
 class BrokerProcess:
-    """A broker that can be started many times; it keeps its folder and, where that is free, its port."""
+    """A broker that can be started many times; it keeps its folder and, where that is free, its port.
+
+    Args:
+        forks: of what its processes are forks; None for processes that do their imports themselves.
+    """
 
     def __init__(
         self,
@@ -32,6 +37,7 @@ class BrokerProcess:
         rack: str | None,
         properties: Mapping[str, str],
         environment: Mapping[str, str] | None = None,
+        forks: BrokerForks | None = None,
     ) -> None:
         self.id = broker_id
         self.rack = rack
@@ -44,6 +50,7 @@ class BrokerProcess:
         self.port = 0
         """The port that it registered last; 0 before its first registration."""
         self._environment = {**os.environ, **environment} if environment else None
+        self._forks = forks
         self.process: RunningProcess | None = None
         self.should_run = False
         """Whether it has been started, and no fault that ends it has been injected since."""
@@ -70,7 +77,9 @@ class BrokerProcess:
         return self.process is not None and self.process.is_paused
 
     def prepare(self) -> None:
-        """Start a process that does its imports and then waits for `launch`. Returns at once."""
+        """Start a process that does its imports and then waits for `launch`; a fork needs none. Returns at once."""
+        if self._forks is not None:
+            return
         self.directory.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-P", "-m", waiting_broker.MODULE, self.config.name]
         self.process = ChildProcess(
@@ -78,9 +87,17 @@ class BrokerProcess:
         )
 
     def launch(self) -> None:
-        """Write the configuration, and start the broker, in the prepared process if there is one. Returns at once."""
+        """Write the configuration, and start the broker, in the prepared process if there is one.
+
+        Returns at once; with `forks`, when their template has done its imports.
+        """
         self._write_config()
-        if self.process is not None and self.process.is_waiting:
+        if self._forks is not None:
+            environment = os.environ if self._environment is None else self._environment
+            self.process = self._forks.fork(
+                self.name, self.config.name, log=self.log, directory=self.directory, environment=environment
+            )
+        elif self.process is not None and self.process.is_waiting:
             self.process.go_ahead()
         else:
             self.process = ChildProcess(

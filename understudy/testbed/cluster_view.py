@@ -168,6 +168,15 @@ class ClusterView:
             self._session = None
 
 
+def controller_if_known(zookeeper_connect: str) -> int | None:
+    """The id of the controller; None where there is none, or ZooKeeper does not answer within two seconds."""
+    try:
+        with ClusterView(zookeeper_connect, answer_timeout_s=2.0) as view:
+            return view.controller_id()
+    except NO_ANSWER:
+        return None
+
+
 async def _open(connect_string: str) -> _ViewSession:
     zookeeper = KazooZooKeeper(
         connect_string, session_timeout_ms=SESSION_TIMEOUT_MS, connection_timeout_ms=CONNECTION_TIMEOUT_MS

@@ -126,14 +126,19 @@ def _may_exist(pid: int) -> bool:
     return True
 
 
-def _exec(owner: int, command: list[str]) -> None:
-    """Replace this process with `command`, which the kernel kills when `owner` ends; exit where `owner` has ended."""
+def end_with(owner: int) -> None:
+    """Let the kernel kill this process when `owner`, its parent, ends; exit where `owner` has ended."""
     if sys.platform == "linux":
         if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
             sys.exit(f"prctl(PR_SET_PDEATHSIG): {os.strerror(ctypes.get_errno())}")
         # Where the owner ended before prctl was called, the kernel would never send the signal.
         if os.getppid() != owner:
             sys.exit(f"the owner, process {owner}, has ended")
+
+
+def _exec(owner: int, command: list[str]) -> None:
+    """Replace this process with `command`, which the kernel kills when `owner` ends; exit where `owner` has ended."""
+    end_with(owner)
     try:
         os.execvp(command[0], command)
     except OSError as error:

@@ -32,8 +32,9 @@ from understudy.java import JavaRuntime
 from understudy.picture import ClusterPicture
 from understudy.testbed import run_folder
 from understudy.testbed.apache_kafka import ApacheKafka, KafkaProcess
+from understudy.testbed.broker_forks import BrokerForks
 from understudy.testbed.broker_process import HOST, BrokerProcess
-from understudy.testbed.cluster_view import NO_ANSWER, ClusterView, RegisteredBroker
+from understudy.testbed.cluster_view import NO_ANSWER, ClusterView, RegisteredBroker, controller_if_known
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.link_faults import LinkFaults
 from understudy.testbed.local_broker import STOP_TIMEOUT_S, LocalBroker
@@ -69,6 +70,7 @@ class LocalCluster(LinkFaults):
         proxied: let the traffic of all brokers go through a proxy, so that the faults of `LinkFaults` can be injected.
         run: the run id of every record; None for a new one.
         described: what `RunDescribed` has beside what the cluster itself knows, for example the planned fault.
+        forks: of what the brokers are forks; None for processes that do their imports themselves.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class LocalCluster(LinkFaults):
         proxied: bool = False,
         run: str | None = None,
         described: RunDescribed | None = None,
+        forks: BrokerForks | None = None,
     ) -> None:
         super().__init__(proxied=proxied)
         if brokers < 1:
@@ -111,6 +114,7 @@ class LocalCluster(LinkFaults):
             **(properties or {}),
         }
         self._environment = environment
+        self._forks = forks
         self._described = described or RunDescribed()
         self._racks = dict(zip(range(1, brokers + 1), itertools.cycle(racks or [None]), strict=False))
         self._brokers: dict[int, BrokerProcess] = {}
@@ -255,7 +259,7 @@ class LocalCluster(LinkFaults):
         """
         deadline = time.monotonic() + timeout_s
         running = [broker for broker in self._brokers.values() if broker.is_running]
-        last = self._controller_if_known() if running else None
+        last = controller_if_known(self.zookeeper_connect) if running else None
         for stage in ([b for b in running if b.id != last], [b for b in running if b.id == last]):
             for broker in stage:
                 self._record(FaultInjected(fault="stop", target=broker.name))
@@ -418,7 +422,9 @@ class LocalCluster(LinkFaults):
         folder = self.directory / f"broker-{broker_id}"
         if kafka := self._kafka_brokers.get(broker_id):
             return KafkaProcess(kafka, broker_id, folder, rack=rack, properties=self._properties)
-        return BrokerProcess(broker_id, folder, rack=rack, properties=self._properties, environment=self._environment)
+        return BrokerProcess(
+            broker_id, folder, rack=rack, properties=self._properties, environment=self._environment, forks=self._forks
+        )
 
     def _start_zookeeper(self, server: ZooKeeperServer) -> None:
         """Start ZooKeeper; meanwhile the broker processes do their imports, which takes about as long."""
@@ -513,14 +519,6 @@ class LocalCluster(LinkFaults):
             cluster = str(error)
         logs = (f"End of {b.log}:\n{b.process.log_tail(8)}" for b in self._brokers.values() if b.process)
         return "\n".join([f"{cluster}.", *logs])
-
-    def _controller_if_known(self) -> int | None:
-        """The id of the controller; None where ZooKeeper does not answer within two seconds."""
-        try:
-            with ClusterView(self.zookeeper_connect, answer_timeout_s=2.0) as view:
-                return view.controller_id()
-        except NO_ANSWER:
-            return None
 
     def _close_view(self) -> None:
         if self._view is not None:

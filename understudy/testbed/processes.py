@@ -13,6 +13,7 @@ import queue
 import signal
 import subprocess
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -63,7 +64,47 @@ class RunningProcess(Protocol):
     def log_tail(self, lines: int = ...) -> str: ...
 
 
-class ChildProcess:
+class LoggedProcess(ABC):
+    """What every process has that is started here, whoever its parent is: signals, its end, and its log."""
+
+    name: str
+    log: Path
+
+    @property
+    @abstractmethod
+    def exit_code(self) -> int | None:
+        """The exit code, None while the process runs; negative for the signal that ended it."""
+
+    @property
+    def is_running(self) -> bool:
+        return self.exit_code is None
+
+    @abstractmethod
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal. Harmless where the process has ended."""
+
+    def resume(self) -> None:
+        """Resume a paused process (SIGCONT)."""
+        self.send(signal.SIGCONT)
+
+    def ask_to_end(self) -> None:
+        """Send SIGTERM, and SIGCONT so that a paused process can handle it."""
+        self.send(signal.SIGTERM)
+        self.send(signal.SIGCONT)
+
+    def check(self) -> None:
+        """Raise ProcessDied where the process has ended."""
+        code = self.exit_code
+        if code is not None:
+            raise ProcessDied(f"{self.name} ended with {describe_exit(code)}. End of {self.log}:\n{self.log_tail()}")
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The last lines of its log, indented for a message."""
+        text = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return "\n".join(f"    {line}" for line in text[-lines:]) or "    (empty)"
+
+
+class ChildProcess(LoggedProcess):
     """One run of one command; its output is appended to `log`.
 
     Signals reach only this process: the system cannot reuse its pid before this object has read its exit code.
@@ -71,6 +112,7 @@ class ChildProcess:
     Args:
         waits: whether the command reads a line from its standard input before it starts its work; `go_ahead` writes
             that line.
+        source: a file descriptor that is its standard input; None for one that is empty, or that `waits` needs.
     """
 
     def __init__(
@@ -82,10 +124,12 @@ class ChildProcess:
         directory: Path,
         environment: Mapping[str, str] | None = None,
         waits: bool = False,
+        source: int | None = None,
     ) -> None:
         self.name = name
         self.log = log
-        source = subprocess.PIPE if waits else subprocess.DEVNULL
+        if source is None:
+            source = subprocess.PIPE if waits else subprocess.DEVNULL
         with log.open("ab") as output:
             self._process = _spawn(linux.launcher(list(command)), source, output.fileno(), directory, environment)
         self.started = linux.start_time(self._process.pid) or 0
@@ -119,10 +163,6 @@ class ChildProcess:
         return self._process.poll()
 
     @property
-    def is_running(self) -> bool:
-        return self.exit_code is None
-
-    @property
     def is_paused(self) -> bool:
         """Whether it is stopped by a SIGSTOP."""
         return self.is_running and linux.is_paused(self.pid)
@@ -144,15 +184,6 @@ class ChildProcess:
             with contextlib.suppress(ChildProcessError):
                 os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
-    def resume(self) -> None:
-        """Resume a paused process (SIGCONT)."""
-        self.send(signal.SIGCONT)
-
-    def ask_to_end(self) -> None:
-        """Send SIGTERM, and SIGCONT so that a paused process can handle it."""
-        self.send(signal.SIGTERM)
-        self.send(signal.SIGCONT)
-
     def stop(self, timeout_s: float) -> bool:
         """Send SIGTERM and wait; send SIGKILL after `timeout_s`. Return whether SIGTERM ended it."""
         self.ask_to_end()
@@ -166,17 +197,6 @@ class ChildProcess:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout_s)
         return not self.is_running
-
-    def check(self) -> None:
-        """Raise ProcessDied where the process has ended."""
-        code = self.exit_code
-        if code is not None:
-            raise ProcessDied(f"{self.name} ended with {describe_exit(code)}. End of {self.log}:\n{self.log_tail()}")
-
-    def log_tail(self, lines: int = 20) -> str:
-        """The last lines of its log, indented for a message."""
-        text = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
-        return "\n".join(f"    {line}" for line in text[-lines:]) or "    (empty)"
 
 
 def describe_exit(code: int) -> str:

@@ -1,4 +1,7 @@
-"""`ClusterPool`: the clusters of one pytest process, which share one ZooKeeper and may be shared by tests."""
+"""`ClusterPool`: the clusters of one pytest process, which share one ZooKeeper and may be shared by tests.
+
+Their brokers are forks of one process that has done a broker's imports, where the system allows it.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from understudy.cluster import ClusterError
+from understudy.testbed.broker_forks import BrokerForks, can_fork_brokers
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testing.arguments import SESSION, ClusterArguments
 from understudy.testing.cluster_under_test import ClusterUnderTest
@@ -41,6 +45,7 @@ class ClusterPool:
         self._new_folder = new_folder
         self._keep = keep
         self._zookeeper: EmbeddedZooKeeper | None = None
+        self._forks: BrokerForks | None = None
         self._ends = contextlib.ExitStack()
         self._shared: dict[ClusterArguments, Loan] = {}
 
@@ -90,6 +95,9 @@ class ClusterPool:
         self._ends.close()
 
     def _new_cluster(self, arguments: ClusterArguments, test: str) -> ClusterUnderTest:
+        if self._forks is None and can_fork_brokers():
+            self._forks = BrokerForks()  # does its imports while ZooKeeper starts
+            self._ends.callback(self._forks.close)
         cluster = ClusterUnderTest(
             arguments.brokers,
             racks=arguments.racks,
@@ -99,6 +107,7 @@ class ClusterPool:
             proxied=arguments.proxied,
             directory=self._new_folder(test),
             zookeeper=self._shared_zookeeper(),
+            forks=self._forks,
         )
         try:
             cluster.start(test)
@@ -108,7 +117,7 @@ class ClusterPool:
         return cluster
 
     def _shared_zookeeper(self) -> EmbeddedZooKeeper:
-        """The server of all clusters; the first cluster starts it while its brokers import."""
+        """The server of all clusters; the first cluster starts it."""
         if self._zookeeper is None:
             self._zookeeper = EmbeddedZooKeeper()
             self._ends.push(self._zookeeper)

@@ -1,0 +1,132 @@
+"""`BrokerForks`: brokers that are forks of one process; their signals, exit codes, environment and end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from brokers.config.properties import format_properties
+from understudy.testbed import linux
+from understudy.testbed.broker_forks import BrokerForks, Fork, can_fork_brokers
+from understudy.testbed.processes import ProcessDied
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not can_fork_brokers(), reason="this system has no pidfds"),
+]
+PATIENCE_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[BrokerForks]:
+    found = BrokerForks()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def silent() -> Iterator[socket.socket]:
+    """What accepts connections and never answers: a broker that takes it for ZooKeeper waits."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening
+
+
+def fork(forks: BrokerForks, folder: Path, silent: socket.socket | None = None, **environment: str) -> Fork:
+    """Fork a broker whose configuration is refused, or that waits for ZooKeeper."""
+    properties = {"broker.id": "1", "log.dirs": str(folder / "data")}
+    if silent is None:
+        properties["process.roles"] = "broker"
+    else:
+        properties["zookeeper.connect"] = f"127.0.0.1:{silent.getsockname()[1]}"
+    (folder / "server.properties").write_text(format_properties(properties))
+    return forks.fork(
+        "broker-1",
+        "server.properties",
+        log=folder / "broker.log",
+        directory=folder,
+        environment={**os.environ, **environment},
+    )
+
+
+def test_a_fork_reads_its_configuration_and_its_exit_code_is_known(forks: BrokerForks, tmp_path: Path) -> None:
+    process = fork(forks, tmp_path)
+    assert process.wait(PATIENCE_S)
+    assert (process.exit_code, process.is_running) == (1, False)
+    assert "ZooKeeper mode only" in process.log.read_text()
+    with pytest.raises(ProcessDied, match=r"(?s)broker-1 ended with exit code 1.*ZooKeeper mode only"):
+        process.check()
+    process.send(signal.SIGKILL)  # harmless
+    process.kill()
+
+
+def test_a_fork_is_paused_resumed_and_killed(forks: BrokerForks, tmp_path: Path, silent: socket.socket) -> None:
+    process = fork(forks, tmp_path, silent)
+    assert process.is_running
+    assert linux.start_time(process.pid) == process.started
+    process.pause()
+    was_paused = process.is_paused
+    process.resume()
+    assert (was_paused, process.is_paused) == (True, False)
+    process.kill()
+    assert (process.exit_code, linux.start_time(process.pid)) == (-signal.SIGKILL, None)
+
+
+def test_a_fork_that_has_ended_before_it_is_known_is_no_other_process(forks: BrokerForks, tmp_path: Path) -> None:
+    ended = fork(forks, tmp_path)
+    assert ended.wait(PATIENCE_S)
+    status, written = os.pipe()
+    os.write(written, (7).to_bytes(4, "big"))
+    os.close(written)
+    process = Fork("broker-1", tmp_path / "broker.log", os.getpid(), status)  # the pid is used again
+    assert (process.exit_code, process.started) == (7, 0)
+    process.send(signal.SIGKILL)
+
+
+def test_a_fork_has_the_environment_of_its_request_and_leads_a_session(
+    forks: BrokerForks, tmp_path: Path, silent: socket.socket
+) -> None:
+    process = fork(forks, tmp_path, silent, LOG_FORMAT="no-such-format")
+    assert process.wait(PATIENCE_S)
+    assert "no-such-format" in process.log.read_text()
+    process = fork(forks, tmp_path, silent)
+    deadline = time.monotonic() + PATIENCE_S
+    while os.getsid(process.pid) != process.pid and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert os.getsid(process.pid) == process.pid
+    process.kill()
+
+
+def test_a_fork_has_nothing_open_of_the_template_and_of_other_forks(
+    forks: BrokerForks, tmp_path: Path, silent: socket.socket
+) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    processes = [fork(forks, tmp_path / name, silent) for name in ("a", "b")]
+    silent.settimeout(PATIENCE_S)
+    for _ in processes:
+        silent.accept()[0].close()  # both run the broker's code
+    for process, name in zip(processes, ("a", "b"), strict=True):
+        opened = {path.name: str(path.readlink()) for path in Path(f"/proc/{process.pid}/fd").iterdir()}
+        log = str(tmp_path / name / "broker.log")
+        assert (opened.pop("0"), opened.pop("1"), opened.pop("2")) == (os.devnull, log, log)
+        assert not [target for target in opened.values() if target.startswith(("pipe:", "anon_inode:[pidfd]"))]
+        process.kill()
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+def test_forks_end_with_their_template(tmp_path: Path, silent: socket.socket, end: signal.Signals) -> None:
+    forks = BrokerForks()
+    process = fork(forks, tmp_path, silent)
+    forks._template.send(end)
+    assert process.wait(PATIENCE_S)
+    assert process.exit_code == -signal.SIGKILL
+    assert forks._template.wait(PATIENCE_S)
+    with pytest.raises(ProcessDied, match="the template of the brokers ended with SIG"):
+        fork(forks, tmp_path)
+    forks.close()

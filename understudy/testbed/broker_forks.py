@@ -1,0 +1,162 @@
+"""`BrokerForks`: a process that does a broker's imports once, and of which every broker process is a fork.
+
+The imports take a second of processor time for each broker, and almost nothing else takes any while a broker starts. A
+fork has them done. Linux only: a pidfd stands for the process of a fork, whose parent is not this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from understudy.testbed import broker_template, linux
+from understudy.testbed.broker_template import ForkRequest
+from understudy.testbed.processes import ChildProcess, LoggedProcess
+
+_FORK_TIMEOUT_S: Final = 60.0
+"""How long the template may take for its imports and a fork."""
+_END_TIMEOUT_S: Final = 10.0
+_PAUSE_TIMEOUT_S: Final = 5.0
+_POLL_S: Final = 0.001
+
+
+def can_fork_brokers() -> bool:
+    """Whether this system has what forks need."""
+    return sys.platform == "linux" and hasattr(os, "pidfd_open")
+
+
+class BrokerForks:
+    """The template process; `close` kills it, and with it the forks that are left."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="understudy-forks-")
+        self._requests, inherited = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        directory = Path(self._folder.name)
+        with inherited:
+            self._template = ChildProcess(
+                "the template of the brokers",
+                [sys.executable, "-P", "-m", broker_template.MODULE],
+                log=directory / "template.log",
+                directory=directory,
+                source=inherited.fileno(),
+            )
+
+    def fork(self, name: str, config: str, *, log: Path, directory: Path, environment: Mapping[str, str]) -> Fork:
+        """Start a broker as a fork; wait for the imports where they are not done.
+
+        Args:
+            config: the name of its `server.properties` in `directory`.
+
+        Raises:
+            ProcessDied: the template has ended.
+        """
+        status, inherited = os.pipe()
+        request = ForkRequest(directory=str(directory), config=config, environment=dict(environment))
+        try:
+            with log.open("ab") as output:
+                sent = msgspec.json.encode(request)
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # `check` says why it has ended
+                    socket.send_fds(self._requests, [sent], [output.fileno(), inherited])
+        finally:
+            os.close(inherited)
+        if not _is_readable(status, _FORK_TIMEOUT_S) or not (pid := os.read(status, broker_template.WORD_BYTES)):
+            os.close(status)
+            self._template.check()
+            raise TimeoutError(f"{name} was not forked within {_FORK_TIMEOUT_S:g} s")
+        return Fork(name, log, int.from_bytes(pid, "big", signed=True), status)
+
+    def close(self) -> None:
+        """Kill the template. The kernel kills the forks that are left."""
+        self._template.kill()
+        self._requests.close()
+        self._folder.cleanup()
+
+
+class Fork(LoggedProcess):
+    """One run of a broker that is a fork; implements `RunningProcess`.
+
+    Args:
+        status: where the template writes the exit code once it has read it. Until then no other process gets the pid.
+    """
+
+    is_waiting = False
+
+    def __init__(self, name: str, log: Path, pid: int, status: int) -> None:
+        self.name = name
+        self.log = log
+        self.pid = pid
+        self._status = status
+        self._exit_code: int | None = None
+        self._pidfd: int | None = None
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            self._pidfd = os.pidfd_open(pid)
+        self.started = linux.start_time(pid) or 0
+        """The start time in clock ticks, which with `pid` identifies the process, also to other programs."""
+        if self.exit_code is not None:
+            self.started = 0  # the pid may be that of another process already
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code, None while the process runs; negative for the signal that ended it."""
+        self._read_exit_code(0.0)
+        return self._exit_code
+
+    def _read_exit_code(self, timeout_s: float) -> None:
+        if self._exit_code is None and _is_readable(self._status, timeout_s):
+            word = os.read(self._status, broker_template.WORD_BYTES)
+            # Where the template has ended, the kernel has killed its forks.
+            self._exit_code = int.from_bytes(word, "big", signed=True) if word else -signal.SIGKILL
+            os.close(self._status)
+            if self._pidfd is not None:
+                os.close(self._pidfd)
+                self._pidfd = None
+
+    def go_ahead(self) -> None:
+        """Do nothing: a fork does not wait."""
+
+    @property
+    def is_paused(self) -> bool:
+        return self.is_running and linux.is_paused(self.pid)
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal. Harmless where the process has ended."""
+        if self.is_running and self._pidfd is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pidfd, number)
+
+    def kill(self) -> None:
+        """Kill the process (SIGKILL), and wait until it has ended."""
+        self.send(signal.SIGKILL)
+        self.wait(_END_TIMEOUT_S)
+
+    def pause(self) -> None:
+        """Pause the process (SIGSTOP); when this returns all its threads are stopped. Its sockets stay open."""
+        self.send(signal.SIGSTOP)
+        deadline = time.monotonic() + _PAUSE_TIMEOUT_S
+        while self.is_running and not self._are_threads_stopped() and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+
+    def _are_threads_stopped(self) -> bool:
+        return all(linux.is_paused(int(thread.name)) for thread in Path(f"/proc/{self.pid}/task").iterdir())
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait up to `timeout_s` seconds; return whether the process has ended."""
+        self._read_exit_code(timeout_s)
+        return self._exit_code is not None
+
+
+def _is_readable(descriptor: int, timeout_s: float) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(timeout_s * 1000))
