@@ -2,7 +2,8 @@
 
 The latency is that of ApiVersions, sent to one broker directly and through its proxy in turn. The throughput is that of
 confluent-kafka (librdkafka) with acks=all on three brokers, with the proxy and without in turn; replication goes
-through the proxy, too.
+through the proxy, too. A relay in the place of the proxy that only copies bytes shows the floor: what the same event
+loop and sockets cost without faults.
 
 UNDERSTUDY_BENCH_PROXY_MB (64) sets how much each round produces, UNDERSTUDY_BENCH_PROXY_REQUESTS (2000) how many
 requests are sent each way.
@@ -10,19 +11,26 @@ requests are sent each way.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import socket
 import statistics
 import time
+from collections.abc import Iterator
 from typing import Final
+from unittest import mock
 
 from confluent_kafka import Producer
 
 from benchmarks.rows import Row
 from foundation.wire.headers import encode_request
 from foundation.wire.messages.api_versions import ApiVersionsRequest
+from understudy.testbed import proxied_brokers
 from understudy.testbed.local_cluster import LocalCluster
 from understudy.testbed.proxied_brokers import address_of
+from understudy.testbed.proxy.connection import Language
+from understudy.testbed.proxy.proxy import Proxy
 
 MEGABYTES = int(os.environ.get("UNDERSTUDY_BENCH_PROXY_MB", "64"))
 REQUESTS = int(os.environ.get("UNDERSTUDY_BENCH_PROXY_REQUESTS", "2000"))
@@ -38,18 +46,116 @@ def run() -> list[Row]:
     """What a request takes longer, in microseconds, and milliseconds for each megabyte beside those without a proxy."""
     with LocalCluster(1, proxied=True) as cluster:
         direct, proxied = _latencies(cluster)
+    with _relayed(), LocalCluster(1, proxied=True) as cluster:
+        direct_beside_relay, relayed = _latencies(cluster)
     rows = [
         Row("one request, microseconds; reference: without the proxy", proxied, direct, None),
         Row("added to one request, microseconds; reference: the target", proxied - direct, TARGET_MICROSECONDS, 1.0),
+        Row(
+            "added by a relay that only copies; reference: the target",
+            relayed - direct_beside_relay,
+            TARGET_MICROSECONDS,
+            None,
+        ),
     ]
-    with LocalCluster(3) as plain, LocalCluster(3, proxied=True) as through:
-        for cluster in (plain, through):
+    with contextlib.ExitStack() as clusters:
+        with _relayed():
+            relay = clusters.enter_context(LocalCluster(3, proxied=True))
+        through = clusters.enter_context(LocalCluster(3, proxied=True))
+        plain = clusters.enter_context(LocalCluster(3))
+        for cluster in (through, relay, plain):
             cluster.create_topic("load", partitions=PARTITIONS, replication_factor=3)
             cluster.settle()
             _produce(cluster)  # warm up
-        taken = [(_produce(through), _produce(plain)) for _ in range(ROUNDS)]
-    ours, reference = (statistics.median(each) for each in zip(*taken, strict=True))
-    return [*rows, Row("produced with acks=all, ms per MB", ours, reference, TARGET_THROUGHPUT)]
+        taken = [(_produce(through), _produce(relay), _produce(plain)) for _ in range(ROUNDS)]
+    ours, floor, reference = (statistics.median(each) for each in zip(*taken, strict=True))
+    return [
+        *rows,
+        Row("produced with acks=all, ms per MB", ours, reference, TARGET_THROUGHPUT),
+        Row("the same through a relay that only copies", floor, reference, None),
+    ]
+
+
+class _Relay(asyncio.Protocol):
+    """One of the two sockets of a connection whose bytes are copied, and do nothing else.
+
+    Args:
+        address: where the second socket is opened; None for the second one.
+    """
+
+    transport: asyncio.Transport
+
+    def __init__(self, address: tuple[str, int] | None, peer: _Relay | None = None) -> None:
+        self._address = address
+        self._peer = peer
+        self._connecting: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        if self._address is not None:
+            asyncio.get_running_loop().call_soon(self._begin)
+
+    def _begin(self) -> None:
+        self.transport.pause_reading()
+        self._connecting = asyncio.get_running_loop().create_task(self._connect())
+
+    async def _connect(self) -> None:
+        assert self._address is not None
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                _, self._peer = await asyncio.get_running_loop().create_connection(
+                    lambda: _Relay(None, self), *self._address
+                )
+        except OSError:
+            self.transport.abort()
+        else:
+            self.transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        if self._peer is not None:
+            self._peer.transport.write(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._peer is not None:
+            self._peer.transport.close()
+
+    def pause_writing(self) -> None:
+        if self._peer is not None:
+            self._peer.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self._peer is not None:
+            self._peer.transport.resume_reading()
+
+
+class _RelayingProxy(Proxy):
+    """A proxy whose listeners copy bytes, and inject no fault."""
+
+    def listen(
+        self,
+        destination: str,
+        address: tuple[str, int],
+        *,
+        source: str | None = None,
+        language: Language = Language.KAFKA,
+        chroot: str = "",
+    ) -> int:
+        listening = socket.create_server(("127.0.0.1", 0))
+        port: int = listening.getsockname()[1]
+
+        async def serve() -> None:
+            self._servers.append(await self._loop.create_server(lambda: _Relay(address), sock=listening))
+
+        asyncio.run_coroutine_threadsafe(serve(), self._loop).result(PATIENCE_S)
+        return port
+
+
+@contextlib.contextmanager
+def _relayed() -> Iterator[None]:
+    """Let the proxied clusters that start in the block have the relay."""
+    with mock.patch.object(proxied_brokers, "Proxy", _RelayingProxy):
+        yield
 
 
 def _latencies(cluster: LocalCluster) -> tuple[float, float]:
