@@ -20,9 +20,10 @@ from typing import Final
 
 import msgspec
 
+from understudy.cluster import ClusterError
 from understudy.testbed import broker_template, linux
 from understudy.testbed.broker_template import ForkRequest
-from understudy.testbed.processes import ChildProcess, LoggedProcess
+from understudy.testbed.processes import ChildProcess, LoggedProcess, ProcessDied
 
 _FORK_TIMEOUT_S: Final = 60.0
 """How long the template may take for its imports and a fork."""
@@ -59,22 +60,28 @@ class BrokerForks:
             config: the name of its `server.properties` in `directory`.
 
         Raises:
-            ProcessDied: the template has ended.
+            ClusterError: the template has ended, the message ends with its log; or it did not fork in time.
         """
         status, inherited = os.pipe()
         request = ForkRequest(directory=str(directory), config=config, environment=dict(environment))
         try:
             with log.open("ab") as output:
                 sent = msgspec.json.encode(request)
-                with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # `check` says why it has ended
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it has ended: see below
                     socket.send_fds(self._requests, [sent], [output.fileno(), inherited])
         finally:
             os.close(inherited)
         if not _is_readable(status, _FORK_TIMEOUT_S) or not (pid := os.read(status, broker_template.WORD_BYTES)):
             os.close(status)
-            self._template.check()
-            raise TimeoutError(f"{name} was not forked within {_FORK_TIMEOUT_S:g} s")
+            raise ClusterError(self._why_not_forked(name))
         return Fork(name, log, int.from_bytes(pid, "big", signed=True), status)
+
+    def _why_not_forked(self, name: str) -> str:
+        try:
+            self._template.check()
+        except ProcessDied as died:
+            return f"{name} was not forked: {died}"
+        return f"{name} was not forked within {_FORK_TIMEOUT_S:g} s. End of the log:\n{self._template.log_tail()}"
 
     def close(self) -> None:
         """Kill the template. The kernel kills the forks that are left."""

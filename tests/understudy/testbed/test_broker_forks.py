@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from brokers.config.properties import format_properties
+from understudy.cluster import ClusterError
 from understudy.testbed import linux
 from understudy.testbed.broker_forks import BrokerForks, Fork, can_fork_brokers
 from understudy.testbed.processes import ProcessDied
@@ -127,6 +128,6 @@ def test_forks_end_with_their_template(tmp_path: Path, silent: socket.socket, en
     assert process.wait(PATIENCE_S)
     assert process.exit_code == -signal.SIGKILL
     assert forks._template.wait(PATIENCE_S)
-    with pytest.raises(ProcessDied, match="the template of the brokers ended with SIG"):
+    with pytest.raises(ClusterError, match="broker-1 was not forked: the template of the brokers ended with SIG"):
         fork(forks, tmp_path)
     forks.close()
