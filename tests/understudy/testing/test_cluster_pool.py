@@ -1,0 +1,56 @@
+"""`ClusterPool`: the brokers of all its clusters are forks of one process, which ends with the pool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from understudy.testbed import linux
+from understudy.testbed.broker_forks import can_fork_brokers
+from understudy.testing import ClusterUnderTest, isr
+from understudy.testing.arguments import ClusterArguments
+from understudy.testing.cluster_pool import ClusterPool
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not can_fork_brokers(), reason="this system has no pidfds"),
+]
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Iterator[ClusterPool]:
+    def new_folder(test: str) -> Path:
+        folder = tmp_path / test
+        folder.mkdir()
+        return folder
+
+    found = ClusterPool(new_folder)
+    yield found
+    found.close()
+
+
+def pids(cluster: ClusterUnderTest) -> list[int]:
+    return [broker.local.process.process.pid for broker in cluster.brokers if broker.local.process.process]
+
+
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def test_the_brokers_of_all_clusters_are_forks_of_one_process_that_ends_with_the_pool(pool: ClusterPool) -> None:
+    first = pool.lend(ClusterArguments.of({"brokers": 2, "topics": {"orders": 1}}), "first")
+    second = pool.lend(ClusterArguments.of({"brokers": 1, "proxied": True}), "second")
+    broker = first.cluster.leader("orders")
+    broker.kill()
+    broker.start()  # a fork, too
+    first.cluster.wait_for(isr("orders", size=2))
+    forks = pids(first.cluster) + pids(second.cluster)
+    assert len(forks) == 3
+    (template,) = {parent(pid) for pid in forks}
+    pool.give_back(first)
+    assert [linux.start_time(pid) for pid in pids(first.cluster)] == [None, None]
+    pool.give_back(second)
+    pool.close()
+    assert linux.start_time(template) is None
