@@ -226,6 +226,62 @@ def test_bytes_that_are_not_received_yet_are_read_ahead_up_to_a_limit() -> None:
     assert received == 32 * 1024 * 1024
 
 
+def test_a_task_that_waits_for_bytes_runs_in_the_turn_of_the_loop_that_received_them() -> None:
+    async def scenario() -> list[str]:
+        server = await SocketNetwork().bind("127.0.0.1", 0, echo)
+        server.start()
+        connection = await SocketNetwork().connect("127.0.0.1", server.port, timeout_ms=30_000)
+        order: list[str] = []
+
+        async def receive() -> None:
+            order.append((await connection.receive()).decode())
+            order.append(asyncio.current_task().get_name())  # type: ignore[union-attr]  # it is called in a task
+
+        receiving = asyncio.create_task(receive(), name="receiving")
+        await asyncio.sleep(0)
+        connection._chunk[:4] = b"here"
+        asyncio.get_running_loop().call_soon(connection.buffer_updated, 4)
+        asyncio.get_running_loop().call_soon(order.append, "later in this turn")
+        await receiving
+        connection.close()
+        await server.close()
+        return order
+
+    assert asyncio.run(scenario()) == ["here", "receiving", "later in this turn"]
+
+
+def test_bytes_that_arrive_while_a_wait_for_them_is_cancelled_are_received_later() -> None:
+    async def scenario() -> bytes:
+        server = await SocketNetwork().bind("127.0.0.1", 0, echo)
+        server.start()
+        connection = await SocketNetwork().connect("127.0.0.1", server.port, timeout_ms=30_000)
+        receiving = asyncio.create_task(connection.receive())
+        await asyncio.sleep(0)
+        receiving.cancel()
+        connection._chunk[:4] = b"kept"
+        connection.buffer_updated(4)
+        with pytest.raises(asyncio.CancelledError):
+            await receiving
+        kept = await connection.receive()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await connection.receive()
+        connection.close()
+        await server.close()
+        return kept
+
+    assert asyncio.run(scenario()) == b"kept"
+
+
+def test_connections_of_two_event_loops_receive_into_buffers_of_their_own() -> None:
+    async def chunk() -> memoryview:
+        return SocketConnection()._chunk
+
+    with asyncio.Runner() as one, asyncio.Runner() as other:
+        assert one.run(chunk()) is one.run(chunk())
+        assert one.run(chunk()) is not other.run(chunk())
+
+
 def test_send_waits_for_a_peer_that_does_not_read_and_fails_once_it_has_closed() -> None:
     async def scenario() -> None:
         network = SocketNetwork()
