@@ -168,7 +168,7 @@ class KafkaBroker:
         self.dynamic.start_with(*await stored_broker_configs(zk, broker_id))
         await self._open_logs(zk)
         server = self._server = SocketServer(
-            config=lambda: self.config,
+            config=lambda: self.dynamic.current,
             network=self.world.network,
             events=self.world.events,
             clock=self.world.clock,

@@ -7,6 +7,8 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from brokers.config.dynamic_broker_config import DynamicBrokerConfig
 from brokers.config.kafka_config import KafkaConfig
 from brokers.config.logger_levels import LoggerLevels
@@ -75,8 +77,7 @@ class BrokerServices:
         return self.dynamic.current
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestContext:
+class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The header of a request, and the connection it came over."""
 
     api_version: int

@@ -150,8 +150,10 @@ class KafkaApis:
         serves = self._served.get(header.api_key)
         if serves is None or not serves.versions[0] <= header.api_version <= serves.versions[1]:
             raise UnsupportedVersion(f"{api.name} v{header.api_version} is not served here")
-        read = partial(decode, serves.request, header.api_version, frame, position)
-        request = read() if len(frame) < LONG_REQUEST_BYTES else await self._services.offload(read)
+        if len(frame) < LONG_REQUEST_BYTES:
+            request = decode(serves.request, header.api_version, frame, position)
+        else:
+            request = await self._services.offload(partial(decode, serves.request, header.api_version, frame, position))
         context = RequestContext(
             api_version=header.api_version,
             correlation_id=header.correlation_id,

@@ -40,15 +40,15 @@ class _IdleDeadline:
     of small requests.
 
     Args:
-        limit_ms: returns the limit as it is now; as in Kafka, a negative value is no limit.
+        config: returns the configuration as it is now; as in Kafka, a negative limit is none.
     """
 
-    def __init__(self, limit_ms: Callable[[], int]) -> None:
+    def __init__(self, config: Callable[[], KafkaConfig]) -> None:
         task = asyncio.current_task()
         assert task is not None, "made in the task of the connection"
         self._task = task
         self._loop = asyncio.get_running_loop()
-        self._limit_ms = limit_ms
+        self._config = config
         self._due = inf
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = inf
@@ -62,7 +62,7 @@ class _IdleDeadline:
         Args:
             missing: what is missing if the limit is exceeded, for the message.
         """
-        limit_ms = self._limit_ms()
+        limit_ms = self._config().connections_max_idle_ms
         self._missing = missing
         self._for_ms = limit_ms
         self._due = inf if limit_ms < 0 else self._loop.time() + limit_ms / 1000
@@ -207,7 +207,7 @@ class SocketServer:
         Raises:
             _Idle: a deadline has passed.
         """
-        deadline = _IdleDeadline(lambda: self._config().connections_max_idle_ms)
+        deadline = _IdleDeadline(self._config)
         try:
             await self._answer_until(deadline, listener, connection)
         except asyncio.CancelledError:
@@ -221,11 +221,14 @@ class SocketServer:
         frames = FrameReader(self._config().socket_request_max_bytes)
         while True:
             deadline.begin("no whole request")
-            ready = await self._next_frames(connection, frames)
-            if not ready:
-                if frames.has_unfinished_frame:
-                    log.debug("connection ended inside a request", peer=connection.peer)
-                return
+            ready: list[bytes] = []
+            while not ready:
+                data = await connection.receive()
+                if not data:
+                    if frames.has_unfinished_frame:
+                        log.debug("connection ended inside a request", peer=connection.peer)
+                    return
+                ready = frames.feed(data)
             for position, frame in enumerate(ready):
                 if position:
                     # A client that sends thousands of requests at once must not keep the others waiting.
@@ -235,16 +238,6 @@ class SocketServer:
                 if answer is not None:
                     deadline.begin("an answer was not read")
                     await connection.send(answer)
-
-    async def _next_frames(self, connection: Connection, frames: FrameReader) -> list[bytes]:
-        """Return at least one whole frame; none when the peer has closed."""
-        while True:
-            data = await connection.receive()
-            if not data:
-                return []
-            ready = frames.feed(data)
-            if ready:
-                return ready
 
     def _refuse(self, connection: Connection, reason: str) -> None:
         """Close the connection, with a line and a record of the reason unless there were many of them."""

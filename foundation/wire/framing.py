@@ -39,6 +39,8 @@ class FrameReader:
                 `data` completes are not returned either: their sender gets no answer, its connection is closed.
         """
         unfinished = self._unfinished
+        if not unfinished and self._is_whole_frame(data):
+            return [data[_SIZE.size :]]
         if unfinished:
             unfinished += data
             if len(unfinished) < self._needed:
@@ -60,6 +62,11 @@ class FrameReader:
         if start or not unfinished:
             self._unfinished = bytearray(view[start:])
         return frames
+
+    def _is_whole_frame(self, data: bytes) -> bool:
+        """Whether `data` is one frame and nothing else, as most small requests are received."""
+        length = len(data) - _SIZE.size
+        return 0 <= length <= self._max_bytes and _SIZE.unpack_from(data)[0] == length
 
     @property
     def has_unfinished_frame(self) -> bool:

@@ -9,7 +9,9 @@ Mirrors `RequestHeader`, `ResponseHeader` and `ApiKeys.requestHeaderVersion`.
 from __future__ import annotations
 
 from struct import Struct, error
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from foundation.wire.codec import decode, encode_frame
 from foundation.wire.errors import MalformedMessage, UnencodableValue, UnsupportedVersion
@@ -26,7 +28,7 @@ _CORRELATION_ID: Final = Struct(">i")
 _NO_TAGGED_FIELDS: Final = b"\0"
 
 
-class RequestHeader(NamedTuple):
+class RequestHeader(msgspec.Struct, frozen=True, gc=False):
     """The header of a request."""
 
     api_key: int
@@ -36,13 +38,13 @@ class RequestHeader(NamedTuple):
 
 
 def request_header_version(api: Api, api_version: int) -> int:
-    if api.request is ControlledShutdownRequest and api_version == 0:
-        return 0
-    return 2 if api.is_flexible(api_version) else 1
+    if api_version >= api.flexible_from:
+        return 2
+    return 0 if api_version == 0 and api.request is ControlledShutdownRequest else 1
 
 
 def response_header_version(api: Api, api_version: int) -> int:
-    return 1 if api.is_flexible(api_version) and api.request is not ApiVersionsRequest else 0
+    return 1 if api_version >= api.flexible_from and api.request is not ApiVersionsRequest else 0
 
 
 def encode_request(
@@ -90,7 +92,8 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
             client_id, offset = _read_client_id(frame, offset)
         if header_version >= 2:
             field = "tagged fields"
-            offset = skip_tagged_fields(frame, offset + 1, frame[offset])
+            count = frame[offset]
+            offset = skip_tagged_fields(frame, offset + 1, count) if count else offset + 1
     except (error, IndexError, ValueError) as reason:
         raise MalformedMessage("RequestHeader", header_version, field, offset, str(reason)) from reason
     return RequestHeader(api_key, api_version, correlation_id, client_id), offset

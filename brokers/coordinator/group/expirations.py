@@ -34,10 +34,10 @@ class Expirations:
         self._wake(task)
         return task
 
-    def postpone(self, task: TimerTask | None, delay_ms: float, action: Callable[[], None]) -> TimerTask:
-        """Have `task` done in `delay_ms` from now instead; where it was done, or is none, `action`. Return the task."""
+    def postpone(self, task: TimerTask | None, delay_ms: float) -> TimerTask | None:
+        """Have `task` done in `delay_ms` from now instead; return it, or None where it was done, or is none."""
         if task is None or task.action is None:
-            return self.after(delay_ms, action)
+            return None
         task = self._timer.reschedule(task, self._clock.monotonic_ms() + delay_ms)
         self._wake(task)
         return task

@@ -67,9 +67,10 @@ class Rebalances:
         self._expect(group, member, member.session_timeout_ms)
 
     def _expect(self, group: GroupMetadata, member: MemberMetadata, timeout_ms: float) -> None:
-        member.session = self._expirations.postpone(
-            member.session, timeout_ms, partial(self._session_expired, group, member)
-        )
+        session = self._expirations.postpone(member.session, timeout_ms)
+        if session is None:
+            session = self._expirations.after(timeout_ms, partial(self._session_expired, group, member))
+        member.session = session
 
     def _session_expired(self, group: GroupMetadata, member: MemberMetadata) -> None:
         if group.state is GroupState.DEAD or group.members.get(member.member_id) is not member:
