@@ -66,10 +66,11 @@ def records(batch: RecordBatch, *, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> I
     data = decompress(batch.records, header.compression, max_bytes)
     # Slices of bytes are values of their own, those of a view would keep all of it in memory.
     data = bytes(data)
-    position = 0
+    position, base_offset, base_timestamp = 0, header.base_offset, header.base_timestamp
+    appended_ms = header.max_timestamp if header.has_log_append_time else None
     for number in range(header.count):
-        record, position = _read(data, position, header.base_offset, header.base_timestamp, number)
-        yield record._replace(timestamp=header.max_timestamp) if header.has_log_append_time else record
+        record, position = _read(data, position, base_offset, base_timestamp, number)
+        yield record if appended_ms is None else record._replace(timestamp=appended_ms)
     if position != len(data):
         raise InvalidRecord(
             f"Incorrect declared batch size, records still remaining in file: {len(data) - position} bytes after "
@@ -221,10 +222,12 @@ def _read(data: bytes, begin: int, base_offset: int, base_timestamp: int, number
         offset_delta, position = read_varint(data, position)
         key, position = _read_bytes(data, position)
         value, position = _read_bytes(data, position)
-        count, position = read_varint(data, position)
         headers: tuple[Header, ...] = ()
-        if count:
+        if data[position]:
+            count, position = read_varint(data, position)
             headers, position = _read_headers(data, position, count)
+        else:
+            position += 1
     except (IndexError, ValueError) as error:
         if isinstance(error, InvalidRecord):
             raise
@@ -235,12 +238,17 @@ def _read(data: bytes, begin: int, base_offset: int, base_timestamp: int, number
 
 
 def _read_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
-    length, position = read_varint(data, position)
-    if length < 0:
-        return None, position
-    if position + length > len(data):
+    bits = data[position]
+    if bits < _MORE and not bits & 1:
+        length, position = bits >> 1, position + 1
+    else:
+        length, position = read_varint(data, position)
+        if length < 0:
+            return None, position
+    end = position + length
+    if end > len(data):
         raise InvalidRecord(f"a field of {length} bytes begins {len(data) - position} bytes before the end")
-    return data[position : position + length], position + length
+    return data[position:end], end
 
 
 def _read_headers(data: bytes, position: int, count: int) -> tuple[tuple[Header, ...], int]:

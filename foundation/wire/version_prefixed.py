@@ -58,9 +58,10 @@ def version_of(data: bytes) -> int:
     Raises:
         MalformedMessage: it is shorter than a version.
     """
-    if len(data) < _VERSION.size:
-        raise MalformedMessage("message", 0, "version", 0, f"{len(data)} bytes are left; a version takes 2")
-    version: int = _VERSION.unpack_from(data)[0]
+    try:
+        version: int = _VERSION.unpack_from(data)[0]
+    except struct.error as short:
+        raise MalformedMessage("message", 0, "version", 0, f"{len(data)} bytes are left; a version takes 2") from short
     return version
 
 

@@ -123,15 +123,15 @@ class GroupLoader:
         except WireError as error:
             self._note(record.offset, str(error))
             return
+        if isinstance(stored, OffsetRecord):  # nearly all are; a class pattern takes longer
+            about = _GroupPartition(stored.group_id, stored.partition)
+            offsets = self._offsets if of_transaction is None else of_transaction
+            if stored.value is None:
+                offsets.pop(about, None)
+            else:
+                offsets[about] = CommittedOffset(appended_at, stored.value)
+            return
         match stored:
-            case OffsetRecord(group_id, partition, value):
-                about = _GroupPartition(group_id, partition)
-                offset = None if value is None else CommittedOffset(appended_at, value)
-                offsets = self._offsets if of_transaction is None else of_transaction
-                if offset is None:
-                    offsets.pop(about, None)
-                else:
-                    offsets[about] = offset
             case GroupRecord(group_id, None):
                 self._groups.pop(group_id, None)
             case GroupRecord(group_id):

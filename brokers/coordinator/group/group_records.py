@@ -24,6 +24,7 @@ from foundation.wire.version_prefixed import LAYOUTS, decode_prefixed, encode_pr
 
 OFFSET_KEY_VERSION = 1
 GROUP_KEY_VERSION = 2
+_NEWEST_OFFSET_KEY = LAYOUTS[wire.OffsetCommitKey].max_version
 
 BATCH_BYTES = 500_000
 """The bytes of keys after which tombstones go into another batch: a topic's batches are limited, to 1 MB by default."""
@@ -161,7 +162,7 @@ def read_stored(key: bytes, value: bytes | None) -> StoredRecord:
         WireError: key or value cannot be read.
     """
     key_version = version_of(key)
-    if key_version <= LAYOUTS[wire.OffsetCommitKey].max_version:
+    if key_version <= _NEWEST_OFFSET_KEY:
         about = decode_prefixed(wire.OffsetCommitKey, key)
         partition = TopicPartition(about.topic, about.partition)
         return OffsetRecord(about.group, partition, None if value is None else _offset_of(value))
@@ -175,12 +176,13 @@ def read_stored(key: bytes, value: bytes | None) -> StoredRecord:
 
 def _offset_of(data: bytes) -> OffsetAndMetadata:
     value = decode_prefixed(wire.OffsetCommitValue, data)
+    epoch, expiry = value.leader_epoch, value.expire_timestamp
     return OffsetAndMetadata(
-        offset=value.offset,
-        leader_epoch=max(value.leader_epoch, NO_LEADER_EPOCH),
-        metadata=value.metadata,
-        commit_timestamp=value.commit_timestamp,
-        expire_timestamp=None if value.expire_timestamp == DEFAULT_TIMESTAMP else value.expire_timestamp,
+        value.offset,
+        max(NO_LEADER_EPOCH, epoch),
+        value.metadata,
+        value.commit_timestamp,
+        None if expiry == DEFAULT_TIMESTAMP else expiry,
     )
 
 
