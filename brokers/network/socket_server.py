@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from math import inf
 
 import structlog
@@ -162,9 +163,7 @@ class SocketServer:
             await server.close()
 
     async def _listen(self, endpoint: EndPoint) -> None:
-        async def serve(connection: Connection) -> None:
-            await self._serve(endpoint.listener, connection)
-
+        serve = partial(self._serve, endpoint.listener)
         server = self._servers[endpoint.listener] = await self._network.bind(endpoint.host, endpoint.port, serve)
         self._bound[endpoint.listener] = endpoint
         if self._apis is not None:

@@ -340,22 +340,20 @@ def encode_records(
 
 def _encoded(values: Iterable[Record], base_offset: int, base_timestamp: int) -> Iterator[bytes]:
     for record in values:
-        body = bytearray(b"\0")
-        body += varint(record.timestamp - base_timestamp)
-        body += varint(record.offset - base_offset)
-        _add(body, record.key)
-        _add(body, record.value)
-        body += varint(len(record.headers))
+        parts = [b"\0", varint(record.timestamp - base_timestamp), varint(record.offset - base_offset)]
+        _add(parts, record.key)
+        _add(parts, record.value)
+        parts.append(varint(len(record.headers)))
         for header in record.headers:
-            _add(body, header.key.encode())
-            _add(body, header.value)
+            _add(parts, header.key.encode())
+            _add(parts, header.value)
+        body = b"".join(parts)
         yield varint(len(body))
-        yield bytes(body)
+        yield body
 
 
-def _add(body: bytearray, value: bytes | None) -> None:
+def _add(parts: list[bytes], value: bytes | None) -> None:
     if value is None:
-        body += varint(-1)
+        parts.append(varint(-1))
     else:
-        body += varint(len(value))
-        body += value
+        parts += (varint(len(value)), value)
