@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import re
 from collections.abc import Collection, Coroutine, Mapping
 
 from foundation.cluster.errors import ApiError
 from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.lines import decode_record
 from understudy.checkers.client_history import ClientHistory
 from understudy.checkers.replica_logs import partitions_that_may_have_lost
 from understudy.client_load import ClientLoad
@@ -25,7 +25,7 @@ from understudy.simulator.randomness import derived
 from understudy.simulator.workload import CLIENTS_TOPICS
 
 TOPIC, DELETED_TOPIC, COMPACTED_TOPIC = CLIENTS_TOPICS
-_NAMES = tuple(f'"{topic}"'.encode() for topic in (TOPIC, COMPACTED_TOPIC))
+_NAMES = re.compile(f'"{TOPIC}"|"{COMPACTED_TOPIC}"'.encode())
 PARTITIONS = (TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1))
 COMPACTED_PARTITIONS = (TopicPartition(COMPACTED_TOPIC, 0), TopicPartition(COMPACTED_TOPIC, 1))
 READ_TOPICS = (TOPIC, COMPACTED_TOPIC)
@@ -124,8 +124,8 @@ class SeedClients:
 
     def note_losses(self) -> None:
         """Excuse the partitions whose leader may have lacked acknowledged records when it was elected."""
-        lines = (line for line in self._cluster.log_lines if any(name in line for name in _NAMES))
-        lost = partitions_that_may_have_lost(map(decode_record, lines))
+        of_each = zip(self._cluster.log_lines, self._cluster.records(), strict=True)
+        lost = partitions_that_may_have_lost(record for line, record in of_each if _NAMES.search(line))
         self.history.may_have_lost |= {key for key in lost if key[0] in READ_TOPICS}
 
     def _create(self, topic: str, configs: Mapping[str, str]) -> None:

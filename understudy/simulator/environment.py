@@ -11,7 +11,8 @@ from typing import NamedTuple, TypeVar
 
 from brokers.exits import TEMPORARY
 from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.records import FaultInjected, StepReached
+from foundation.eventlog.lines import decode_records
+from foundation.eventlog.records import Envelope, FaultInjected, StepReached
 from foundation.zk.client import Create, Delete, Failure
 from foundation.zk.znodes import BrokerIdZNode, ControllerZNode
 from understudy.cluster import ClusterError, WaitTimedOut
@@ -73,6 +74,7 @@ class SimulatedEnvironment:
         )
         self.client_network = world.network
         self._events = world.events
+        self._records: list[Envelope] = []
         self._isolated: set[str] = set()
 
     # ------------------------------------------------------------------ time
@@ -113,7 +115,13 @@ class SimulatedEnvironment:
         stat = self.zookeeper.tree.exists(BrokerIdZNode.path(BrokerId(broker_id)))
         return None if isinstance(stat, Failure) else stat.ephemeral_owner
 
-    # ------------------------------------------------------------------ records of the simulator
+    # ------------------------------------------------------------------ records
+
+    def records(self) -> Sequence[Envelope]:
+        """Return what `log_lines` holds now, decoded. No line is decoded twice."""
+        if new := [line[:-1] for line in self.log_lines[len(self._records) :]]:
+            self._records += decode_records(new)
+        return self._records
 
     def record_fault(self, fault: str, target: str, role: str = "") -> None:
         """Record a fault; call it before the fault is injected."""

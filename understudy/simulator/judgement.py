@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import blake2b
 
 from foundation.eventlog.fences import Switch
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import ControllerElected, TaskFailed
+from foundation.eventlog.records import ControllerElected, Envelope, TaskFailed
+from understudy.checkers.check import Incarnation, incarnation_of
 from understudy.checkers.invariant_checker import InvariantChecker
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.environment import Exit
@@ -36,18 +36,20 @@ def judge(cluster: SimulatedCluster) -> Judgement:
     for transaction in cluster.zookeeper.transactions:
         checks.transaction(transaction)
     digest = blake2b(digest_size=16)
-    records = elections = 0
+    by_incarnation: defaultdict[Incarnation, list[Envelope]] = defaultdict(list)
+    for record in cluster.records():
+        by_incarnation[incarnation_of(record)].append(record)
+    elections = 0
     fence_hits: Counter[Switch] = Counter()
     failed_tasks: list[str] = []
     for node in cluster.nodes:
-        for lines in node.lines.values():
-            for line in lines:
-                digest.update(line)
-                record = decode_record(line)
+        for incarnation, lines in node.lines.items():
+            digest.update(b"".join(lines))
+            for record in by_incarnation[node.name, incarnation]:
                 checks.record(record)
-                records += 1
-                elections += isinstance(record.data, ControllerElected)
-                if isinstance(record.data, TaskFailed):
+                if isinstance(record.data, ControllerElected):
+                    elections += 1
+                elif isinstance(record.data, TaskFailed):
                     failed_tasks.append(f"{node.name}: {record.data.task} failed: {record.data.error}")
         fence_hits.update(node.fence_hits)
     problems = [str(violation) for violation in checks.violations()]
@@ -57,7 +59,7 @@ def judge(cluster: SimulatedCluster) -> Judgement:
     return Judgement(
         problems=tuple(problems),
         elections=elections,
-        records=records,
+        records=len(cluster.records()),
         fence_hits=fence_hits,
         times_tested=Counter(checks.times_tested),
         log_digest=digest.hexdigest(),

@@ -8,6 +8,7 @@ and two groups without members commit once, early: what they have committed must
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from functools import partial
 from typing import Annotated
@@ -15,7 +16,6 @@ from typing import Annotated
 import msgspec
 
 from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.lines import decode_record
 from understudy.checkers.group_records import add_records
 from understudy.checkers.groups import GroupHistory
 from understudy.clients.assignors.protocol import PROTOCOLS
@@ -38,13 +38,8 @@ _STEP_S = 1.2
 _BACKOFF_MS = 400
 _KEEPERS_COMMIT_AT_MS = 300
 _KEPT_OFFSET = 3
-_RECORDS = (
-    b'"__consumer_offsets"',
-    b'"GroupsLoaded"',
-    b'"GroupTransition"',
-    b'"GroupAssigned"',
-    b'"OffsetsCommitted"',
-    b'"OffsetsRemoved"',
+_RECORDS = re.compile(
+    b'"(__consumer_offsets|GroupsLoaded|GroupTransition|GroupAssigned|OffsetsCommitted|OffsetsRemoved)"'
 )
 
 
@@ -178,8 +173,8 @@ class SeedGroups:
     def note_records(self) -> None:
         """Add what coordinators have recorded, and excuse what a loss of records may have taken."""
         if self._members:
-            lines = (line for line in self._cluster.log_lines if any(name in line for name in _RECORDS))
-            add_records(self.history, map(decode_record, lines))
+            of_each = zip(self._cluster.log_lines, self._cluster.records(), strict=True)
+            add_records(self.history, (record for line, record in of_each if _RECORDS.search(line)))
 
     async def _life(self, member: PlannedMember, began_ms: float) -> None:
         settings = MemberSettings(

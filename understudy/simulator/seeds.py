@@ -17,7 +17,6 @@ from pathlib import Path
 from foundation.cluster.identifiers import BrokerId
 from foundation.cluster.leadership import INITIAL_PARTITION_EPOCH
 from foundation.eventlog.fences import SWITCHES, Switch
-from foundation.eventlog.lines import decode_record
 from understudy.checkers.client_history import Outcome, PartitionsAreReadToTheEnd, check_clients
 from understudy.checkers.facts import Partition
 from understudy.checkers.groups import RebalancesEnd, check_groups
@@ -211,7 +210,7 @@ def _settle(cluster: SimulatedCluster, timeout_s: float) -> None:
     try:
         cluster.settle(timeout_s=timeout_s)
     except Unsettled:
-        lost = partitions_that_may_have_lost(decode_record(line) for line in cluster.log_lines)
+        lost = partitions_that_may_have_lost(cluster.records())
         picture = cluster.picture()
         for left in cluster.findings().unresolved:
             if not is_kept_by_loss(left, picture, lost) and not is_kept_by_first_state(left, picture):

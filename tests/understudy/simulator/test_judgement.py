@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from foundation.eventlog.lines import decode_record
 from foundation.eventlog.records import TaskFailed
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.judgement import judge
@@ -16,3 +17,13 @@ def test_a_failed_task_is_a_problem_although_its_broker_runs_on() -> None:
         events.append(TaskFailed(task="session handler KafkaController", error="ValueError: no"))
         assert not cluster.exits
     assert judge(cluster).problems == ("broker-1: session handler KafkaController failed: ValueError: no",)
+
+
+def test_records_are_those_of_the_lines_that_have_been_written() -> None:
+    with SimulatedCluster(seed=3, brokers=1) as cluster:
+        first = list(cluster.records())
+        cluster.start()
+        records = cluster.records()
+        assert records[: len(first)] == first
+        assert list(records) == [decode_record(line) for line in cluster.log_lines]
+        assert cluster.records() is records
