@@ -26,6 +26,7 @@ from collections.abc import Callable, Coroutine
 from heapq import heapify, heappop, heappush
 from typing import Any, TypeVar, TypeVarTuple
 
+_Future = asyncio.Future
 _T = TypeVar("_T")
 _Ts = TypeVarTuple("_Ts")
 
@@ -184,7 +185,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._budget = budget
         self._trace = trace
         self._reordering = reordering
-        self._now = 0.0
+        self.now = 0.0
+        """What `time` returns, without the price of a call."""
         self._ready: deque[_Handle] = deque()
         self._timers: list[tuple[float, int, _Handle]] = []
         self._sequence = 0
@@ -213,7 +215,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def time(self) -> float:
         """Seconds since the run began."""
-        return self._now
+        return self.now
 
     def call_soon(
         self,
@@ -221,7 +223,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         *args: *_Ts,
         context: contextvars.Context | None = None,
     ) -> asyncio.Handle:
-        handle = _Handle(self._now, callback, args, self, contextvars.copy_context() if context is None else context)
+        handle = _Handle(self.now, callback, args, self, contextvars.copy_context() if context is None else context)
         self._ready.append(handle)
         return handle
 
@@ -232,7 +234,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         *args: *_Ts,
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
-        return self.call_at(self._now + delay, callback, *args, context=context)
+        return self.call_at(self.now + delay, callback, *args, context=context)
 
     def call_at(
         self,
@@ -256,7 +258,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             self._cancelled_timers = 0
 
     def create_future(self) -> asyncio.Future[Any]:
-        return asyncio.Future(loop=self)
+        return _Future(loop=self)
 
     def create_task(
         self,
@@ -324,7 +326,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                     if awaited is None:
                         return
                     raise Deadlock(
-                        f"at {self._now * 1000:.3f} ms nothing can run and no timer is set; awaited: {awaited!r}"
+                        f"at {self.now * 1000:.3f} ms nothing can run and no timer is set; awaited: {awaited!r}"
                     )
                 self._run_ready(awaited)
         finally:
@@ -333,21 +335,17 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def _advance(self) -> bool:
         """Move time to the next timer and make ready all that are due then; False if there is none."""
-        timers = self._timers
-        while timers and timers[0][2]._cancelled:
-            heappop(timers)[2]._scheduled = False
-            self._cancelled_timers -= 1
-        if not timers:
-            return False
-        self._now = due = max(self._now, timers[0][0])
-        while timers and timers[0][0] <= due:
-            handle = heappop(timers)[2]
+        timers, ready = self._timers, self._ready
+        while timers and (not ready or timers[0][0] <= self.now):
+            when, _, handle = heappop(timers)
             handle._scheduled = False
             if handle._cancelled:
                 self._cancelled_timers -= 1
-            else:
-                self._ready.append(handle)
-        return True
+                continue
+            if when > self.now:
+                self.now = when
+            ready.append(handle)
+        return bool(ready)
 
     def _run_ready(self, awaited: asyncio.Future[Any] | None) -> None:
         """Run the ready callbacks, and those that become ready meanwhile, until none is left or `awaited` is done."""
@@ -366,11 +364,11 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                 if process._collected is not None:
                     process._collected.append(handle)
                     continue
-            self.executed += 1
-            if self.executed > self._budget:
-                raise BudgetExhausted(f"{self._budget} callbacks were run by {self._now * 1000:.3f} ms")
+            self.executed = executed = self.executed + 1
+            if executed > self._budget:
+                raise BudgetExhausted(f"{self._budget} callbacks were run by {self.now * 1000:.3f} ms")
             if self._trace:
-                fields = _TRACED.pack(self._now, 0 if process is None else process.number, self._sequence)
+                fields = _TRACED.pack(self.now, 0 if process is None else process.number, self._sequence)
                 self.trace_checksum = zlib.crc32(fields, self.trace_checksum)
             try:
                 handle._context.run(callback, *handle._args)

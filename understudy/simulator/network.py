@@ -187,13 +187,7 @@ class SimulatedNetwork:
         return link
 
     def carry(
-        self,
-        source: str,
-        destination: str,
-        sender: SimulatedConnection | None,
-        arrive: Callable[[], None],
-        *,
-        size: int = 0,
+        self, link: _Link, sender: SimulatedConnection | None, arrive: Callable[[], None], *, size: int = 0
     ) -> None:
         """Call `arrive` after the link's delay, or once the link is healed.
 
@@ -202,24 +196,19 @@ class SimulatedNetwork:
                 opens or refuses a connection.
             size: how many bytes it has, for a link that is limited.
         """
-        link = self._link(source, destination)
         if link.cut:
-            link.held.append(lambda: self.carry(source, destination, sender, arrive, size=size))
+            link.held.append(lambda: self.carry(link, sender, arrive, size=size))
             return
-        when = self.loop.time() + link.latency_ms * (0.9 + 0.2 * self._jitter.random()) / 1000 + link.delay_ms / 1000
+        when = self.loop.now + link.latency_ms * (0.9 + 0.2 * self._jitter.random()) / 1000 + link.delay_ms / 1000
         if sender is not None:
-            when = max(sender.last_arrival, when)
+            if when < sender.last_arrival:
+                when = sender.last_arrival
             if link.bytes_per_s:
                 when += size / link.bytes_per_s
             if link.piece_bytes and size:
                 when += _PIECE_GAP_S
             sender.last_arrival = when
         self.loop.call_at(when, arrive, context=self.context)
-
-    def pieces(self, source: str, destination: str, data: bytes) -> list[bytes]:
-        """What is carried as one packet each."""
-        size = self._link(source, destination).piece_bytes or len(data)
-        return [data[start : start + size] for start in range(0, len(data), size)]
 
     def readable(self, size: int) -> int:
         """Draw how many of `size` bytes that have arrived one read returns.
@@ -265,23 +254,24 @@ class SimulatedNetwork:
         While a link between the two nodes is cut, `opened` is not set.
         """
         destination = process.name if host in _LOCAL_HOSTS else host
+        there, back = self._link(process.name, destination), self._link(destination, process.name)
 
         def arrive() -> None:
             listener = self._listeners.get((destination, port))
             is_listening = listener is not None and listener.process.alive and len(listener.backlog) < _BACKLOG
-            if listener is None or not is_listening or self._link(process.name, destination).is_refusing:
-                self.carry(destination, process.name, None, lambda: _resolve(opened, None))
+            if listener is None or not is_listening or there.is_refusing:
+                self.carry(back, None, lambda: _resolve(opened, None))
                 return
-            near = SimulatedConnection(self, process, f"{destination}:{port}", has_opened=True)
-            far = SimulatedConnection(self, listener.process, f"{process.name}:{40_000 + len(self._connections)}")
+            near = SimulatedConnection(self, process, there, f"{destination}:{port}", has_opened=True)
+            far = SimulatedConnection(self, listener.process, back, f"{process.name}:{40_000 + len(self._connections)}")
             near.other, far.other = far, near
             self._connections |= {near: None, far: None}
-            self.carry(destination, process.name, far, lambda: self._opened(near, opened))
+            self.carry(back, far, lambda: self._opened(near, opened))
             listener.backlog.append(far)
             if listener.started:
                 self.accept(listener)
 
-        self.carry(process.name, destination, None, arrive)
+        self.carry(there, None, arrive)
 
     def _opened(self, near: SimulatedConnection, opened: asyncio.Future[SimulatedConnection | None]) -> None:
         if opened.done() or not near.process.alive:
@@ -365,12 +355,16 @@ class SimulatedConnection:
 
     other: SimulatedConnection
 
-    def __init__(self, network: SimulatedNetwork, process: Process, peer: str, *, has_opened: bool = False) -> None:
+    def __init__(
+        self, network: SimulatedNetwork, process: Process, link: _Link, peer: str, *, has_opened: bool = False
+    ) -> None:
         self.process = process
         self.has_opened = has_opened
         self.last_arrival = 0.0
         """When the last packet that this end has sent reaches the other end."""
         self._network = network
+        self._link = link
+        """What carries the bytes that this end sends."""
         self._peer = peer
         self._open = True
         self._received: deque[bytes] = deque()
@@ -402,10 +396,11 @@ class SimulatedConnection:
         if not self._open or self._ended == "reset":
             raise ConnectionLost(f"the connection to {self._peer} is over")
         if data:
+            network = self._network
             self._in_transit_bytes += len(data)
-            self._network.messages += 1
-            if self._network.requests.is_used:
-                self._network.requests.send(self, data)
+            network.messages += 1
+            if network.requests.is_used:
+                network.requests.send(self, data)
             else:
                 self.transmit(data)
 
@@ -420,13 +415,15 @@ class SimulatedConnection:
                 await self._reader
             finally:
                 self._reader = None
-        data = b"".join(self._received) if len(self._received) > 1 else self._received[0]
-        self._received.clear()
-        if (kept := len(data) - self._network.readable(len(data))) > 0:
-            data, rest = data[:-kept], data[-kept:]
-            self._received.append(rest)
-        self._unread_bytes -= len(data)
-        self.other.delivered(len(data))
+        received = self._received
+        data = b"".join(received) if len(received) > 1 else received[0]
+        received.clear()
+        size = len(data)
+        if (read := self._network.readable(size)) < size:
+            data, rest = data[:read], data[read:]
+            received.append(rest)
+        self._unread_bytes -= read
+        self.other.delivered(read)
         return data
 
     def close(self) -> None:
@@ -442,7 +439,9 @@ class SimulatedConnection:
 
     def transmit(self, data: bytes) -> None:
         """Carry bytes to the other end."""
-        for piece in self._network.pieces(*self.nodes, data):
+        size = self._link.piece_bytes or len(data)
+        for start in range(0, len(data), size):
+            piece = data[start : start + size]
             self._carry(functools.partial(self.other.arrived, piece), len(piece))
 
     def hold(self) -> None:
@@ -518,7 +517,7 @@ class SimulatedConnection:
         if self._holds:
             self._held.append((arrive, size))
         else:
-            self._network.carry(*self.nodes, self, arrive, size=size)
+            self._network.carry(self._link, self, arrive, size=size)
 
     def _wake(self) -> None:
         if self._reader is not None and not self._reader.done():

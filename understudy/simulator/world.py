@@ -59,22 +59,23 @@ class SimulatedClock:
         self._since_ms = 0.0
 
     def monotonic_ms(self) -> float:
-        return self._loop.time() * 1000 * (1 + self.drift)
+        return self._loop.now * 1000 * (1 + self.drift)
 
     def wall_ms(self) -> float:
-        return EPOCH_MS + self.offset_ms + self._loop.time() * 1000 + self._drifted_ms()
+        now_ms = EPOCH_MS + self.offset_ms + self._loop.now * 1000
+        return now_ms if self._rate == 1.0 else now_ms + self._drifted_ms()
 
     def run_at(self, rate: float) -> None:
         """Let the wall clock run at another speed from now on: 1.0 is right, 0.0 stands still."""
         self.offset_ms += self._drifted_ms()
-        self._rate, self._since_ms = rate, self._loop.time() * 1000
+        self._rate, self._since_ms = rate, self._loop.now * 1000
 
     def correct(self) -> None:
         """Let the wall clock be right again."""
         self.offset_ms, self._rate = 0.0, 1.0
 
     def _drifted_ms(self) -> float:
-        return (self._rate - 1.0) * (self._loop.time() * 1000 - self._since_ms) if self._rate != 1.0 else 0.0
+        return (self._rate - 1.0) * (self._loop.now * 1000 - self._since_ms) if self._rate != 1.0 else 0.0
 
 
 class SimulatedPoints:
