@@ -362,19 +362,19 @@ class SimulatedDisk:
     def _flush_names(self, folder: _Folder, path: str) -> None:
         """Make the changes in `folder` durable, and earlier ones of the same names in other folders."""
         self._refuse_second_flush(folder, path)
-        flushed: deque[_Change] = deque()
+        flushed: list[_Change] = []
         kept: deque[_Change] = deque()
         needed: set[tuple[_Folder, str]] = set()
-        while self._changes:
-            change = self._changes.pop()
-            names = {(changed, name) for changed, name, _ in change}
-            if not needed.isdisjoint(names) or any(changed is folder for changed, _ in names):
-                needed |= names
-                flushed.appendleft(change)
+        for change in reversed(self._changes):
+            for changed, name, _ in change:
+                if changed is folder or (needed and (changed, name) in needed):
+                    needed.update((changed, name) for changed, name, _ in change)
+                    flushed.append(change)
+                    break
             else:
                 kept.appendleft(change)
         self._changes = kept
-        for change in flushed:
+        for change in reversed(flushed):
             _make_durable(change)
 
     def _keep_all_changes(self) -> None:
