@@ -306,4 +306,8 @@ async def _ignoring_refusals(call: Coroutine[Any, Any, object]) -> None:
 def _disable_operator_logs() -> None:
     """Discard the operators' logs of simulated brokers: their event logs have the same information."""
     if not structlog.is_configured():
-        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+        # One logger for all, because each line that is discarded would make one.
+        structlog.configure(
+            wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL),
+            logger_factory=structlog.ReturnLoggerFactory(),
+        )
