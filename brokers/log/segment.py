@@ -72,6 +72,7 @@ class LogSegment:
         "_disk",
         "_folder",
         "_has_index_files",
+        "_last_append",
         "_max_timestamp",
         "_offsets",
         "_suffix",
@@ -100,6 +101,8 @@ class LogSegment:
         self._times: TimeIndex | None = None
         self._max_timestamp: TimestampOffset | None = None
         self._bytes_since_index_entry = 0
+        self._last_append: tuple[int, int] | None = None
+        """The base offset of the first batch of the last append, and its position: what is read most."""
         self._has_index_files = False
         """Whether the index files on disk are known to have what the indexes in memory have."""
 
@@ -184,6 +187,7 @@ class LogSegment:
         self.size += len(data)
         if position == 0:
             self.first_timestamp = max_timestamp
+        self._last_append = _SPAN.unpack_from(data)[0], position
         self._note(position, len(data), last_offset, max_timestamp, offset_of_max_timestamp)
 
     def append_batches(self, batches: Sequence[Buffer]) -> int:
@@ -322,7 +326,10 @@ class LogSegment:
 
     def _find(self, offset: int, size: int) -> tuple[BatchPosition | None, memoryview]:
         """Return the batch as `find` does, and what was read of the file from it on, perhaps `size` bytes."""
-        position = self.offset_index.lookup(offset).position
+        if self._last_append is not None and offset >= self._last_append[0]:
+            position = self._last_append[1]
+        else:
+            position = self.offset_index.lookup(offset).position
         want = self._config.index_interval_bytes + _LOOK_AHEAD + size
         while position < self.size:
             data = memoryview(self._disk.read_at(self.path, position, min(want, self.size - position)))
@@ -399,6 +406,7 @@ class LogSegment:
         """
         self._begin_indexes()
         self._has_index_files = False
+        self._last_append = None
         valid, next_offset = 0, self.base_offset
         try:
             for position, batch in self.batches():
@@ -451,6 +459,7 @@ class LogSegment:
         for suffix in (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX):
             self._disk.delete(self._file(suffix))
         self._has_index_files = False
+        self._last_append = None
         self._disk.truncate(self.path, found.position)
         self.size = found.position
         if self.size == 0:

@@ -71,6 +71,20 @@ def test_find_returns_the_first_batch_that_ends_at_or_after_an_offset() -> None:
     assert segment.find(BASE + 60) is None
 
 
+def test_what_the_last_append_added_is_found_also_after_a_truncation() -> None:
+    segment = created(new_disk())
+    data = filled(segment)
+    before = sum(map(len, data[:-1]))
+    last = BASE + 57
+    assert segment.find(last) == (last, before, len(data[-1]))
+    segment.truncate_to(BASE + 6)
+    assert segment.find(last) is None
+    added = append(segment, batch(b"after", offset=BASE + 40, timestamp=NOW_MS))
+    assert segment.find(last) is None
+    assert segment.find(BASE + 6) == (BASE + 40, len(data[0]) + len(data[1]), len(added))
+    assert segment.find(BASE + 5) == (BASE + 3, len(data[0]), len(data[1]))
+
+
 def test_a_batch_that_compaction_left_out_is_skipped_by_find() -> None:
     segment = created(new_disk())
     append(segment, batch(b"a", offset=BASE))
