@@ -39,9 +39,12 @@ class LeaderAddress(NamedTuple):
 
 def leader_addresses(services: BrokerServices, leaders: Iterable[int], listener: str) -> tuple[LeaderAddress, ...]:
     """Return the addresses of leaders that are alive and have the listener, in the order of their ids."""
+    wanted = sorted(set(leaders))
+    if not wanted:
+        return ()
     snapshot = services.metadata.snapshot
     return tuple(
         LeaderAddress(leader, at.host, at.port, snapshot.live_brokers[leader].rack)
-        for leader in sorted(set(leaders))
+        for leader in wanted
         if (at := snapshot.endpoint(leader, listener)) is not None
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import random
+from functools import lru_cache
 from typing import NamedTuple, NewType
 
 BrokerId = NewType("BrokerId", int)
@@ -19,6 +20,9 @@ NO_TOPIC_ID = TopicId("A" * 22)
 """The id of 16 zero bytes; in a request or response it means that the topic id is not known."""
 
 _METADATA_TOPIC_ID = TopicId("A" * 21 + "Q")
+
+_KEPT_TOPIC_IDS = 1 << 14
+"""How many topic ids are kept in both forms: each Fetch has one for every topic."""
 
 
 class TopicPartition(NamedTuple):
@@ -48,11 +52,13 @@ def random_topic_id(source: random.Random) -> TopicId:
             return text
 
 
+@lru_cache(_KEPT_TOPIC_IDS)
 def topic_id_from_bytes(raw: bytes) -> TopicId:
     """Return the text of a topic id of 16 bytes."""
     return TopicId(base64.urlsafe_b64encode(raw)[:22].decode("ascii"))
 
 
+@lru_cache(_KEPT_TOPIC_IDS)
 def topic_id_to_bytes(topic_id: TopicId) -> bytes:
     """Return the 16 bytes of `topic_id`.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from functools import lru_cache
 from typing import TypeAlias
 
 
@@ -76,6 +77,7 @@ class MetadataVersion(IntEnum):
     IBP_3_9_IV0 = 54
 
     @classmethod
+    @lru_cache(64)
     def parse(cls, text: str) -> MetadataVersion:
         """Parse a version as Kafka does: `3.4-IV0`, or `3.4` or `3.4.1` for the last step of that release.
 
