@@ -241,7 +241,10 @@ class _InSyncReplicasCheck(LeaderComparison):
     def before_record(self, record: Envelope, log: ReplicaLog, data: LogRecord) -> None:
         if isinstance(data, RecordsAcknowledged):
             return
-        replica = self._replicas.setdefault((log.log_id, log.broker), _Replica(log))
+        key = log.log_id, log.broker
+        replica = self._replicas.get(key)
+        if replica is None:
+            replica = self._replicas[key] = _Replica(log)
         replica.log = log
         # A log that is opened empty was not there before; one that is not has a past that may be unknown.
         if isinstance(data, LogTruncated) or (isinstance(data, LogOpened) and (log.is_known or data.log_end_offset)):
@@ -374,18 +377,20 @@ class FollowersTruncateFirst(LeaderComparison):
         if epoch != data.leader_epoch:
             seen = 0
         ranges = self._committed.setdefault(((log.log_id, data.leader_epoch), log.broker), [])
-        starts = tuple((known.epoch, known.start_offset) for known in log.epoch_ranges())
-        for batch in log.batches_between(seen, data.high_watermark):
+        new = log.batches_between(seen, data.high_watermark)
+        starts = tuple((known.epoch, known.start_offset) for known in log.epoch_ranges()) if new else ()
+        for batch in new:
             last = ranges[-1] if ranges else None
             if (
                 last
                 and (last.known.epoch, last.known.end_offset) == (batch.leader_epoch, batch.base_offset)
                 and last.starts == starts
             ):
-                ranges[-1] = last._replace(known=last.known._replace(end_offset=batch.next_offset))
+                known = EpochRange(batch.leader_epoch, last.known.start_offset, batch.next_offset)
+                ranges[-1] = _CommittedRange(known, last.record, starts)
             else:
-                new = EpochRange(batch.leader_epoch, batch.base_offset, batch.next_offset)
-                ranges.append(_CommittedRange(new, record, starts))
+                known = EpochRange(batch.leader_epoch, batch.base_offset, batch.next_offset)
+                ranges.append(_CommittedRange(known, record, starts))
         self._seen[replica] = data.leader_epoch, max(seen, data.high_watermark)
 
     def on_truncated(self, record: Envelope, log: ReplicaLog, data: LogTruncated, removed: object) -> None:
