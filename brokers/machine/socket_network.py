@@ -35,14 +35,13 @@ class _BytesReceived:
     request. `resume` may be called by the event loop only: no task can run within another one.
     """
 
-    __slots__ = ("_asyncio_future_blocking", "_context", "_is_cancelled", "_loop", "_wake")
+    __slots__ = ("_asyncio_future_blocking", "_context", "_loop", "_wake")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._asyncio_future_blocking = False
         self._loop = loop
         self._wake: Callable[[Any], object] | None = None
         self._context: Context | None = None
-        self._is_cancelled = False
 
     def resume(self) -> None:
         """Run the task that waits, if there is one, until it waits for something else."""
@@ -54,7 +53,7 @@ class _BytesReceived:
     # ------------------------------------------------------------------ called by the task
 
     def __await__(self) -> Generator[Any, None, None]:
-        self._is_cancelled = False
+        assert self._wake is None, "one task receives from a connection"
         self._asyncio_future_blocking = True
         yield self
 
@@ -68,14 +67,22 @@ class _BytesReceived:
         """Have the task that waits be cancelled with the next turn of the loop: another task may be running now."""
         if self._wake is None:
             return False
-        self._is_cancelled = True
-        self._loop.call_soon(self._wake, self, context=self._context)
+        self._loop.call_soon(self._wake, _CANCELLED, context=self._context)
         self._wake = None
         return True
 
     def result(self) -> None:
-        if self._is_cancelled:
-            raise asyncio.CancelledError
+        """Return nothing: the bytes are with the connection."""
+
+
+class _Cancelled:
+    """What a task is resumed with whose wait was cancelled."""
+
+    def result(self) -> None:
+        raise asyncio.CancelledError
+
+
+_CANCELLED = _Cancelled()
 
 
 _chunks: WeakKeyDictionary[asyncio.AbstractEventLoop, memoryview] = WeakKeyDictionary()
@@ -175,10 +182,10 @@ class SocketConnection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._has_ended = True
         self._failure = exc
-        self._received.resume()
         if self._is_full:
             self._failure = exc or ConnectionAbortedError("closed on this side")
             self.resume_writing()
+        self._received.resume()
 
     def pause_writing(self) -> None:
         self._is_full = True

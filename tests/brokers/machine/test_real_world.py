@@ -273,6 +273,46 @@ def test_bytes_that_arrive_while_a_wait_for_them_is_cancelled_are_received_later
     assert asyncio.run(scenario()) == b"kept"
 
 
+def test_a_wait_for_bytes_that_is_cancelled_ends_though_another_begins_before() -> None:
+    async def scenario() -> bytes:
+        server = await SocketNetwork().bind("127.0.0.1", 0, echo)
+        server.start()
+        connection = await SocketNetwork().connect("127.0.0.1", server.port, timeout_ms=30_000)
+        first = asyncio.create_task(connection.receive())
+        await asyncio.sleep(0)
+        second = asyncio.create_task(connection.receive())
+        first.cancel()
+        await asyncio.wait([first], timeout=30)
+        assert first.cancelled()
+        await connection.send(b"for the second")
+        received = await asyncio.wait_for(second, 30)
+        connection.close()
+        await server.close()
+        return received
+
+    assert asyncio.run(scenario()) == b"for the second"
+
+
+def test_a_receiver_of_a_connection_that_is_aborted_with_unsent_bytes_learns_of_it() -> None:
+    async def sit(connection: Connection) -> None:
+        await asyncio.sleep(3600)
+
+    async def scenario() -> None:
+        server = await SocketNetwork().bind("127.0.0.1", 0, sit)
+        server.start()
+        connection = await SocketNetwork().connect("127.0.0.1", server.port, timeout_ms=30_000)
+        sending = asyncio.create_task(connection.send(bytes(64 * 1024 * 1024)))
+        receiving = asyncio.create_task(connection.receive())
+        await asyncio.sleep(0)
+        connection.close()
+        connection.close()  # the second one does not wait for what the peer has not taken
+        results = await asyncio.gather(sending, receiving, return_exceptions=True)
+        assert [type(result) for result in results] == [ConnectionLost, ConnectionLost]
+        await server.close()
+
+    asyncio.run(scenario())
+
+
 def test_connections_of_two_event_loops_receive_into_buffers_of_their_own() -> None:
     async def chunk() -> memoryview:
         return SocketConnection()._chunk
