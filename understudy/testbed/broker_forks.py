@@ -33,8 +33,14 @@ _POLL_S: Final = 0.001
 
 
 def can_fork_brokers() -> bool:
-    """Whether this system has what forks need."""
-    return sys.platform == "linux" and hasattr(os, "pidfd_open")
+    """Whether this system has what forks need; an old kernel and some sandboxes refuse pidfds."""
+    if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
+        return False
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError:
+        return False
+    return True
 
 
 class BrokerForks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -53,6 +54,15 @@ def fork(forks: BrokerForks, folder: Path, silent: socket.socket | None = None, 
         directory=folder,
         environment={**os.environ, **environment},
     )
+
+
+@pytest.mark.parametrize("refusal", [errno.ENOSYS, errno.EPERM])
+def test_a_system_that_refuses_pidfds_has_no_forks(monkeypatch: pytest.MonkeyPatch, refusal: int) -> None:
+    def refuse(_pid: int) -> int:
+        raise OSError(refusal, os.strerror(refusal))
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    assert not can_fork_brokers()
 
 
 def test_a_fork_reads_its_configuration_and_its_exit_code_is_known(forks: BrokerForks, tmp_path: Path) -> None:
