@@ -120,14 +120,15 @@ def test_a_fork_has_nothing_open_of_the_template_and_of_other_forks(
     (tmp_path / "b").mkdir()
     processes = [fork(forks, tmp_path / name, silent) for name in ("a", "b")]
     silent.settimeout(PATIENCE_S)
-    for _ in processes:
-        silent.accept()[0].close()  # both run the broker's code
+    accepted = [silent.accept()[0] for _ in processes]  # both run the broker's code; a closed one would connect again
     for process, name in zip(processes, ("a", "b"), strict=True):
         opened = {path.name: str(path.readlink()) for path in Path(f"/proc/{process.pid}/fd").iterdir()}
         log = str(tmp_path / name / "broker.log")
         assert (opened.pop("0"), opened.pop("1"), opened.pop("2")) == (os.devnull, log, log)
         assert not [target for target in opened.values() if target.startswith(("pipe:", "anon_inode:[pidfd]"))]
         process.kill()
+    for connection in accepted:
+        connection.close()
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
