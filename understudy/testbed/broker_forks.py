@@ -47,17 +47,20 @@ class BrokerForks:
     """The template process; `close` kills it, and with it the forks that are left."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="understudy-forks-")
-        self._requests, inherited = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        directory = Path(self._folder.name)
-        with inherited:
-            self._template = ChildProcess(
-                "the template of the brokers",
-                [sys.executable, "-P", "-m", broker_template.MODULE],
-                log=directory / "template.log",
-                directory=directory,
-                source=inherited.fileno(),
-            )
+        with contextlib.ExitStack() as ends:
+            directory = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="understudy-forks-")))
+            self._requests, inherited = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            ends.enter_context(self._requests)
+            with inherited:
+                self._template = ChildProcess(
+                    "the template of the brokers",
+                    [sys.executable, "-P", "-m", broker_template.MODULE],
+                    log=directory / "template.log",
+                    directory=directory,
+                    source=inherited.fileno(),
+                )
+            ends.callback(self._template.kill)
+            self._ends = ends.pop_all()
 
     def fork(self, name: str, config: str, *, log: Path, directory: Path, environment: Mapping[str, str]) -> Fork:
         """Start a broker as a fork; wait for the imports where they are not done.
@@ -91,9 +94,7 @@ class BrokerForks:
 
     def close(self) -> None:
         """Kill the template. The kernel kills the forks that are left."""
-        self._template.kill()
-        self._requests.close()
-        self._folder.cleanup()
+        self._ends.close()
 
 
 class Fork(LoggedProcess):

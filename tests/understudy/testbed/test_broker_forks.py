@@ -6,6 +6,8 @@ import errno
 import os
 import signal
 import socket
+import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,6 +65,19 @@ def test_a_system_that_refuses_pidfds_has_no_forks(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(os, "pidfd_open", refuse)
     assert not can_fork_brokers()
+
+
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_a_template_that_cannot_be_started_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "no-such-python"))
+    before = open_descriptors()
+    with pytest.raises(FileNotFoundError):
+        BrokerForks()
+    assert (open_descriptors(), list(tmp_path.iterdir())) == (before, [])
 
 
 def test_a_fork_reads_its_configuration_and_its_exit_code_is_known(forks: BrokerForks, tmp_path: Path) -> None:
