@@ -7,6 +7,7 @@ fork has them done. Linux only: a pidfd stands for the process of a fork, whose 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import select
 import signal
@@ -69,21 +70,30 @@ class BrokerForks:
             config: the name of its `server.properties` in `directory`.
 
         Raises:
-            ClusterError: the template has ended, the message ends with its log; or it did not fork in time.
+            ClusterError: the template has ended, the message ends with its log; or it did not fork in time; or the
+                request, with its environment, is too large for a message.
         """
         status, inherited = os.pipe()
         request = ForkRequest(directory=str(directory), config=config, environment=dict(environment))
         try:
             with log.open("ab") as output:
-                sent = msgspec.json.encode(request)
-                with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it has ended: see below
-                    socket.send_fds(self._requests, [sent], [output.fileno(), inherited])
+                self._send(name, request, [output.fileno(), inherited])
         finally:
             os.close(inherited)
         if not _is_readable(status, _FORK_TIMEOUT_S) or not (pid := os.read(status, broker_template.WORD_BYTES)):
             os.close(status)
             raise ClusterError(self._why_not_forked(name))
         return Fork(name, log, int.from_bytes(pid, "big", signed=True), status)
+
+    def _send(self, name: str, request: ForkRequest, descriptors: list[int]) -> None:
+        # Not msgspec's JSON, which refuses what the bytes of an environment become that are not UTF-8.
+        sent = json.dumps(msgspec.to_builtins(request)).encode()
+        try:
+            socket.send_fds(self._requests, [sent], descriptors)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the template has ended, and the pipe with it
+        except OSError as error:
+            raise ClusterError(f"{name} was not forked: sending a request of {len(sent)} bytes: {error}") from error
 
     def _why_not_forked(self, name: str) -> str:
         try:

@@ -8,6 +8,7 @@ kills the forks where the template ends.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import selectors
 import socket
@@ -56,7 +57,7 @@ class _Template:
                 data, descriptors, _, _ = socket.recv_fds(self._requests, _REQUEST_BYTES, 2)
                 if not data:
                     return None
-                request = msgspec.json.decode(data, type=ForkRequest)
+                request = msgspec.convert(json.loads(data), ForkRequest)
                 if self._fork(descriptors[_STATUS]) == 0:
                     self._become(request, descriptors)
                     return request

@@ -128,6 +128,21 @@ def test_a_fork_has_the_environment_of_its_request_and_leads_a_session(
     process.kill()
 
 
+def test_the_environment_of_a_fork_may_have_bytes_that_are_not_utf_8(
+    forks: BrokerForks, tmp_path: Path, silent: socket.socket
+) -> None:
+    process = fork(forks, tmp_path, silent, LATIN=os.fsdecode(b"caf\xe9"))
+    silent.settimeout(PATIENCE_S)
+    with silent.accept()[0]:  # it runs the broker's code
+        process.send(signal.SIGKILL)
+    assert process.wait(PATIENCE_S)
+
+
+def test_a_request_that_is_too_large_is_refused(forks: BrokerForks, tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match=r"broker-1 was not forked: sending a request of \d+ bytes: .*too long"):
+        fork(forks, tmp_path, LARGE="x" * 2**24)
+
+
 def test_a_fork_has_nothing_open_of_the_template_and_of_other_forks(
     forks: BrokerForks, tmp_path: Path, silent: socket.socket
 ) -> None:
