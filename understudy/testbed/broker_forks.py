@@ -76,13 +76,16 @@ class BrokerForks:
         status, inherited = os.pipe()
         request = ForkRequest(directory=str(directory), config=config, environment=dict(environment))
         try:
-            with log.open("ab") as output:
-                self._send(name, request, [output.fileno(), inherited])
-        finally:
-            os.close(inherited)
-        if not _is_readable(status, _FORK_TIMEOUT_S) or not (pid := os.read(status, broker_template.WORD_BYTES)):
-            os.close(status)
-            raise ClusterError(self._why_not_forked(name))
+            try:
+                with log.open("ab") as output:
+                    self._send(name, request, [output.fileno(), inherited])
+            finally:
+                os.close(inherited)
+            if not _is_readable(status, _FORK_TIMEOUT_S) or not (pid := os.read(status, broker_template.WORD_BYTES)):
+                raise ClusterError(self._why_not_forked(name))
+        except BaseException:
+            os.close(status)  # the template kills the fork where it comes later
+            raise
         return Fork(name, log, int.from_bytes(pid, "big", signed=True), status)
 
     def _send(self, name: str, request: ForkRequest, descriptors: list[int]) -> None:

@@ -7,10 +7,10 @@ kills the forks where the template ends.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import selectors
+import signal
 import socket
 import sys
 from collections.abc import Mapping
@@ -68,7 +68,8 @@ class _Template:
         if pid != 0:
             self._status_by_pid[pid] = status
             self._selector.register(os.pidfd_open(pid), selectors.EVENT_READ, pid)
-            _write(status, pid)
+            if not _write(status, pid):
+                os.kill(pid, signal.SIGKILL)  # its owner has given up, and would never end it
         return pid
 
     def _become(self, request: ForkRequest, descriptors: list[int]) -> None:
@@ -97,9 +98,13 @@ class _Template:
         os.close(self._status_by_pid.pop(pid))
 
 
-def _write(status: int, word: int) -> None:
-    with contextlib.suppress(BrokenPipeError):  # the owner has closed the pipe
+def _write(status: int, word: int) -> bool:
+    """Write a word to the pipe; return False where the owner has closed it."""
+    try:
         os.write(status, word.to_bytes(WORD_BYTES, "big", signed=True))
+    except BrokenPipeError:
+        return False
+    return True
 
 
 def main() -> int:

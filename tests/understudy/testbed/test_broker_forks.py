@@ -16,7 +16,7 @@ import pytest
 
 from brokers.config.properties import format_properties
 from understudy.cluster import ClusterError
-from understudy.testbed import linux
+from understudy.testbed import broker_forks, linux
 from understudy.testbed.broker_forks import BrokerForks, Fork, can_fork_brokers
 from understudy.testbed.processes import ProcessDied
 
@@ -48,6 +48,7 @@ def fork(forks: BrokerForks, folder: Path, silent: socket.socket | None = None, 
         properties["process.roles"] = "broker"
     else:
         properties["zookeeper.connect"] = f"127.0.0.1:{silent.getsockname()[1]}"
+        properties["zookeeper.connection.timeout.ms"] = "600000"
     (folder / "server.properties").write_text(format_properties(properties))
     return forks.fork(
         "broker-1",
@@ -141,6 +142,30 @@ def test_the_environment_of_a_fork_may_have_bytes_that_are_not_utf_8(
 def test_a_request_that_is_too_large_is_refused(forks: BrokerForks, tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match=r"broker-1 was not forked: sending a request of \d+ bytes: .*too long"):
         fork(forks, tmp_path, LARGE="x" * 2**24)
+
+
+def test_a_fork_that_fails_leaves_nothing_open(forks: BrokerForks, tmp_path: Path) -> None:
+    before = open_descriptors()
+    with pytest.raises(FileNotFoundError):
+        forks.fork("broker-1", "", log=tmp_path / "no" / "log", directory=tmp_path, environment={})
+    assert open_descriptors() == before
+
+
+def test_a_fork_that_comes_too_late_is_killed(
+    forks: BrokerForks, tmp_path: Path, silent: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forks._template.pause()
+    monkeypatch.setattr(broker_forks, "_FORK_TIMEOUT_S", 0.0)
+    with pytest.raises(ClusterError, match="was not forked within 0 s"):
+        fork(forks, tmp_path, silent)
+    monkeypatch.undo()
+    forks._template.resume()
+    process = fork(forks, tmp_path, silent)
+    deadline = time.monotonic() + PATIENCE_S
+    while linux.children(forks._template.pid) != (process.pid,) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert linux.children(forks._template.pid) == (process.pid,)
+    process.kill()
 
 
 def test_a_fork_has_nothing_open_of_the_template_and_of_other_forks(
