@@ -168,14 +168,21 @@ class Fork(LoggedProcess):
         self.wait(_END_TIMEOUT_S)
 
     def pause(self) -> None:
-        """Pause the process (SIGSTOP); when this returns all its threads are stopped. Its sockets stay open."""
+        """Pause the process (SIGSTOP); when this returns all its threads are stopped. Its sockets stay open.
+
+        Harmless where the process has ended.
+        """
         self.send(signal.SIGSTOP)
         deadline = time.monotonic() + _PAUSE_TIMEOUT_S
         while self.is_running and not self._are_threads_stopped() and time.monotonic() < deadline:
             time.sleep(_POLL_S)
 
     def _are_threads_stopped(self) -> bool:
-        return all(linux.is_paused(int(thread.name)) for thread in Path(f"/proc/{self.pid}/task").iterdir())
+        try:
+            threads = [int(thread.name) for thread in Path(f"/proc/{self.pid}/task").iterdir()]
+        except (FileNotFoundError, ProcessLookupError):
+            return False  # it has ended
+        return all(map(linux.is_paused, threads))
 
     def wait(self, timeout_s: float) -> bool:
         """Wait up to `timeout_s` seconds; return whether the process has ended."""

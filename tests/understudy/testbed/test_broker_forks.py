@@ -115,6 +115,15 @@ def test_a_fork_that_has_ended_before_it_is_known_is_no_other_process(forks: Bro
     process.send(signal.SIGKILL)
 
 
+def test_a_fork_that_ends_meanwhile_is_not_paused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker_forks, "_PAUSE_TIMEOUT_S", 0.0)
+    status, written = os.pipe()
+    process = Fork("broker-1", tmp_path / "broker.log", 2**22, status)  # all pids are smaller
+    process.pause()
+    os.close(written)
+    assert not process.is_running
+
+
 def test_a_fork_has_the_environment_of_its_request_and_leads_a_session(
     forks: BrokerForks, tmp_path: Path, silent: socket.socket
 ) -> None:
