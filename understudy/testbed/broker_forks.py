@@ -81,12 +81,11 @@ class BrokerForks:
                     self._send(name, request, [output.fileno(), inherited])
             finally:
                 os.close(inherited)
-            if not _is_readable(status, _FORK_TIMEOUT_S) or not (pid := os.read(status, broker_template.WORD_BYTES)):
-                raise ClusterError(self._why_not_forked(name))
+            pid = self._read_pid(name, status)
         except BaseException:
             os.close(status)  # the template kills the fork where it comes later
             raise
-        return Fork(name, log, int.from_bytes(pid, "big", signed=True), status)
+        return Fork(name, log, pid, status)
 
     def _send(self, name: str, request: ForkRequest, descriptors: list[int]) -> None:
         # Not msgspec's JSON, which refuses what the bytes of an environment become that are not UTF-8.
@@ -98,12 +97,17 @@ class BrokerForks:
         except OSError as error:
             raise ClusterError(f"{name} was not forked: sending a request of {len(sent)} bytes: {error}") from error
 
-    def _why_not_forked(self, name: str) -> str:
+    def _read_pid(self, name: str, status: int) -> int:
+        if _is_readable(status, _FORK_TIMEOUT_S):
+            if word := os.read(status, broker_template.WORD_BYTES):
+                return int.from_bytes(word, "big", signed=True)
+            self._template.wait(_END_TIMEOUT_S)  # a process that ends closes its pipes before it has an exit code
         try:
             self._template.check()
         except ProcessDied as died:
-            return f"{name} was not forked: {died}"
-        return f"{name} was not forked within {_FORK_TIMEOUT_S:g} s. End of the log:\n{self._template.log_tail()}"
+            raise ClusterError(f"{name} was not forked: {died}") from None
+        log = self._template.log_tail()
+        raise ClusterError(f"{name} was not forked within {_FORK_TIMEOUT_S:g} s. End of the log:\n{log}")
 
     def close(self) -> None:
         """Kill the template. The kernel kills the forks that are left."""

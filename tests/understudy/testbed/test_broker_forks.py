@@ -195,6 +195,14 @@ def test_a_fork_has_nothing_open_of_the_template_and_of_other_forks(
         connection.close()
 
 
+def test_a_template_that_is_about_to_end_is_the_reason_why_it_does_not_fork(tmp_path: Path) -> None:
+    forks = BrokerForks()
+    forks._requests.shutdown(socket.SHUT_RDWR)  # it ends once it has done its imports
+    with pytest.raises(ClusterError, match="broker-1 was not forked: the template of the brokers ended with exit code"):
+        fork(forks, tmp_path)
+    forks.close()
+
+
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
 def test_forks_end_with_their_template(tmp_path: Path, silent: socket.socket, end: signal.Signals) -> None:
     forks = BrokerForks()
