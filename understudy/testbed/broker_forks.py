@@ -146,10 +146,12 @@ class Fork(LoggedProcess):
     def _read_exit_code(self, timeout_s: float) -> None:
         if self._exit_code is None and _is_readable(self._status, timeout_s):
             word = os.read(self._status, broker_template.WORD_BYTES)
-            # Where the template has ended, the kernel has killed its forks.
+            # Where the template ends, the kernel kills its forks, shortly after it has closed the pipe.
             self._exit_code = int.from_bytes(word, "big", signed=True) if word else -signal.SIGKILL
             os.close(self._status)
             if self._pidfd is not None:
+                if not word:
+                    _is_readable(self._pidfd, _END_TIMEOUT_S)
                 os.close(self._pidfd)
                 self._pidfd = None
 

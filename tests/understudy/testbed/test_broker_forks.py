@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from brokers.config.properties import format_properties
 from understudy.cluster import ClusterError
 from understudy.testbed import broker_forks, linux
 from understudy.testbed.broker_forks import BrokerForks, Fork, can_fork_brokers
-from understudy.testbed.processes import ProcessDied
+from understudy.testbed.processes import ChildProcess, ProcessDied
 
 pytestmark = [
     pytest.mark.slow,
@@ -122,6 +123,21 @@ def test_a_fork_that_ends_meanwhile_is_not_paused(tmp_path: Path, monkeypatch: p
     process.pause()
     os.close(written)
     assert not process.is_running
+
+
+def test_a_fork_has_no_exit_code_before_the_kernel_has_killed_it(tmp_path: Path) -> None:
+    """The pipe of a template that ends is closed before its forks are killed; here 0.2 s before."""
+    sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
+    child = ChildProcess("sleeper", sleeper, log=tmp_path / "broker.log", directory=tmp_path)
+    status, written = os.pipe()
+    process = Fork("broker-1", child.log, child.pid, status)
+    os.close(written)
+    kernel = threading.Timer(0.2, child.send, [signal.SIGKILL])
+    kernel.start()
+    assert process.exit_code == -signal.SIGKILL
+    assert linux.start_time(process.pid) is None
+    kernel.join()
+    child.kill()
 
 
 def test_a_fork_has_the_environment_of_its_request_and_leads_a_session(
