@@ -118,7 +118,7 @@ class Fork(LoggedProcess):
     """One run of a broker that is a fork; implements `RunningProcess`.
 
     Args:
-        status: where the template writes the exit code once it has read it. Until then no other process gets the pid.
+        status: where the template writes the exit code. Until then no other process gets the pid.
     """
 
     is_waiting = False

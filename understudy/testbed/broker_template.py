@@ -91,11 +91,15 @@ class _Template:
         os.close(descriptors[_LOG])
 
     def _reap(self, pid: int, pidfd: int) -> None:
-        _, status = os.waitpid(pid, 0)
+        """Write the exit code of a fork that has ended, and only then let another process get its pid."""
+        ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        assert ended is not None
+        status = self._status_by_pid.pop(pid)
+        _write(status, ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status)
+        os.close(status)
         self._selector.unregister(pidfd)
         os.close(pidfd)
-        _write(self._status_by_pid[pid], os.waitstatus_to_exitcode(status))
-        os.close(self._status_by_pid.pop(pid))
+        os.waitpid(pid, 0)
 
 
 def _write(status: int, word: int) -> bool:
