@@ -63,6 +63,11 @@ class BrokerForks:
             ends.callback(self._template.kill)
             self._ends = ends.pop_all()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the template has not ended; it forks no more once it has."""
+        return self._template.is_running
+
     def fork(self, name: str, config: str, *, log: Path, directory: Path, environment: Mapping[str, str]) -> Fork:
         """Start a broker as a fork; wait for the imports where they are not done.
 

@@ -95,7 +95,7 @@ class ClusterPool:
         self._ends.close()
 
     def _new_cluster(self, arguments: ClusterArguments, test: str) -> ClusterUnderTest:
-        if self._forks is None and can_fork_brokers():
+        if can_fork_brokers() and (self._forks is None or not self._forks.is_running):
             self._forks = BrokerForks()  # does its imports while ZooKeeper starts
             self._ends.callback(self._forks.close)
         cluster = ClusterUnderTest(

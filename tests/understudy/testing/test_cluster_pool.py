@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +38,16 @@ def pids(cluster: ClusterUnderTest) -> list[int]:
 
 def parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def test_a_template_that_has_ended_is_replaced(pool: ClusterPool) -> None:
+    arguments = ClusterArguments.of({"brokers": 1, "scope": "session"})
+    (first,) = pids(pool.lend(arguments, "first").cluster)
+    template = parent(first)
+    assert pool._forks is not None
+    pool._forks._template.kill()
+    (second,) = pids(pool.lend(arguments, "second").cluster)
+    assert parent(second) not in (template, os.getpid())
 
 
 def test_the_brokers_of_all_clusters_are_forks_of_one_process_that_ends_with_the_pool(pool: ClusterPool) -> None:
