@@ -314,7 +314,7 @@ class PartitionLog:
             # Otherwise a loss of power could keep the new segment alone, and the log would begin with it.
             self._disk.flush_directory(self.folder)
         self._producers.end_offset = max(self._producers.end_offset, base_offset)
-        self._take_snapshot()
+        self._take_snapshot(flush=self.recovery_point >= base_offset)  # otherwise a plan flushes it
         segment = LogSegment.create(self._disk, self.folder, base_offset, self.config, now_ms=now_ms)
         self._segments.append(segment)
         return segment
@@ -519,7 +519,8 @@ class PartitionLog:
 
     def _plan_to(self, end_offset: int, written: Iterable[LogSegment] = ()) -> FlushPlan:
         segments = (*written, *unflushed(self._segments, self.recovery_point, end_offset))
-        snapshots = map(self._snapshots.path, self._snapshots.offsets[-1:])
+        # All that are not flushed yet: a truncation leaves an older one as the newest.
+        snapshots = [self._snapshots.path(each) for each in self._snapshots.offsets if each >= self.recovery_point]
         return plan_of(self.folder, segments, tuple(snapshots), end_offset, self.generation)
 
     def mark_flushed(self, plan: FlushPlan) -> None:
@@ -541,8 +542,8 @@ class PartitionLog:
             return self._plan_to(self.log_end_offset, written)
         return self.flush_plan(whole=True)
 
-    def _take_snapshot(self) -> bool:
-        return self._snapshots.take(self._producers, log_start_offset=self.log_start_offset)
+    def _take_snapshot(self, *, flush: bool = False) -> bool:
+        return self._snapshots.take(self._producers, log_start_offset=self.log_start_offset, flush=flush)
 
     def _write_epochs(self) -> None:
         path = f"{self.folder}/{LEADER_EPOCH_CHECKPOINT}"

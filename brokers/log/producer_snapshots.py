@@ -11,7 +11,7 @@ import structlog
 
 from brokers.log import producer_snapshot
 from brokers.log.log_files import SNAPSHOT, file_name, offset_of
-from brokers.log.log_segments import batches_from
+from brokers.log.log_segments import batches_from, place_of
 from brokers.log.producer_snapshot import CorruptSnapshot, ProducerEntry
 from brokers.log.producer_state import ProducerState
 from brokers.log.segment import LogSegment
@@ -58,8 +58,8 @@ class ProducerSnapshots:
     def path(self, offset: int) -> str:
         return f"{self._folder}/{file_name(offset, SNAPSHOT)}"
 
-    def take(self, producers: ProducerState, *, log_start_offset: int) -> bool:
-        """Write a snapshot as of the end of `producers`, unless there is one or the log begins there. Not flushed.
+    def take(self, producers: ProducerState, *, log_start_offset: int, flush: bool = False) -> bool:
+        """Write a snapshot as of the end of `producers`, unless there is one or the log begins there.
 
         Returns:
             Whether one was written.
@@ -67,7 +67,7 @@ class ProducerSnapshots:
         offset = producers.end_offset
         is_new = offset > (self.offsets[-1] if self.offsets else log_start_offset)
         if is_new:
-            self._disk.write(self.path(offset), producer_snapshot.encode(producers.entries()), flush=False)
+            self._disk.write(self.path(offset), producer_snapshot.encode(producers.entries()), flush=flush)
             self.offsets = (*self.offsets, offset)
         return is_new
 
@@ -95,14 +95,22 @@ class ProducerSnapshots:
         log_end_offset: int,
         now_ms: float,
     ) -> ProducerState:
-        """Return the producers as of the log's end: those of the newest usable snapshot, then the batches after it."""
+        """Return the producers as of the log's end: those of the newest usable snapshot, then the batches after it.
+
+        Snapshots of segments after it are lost, and are written again: compaction may remove all batches of a producer
+        below a segment, because it has appended later ones, and these may be lost or truncated.
+        """
         self.delete_after(log_end_offset)
         newest = self.newest(log_start_offset=log_start_offset)
         offset, entries = (log_start_offset, []) if newest is None else newest
         producers = self.new_producers(entries, offset)
         producers.remove_expired(int(now_ms))
-        for batch in batches_from(segments, offset):
-            producers.append(batch)
+        for segment in segments[place_of(segments, offset) :]:
+            if segment.base_offset > offset and not producers.is_empty:
+                producers.end_offset = segment.base_offset
+                self.take(producers, log_start_offset=log_start_offset, flush=True)
+            for batch in batches_from((segment,), offset):
+                producers.append(batch)
         producers.end_offset = log_end_offset
         return producers
 

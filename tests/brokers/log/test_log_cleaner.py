@@ -217,6 +217,59 @@ def test_a_truncation_below_the_first_dirty_offset_lowers_it(directory: Director
     assert (log.first_dirty_offset, directory.checkpoint()) == (0, {TABLE_0: 0})
 
 
+def append_of_producer(log: PartitionLog, key: bytes, sequence: int) -> None:
+    data = batch(
+        b"x",
+        offset=log.log_end_offset,
+        leader_epoch=0,
+        keys=[key],
+        producer_id=7 if sequence >= 0 else -1,
+        producer_epoch=0 if sequence >= 0 else -1,
+        base_sequence=sequence,
+    )
+    log.append_as_follower(data, now_ms=NOW_MS)
+
+
+def lose_snapshot(directory: Directory) -> None:
+    """Start without the snapshot at the beginning of the active segment, as after a loss of power."""
+    directory.disk.delete("table-0/00000000000000000002.snapshot")
+    directory.start()
+
+
+def append_and_roll(directory: Directory) -> None:
+    log = directory.logs.logs[TABLE_0]
+    append_of_producer(log, b"b", 1)
+    log.roll(now_ms=NOW_MS)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    ("flushed_before_roll", "then"),
+    [(False, lose_snapshot), (False, append_and_roll), (True, lambda _: None)],
+    ids=["an older snapshot was lost", "an older segment is not active", "nothing else to flush"],
+)
+def test_a_producer_is_known_whose_last_batch_is_lost_after_an_older_one_was_removed(
+    directory: Directory, flushed_before_roll: bool, then: Callable[[Directory], None], seed: int
+) -> None:
+    log = directory.logs.get_or_create(TABLE_0)
+    append_of_producer(log, b"a", 0)
+    append_of_producer(log, b"a", -1)
+    if flushed_before_roll:
+        log.flush_now()
+    log.roll(now_ms=NOW_MS)
+    then(directory)
+    log = directory.logs.logs[TABLE_0]
+    append_of_producer(log, b"b", log.log_end_offset - 1)
+    log.update_high_watermark(2)
+    assert directory.clean()
+    assert offsets(log)[0] == 1
+    directory.disk.lose_power(random.Random(seed))
+    directory.start()
+    log = directory.logs.logs[TABLE_0]
+    log.truncate_to(2, now_ms=NOW_MS)
+    assert [(each.producer_id, each.last_sequence) for each in log.producers.describe()] == [(7, 0)]
+
+
 def test_a_deleted_log_leaves_no_checkpoint_to_a_later_one(directory: Directory) -> None:
     directory.append()
     directory.clean()
