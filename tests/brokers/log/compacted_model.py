@@ -14,7 +14,7 @@ from brokers.config.kafka_config import KafkaConfig
 from brokers.log.log_manager import LogManager
 from brokers.log.partition_log import PartitionLog
 from brokers.world import at_once
-from foundation.records.batch import batches, check_crc
+from foundation.records.batch import batches, check_crc, read_header
 from foundation.records.compression import Compression
 from foundation.records.record import Record, encode_records, records
 from tests.brokers.log.log_model import EndingDisk, ProcessEnded
@@ -51,11 +51,16 @@ class Clock:
 
 
 class Appended(NamedTuple):
-    """A record of the log, and the sequence number after its batch."""
+    """A record of the log, and the last sequence number of its batch.
+
+    Attributes:
+        batch: the batch, as the other replicas have it.
+    """
 
     record: Record
     producer_id: int
     last_sequence: int
+    batch: bytes
 
 
 def done(work: Coroutine[object, object, T]) -> T:
@@ -81,7 +86,13 @@ class CompactedModel:
         """When a compaction began first after the tombstone at an offset was appended."""
         self.sequences = dict.fromkeys(PRODUCERS, -1)
         self.epoch = 0
-        self.flushed = 0
+        self.committed = 0
+        """The highest high watermark there was. The checkpoint has an older one, but no leader lacks what is below."""
+        self.producers_from = 0
+        """Where a truncation below the first dirty offset has ended. Compaction may have removed the last batches that
+        producers have below it, for later ones that were truncated; Kafka forgets such producers, too."""
+        self.fetched_up_to = 0
+        """Up to which offset a truncated log is fetched again, if need be twice; 0 once that is flushed."""
         self.ends = 0
         self.manager = self._new_manager()
         done(self.manager.load(CONFIGS))
@@ -121,7 +132,7 @@ class CompactedModel:
             base_sequence=sequence if producer_id >= 0 else -1,
         )
         last = sequence + len(values) - 1
-        added = [Appended(record, producer_id, last) for record in values]
+        added = [Appended(record, producer_id, last, data) for record in values]
         self.appended += added
         if producer_id >= 0:
             self.sequences[producer_id] = last
@@ -138,13 +149,38 @@ class CompactedModel:
         """Raise the high watermark, which clients have seen then."""
         log = self.log
         log.update_high_watermark(self.source.randint(log.high_watermark, log.log_end_offset))
+        self.committed = max(self.committed, log.high_watermark)
 
     def truncate(self) -> None:
-        """Truncate as a follower, to no offset below the high watermark."""
+        """Truncate as a follower, to no offset below the high watermark, and fetch again what is committed.
+
+        After a restart the high watermark is that of the checkpoint, and the log may be compacted beyond it: the older
+        value of a key is not there any more, and the newer one is with the leader until it is fetched.
+        """
         log = self.log
-        log.truncate_to(self.source.randint(log.high_watermark, log.log_end_offset), now_ms=self.clock.now_ms)
+        offset = self.source.randint(log.high_watermark, log.log_end_offset)
+        if offset < self.committed:
+            # A leader has whole batches: its epochs end where batches do, and it cannot add to a part of one.
+            offset = next(read_header(each.batch).base_offset for each in self.appended if each.record.offset == offset)
+        self.fetched_up_to = self.committed
+        if offset < (log.first_dirty_offset or 0):
+            self.producers_from = max(self.producers_from, offset)
+        log.truncate_to(offset, now_ms=self.clock.now_ms)
+        self.fetch()
         self.take_end()
         self.epoch += 1
+
+    def fetch(self) -> None:
+        """Append what a truncation has removed of the committed records, as the leader has it."""
+        log, begin = self.log, self.log.log_end_offset
+        for data in dict.fromkeys(each.batch for each in self.appended):
+            if begin <= read_header(data).base_offset < self.fetched_up_to:
+                log.append_as_follower(data, now_ms=self.clock.now_ms)
+        if log.log_end_offset > begin:
+            # Tombstones come without the time at which they were compacted here.
+            self.first_cleaning_ms = {
+                offset: since for offset, since in self.first_cleaning_ms.items() if offset < begin
+            }
 
     def clean(self) -> None:
         for each in self.appended:
@@ -173,6 +209,8 @@ class CompactedModel:
             self.ends += 1
             self.open_again(lose_power=lose_power)
         self.disk.calls_left = None
+        if self.log.recovery_point >= self.fetched_up_to:
+            self.fetched_up_to = 0
 
     def close_and_open(self) -> None:
         done(self.manager.close(1))
@@ -193,18 +231,22 @@ class CompactedModel:
         self.manager = self._new_manager()
         done(self.manager.load(CONFIGS))
         self.manager.get_or_create(ORDERS_0)
+        self.fetch()
         self.take_end()
         self.epoch += 1
 
     def take_end(self) -> None:
         """Forget the records that the log does not have any more."""
         end_offset = self.log.log_end_offset
+        self.committed = min(self.committed, end_offset)
         self.appended = [each for each in self.appended if each.record.offset < end_offset]
         self.first_cleaning_ms = {
             offset: since for offset, since in self.first_cleaning_ms.items() if offset < end_offset
         }
         self.sequences = dict.fromkeys(PRODUCERS, -1) | {
-            each.producer_id: each.last_sequence for each in self.appended if each.producer_id >= 0
+            each.producer_id: each.last_sequence
+            for each in self.appended
+            if each.producer_id >= 0 and each.record.offset >= self.producers_from
         }
 
     # ------------------------------------------------------------------ comparing
