@@ -4,8 +4,8 @@ The client is the same beside both clusters: `benchmarks/group_client.py`, and l
 reference is Apache Kafka 3.9 in the same run, where `KAFKA_LIBS` names its jars; otherwise there is none.
 
 UNDERSTUDY_BENCH_GROUPS (1000) groups of three members are at rest, UNDERSTUDY_BENCH_GROUP_MEMBERS (100) rebalance,
-UNDERSTUDY_BENCH_GROUP_CLIENTS (60) commit for UNDERSTUDY_BENCH_GROUP_COMMIT_S (10) seconds,
-UNDERSTUDY_BENCH_GROUP_FAILOVER (10000) groups have offsets when a coordinator is killed, and
+UNDERSTUDY_BENCH_GROUP_CLIENTS (60) commit UNDERSTUDY_BENCH_GROUP_COMMITS (10000) times in all, so that both clusters
+have the same records to load when a coordinator of UNDERSTUDY_BENCH_GROUP_FAILOVER (10000) groups is killed, and
 UNDERSTUDY_BENCH_GROUP_MB (128) are consumed.
 """
 
@@ -50,7 +50,7 @@ from understudy.testbed.local_cluster import LocalCluster
 AT_REST = int(os.environ.get("UNDERSTUDY_BENCH_GROUPS", "1000"))
 MEMBERS = int(os.environ.get("UNDERSTUDY_BENCH_GROUP_MEMBERS", "100"))
 CLIENTS = int(os.environ.get("UNDERSTUDY_BENCH_GROUP_CLIENTS", "60"))
-COMMIT_S = float(os.environ.get("UNDERSTUDY_BENCH_GROUP_COMMIT_S", "10"))
+COMMITS = int(os.environ.get("UNDERSTUDY_BENCH_GROUP_COMMITS", "10000"))
 FAILOVER = int(os.environ.get("UNDERSTUDY_BENCH_GROUP_FAILOVER", "10000"))
 MEGABYTES = int(os.environ.get("UNDERSTUDY_BENCH_GROUP_MB", "128"))
 
@@ -62,7 +62,8 @@ HEARTBEAT_S: Final = 3.0
 """The default of Kafka's consumer."""
 AT_REST_S: Final = 15.0
 REBALANCES: Final = 20
-WARM_UP_S: Final = 3.0
+WARM_UP_COMMITS: Final = 3_000
+POLL_S: Final = 0.01
 INITIAL_DELAY_MS: Final = 2_000
 OFFSETS_PARTITIONS: Final = 50
 RECORD: Final = os.urandom(1_000)
@@ -120,9 +121,9 @@ def _measure(kafka: ApacheKafka | None) -> _Figures:
     kafka_brokers = {} if kafka is None else dict.fromkeys(range(1, BROKERS + 1), kafka)
     with LocalCluster(BROKERS, session_timeout_ms=6_000, kafka_brokers=kafka_brokers, properties=PROPERTIES) as cluster:
         cluster.create_topic(TOPIC, partitions=PARTITIONS, replication_factor=BROKERS)
-        _commits(cluster, WARM_UP_S, offsets=1)
-        commit_us, processor_us = _commits(cluster, COMMIT_S, offsets=1)
-        offset_us, _ = _commits(cluster, COMMIT_S, offsets=PARTITIONS)
+        _commits(cluster, WARM_UP_COMMITS, offsets=1)
+        commit_us, processor_us = _commits(cluster, COMMITS, offsets=1)
+        offset_us, _ = _commits(cluster, COMMITS, offsets=PARTITIONS)
         return _Figures(
             commit_us,
             processor_us,
@@ -173,7 +174,7 @@ def _check_commit(answer: bytes) -> None:
         raise SystemExit(f"a commit was refused: errors {sorted(errors)}")
 
 
-def _commits(cluster: LocalCluster, seconds: float, *, offsets: int) -> tuple[float, float]:
+def _commits(cluster: LocalCluster, commits: int, *, offsets: int) -> tuple[float, float]:
     """Commit with every client, each again as soon as it is answered; µs, and of the brokers' processors, a commit."""
     groups = [f"committing-{number}" for number in range(CLIENTS)]
     found = coordinators(_bootstrap(cluster), groups)
@@ -188,18 +189,18 @@ def _commits(cluster: LocalCluster, seconds: float, *, offsets: int) -> tuple[fl
         connections.ask(frames, until_loaded)
         for answer in first.values():
             _check_commit(answer)
-        count, began, used = 0, time.monotonic(), _processor_seconds(cluster)
+        left, began, used = commits - CLIENTS, time.monotonic(), _processor_seconds(cluster)
 
         def again(connection: Connection, answer: bytes) -> bytes | None:
-            nonlocal count
-            count += 1
+            nonlocal left
             if answer != first[connection]:
                 _check_commit(answer)
-            return frames[connection] if time.monotonic() - began < seconds else None
+            left -= 1
+            return frames[connection] if left >= 0 else None
 
         connections.ask(frames, again)
         took = time.monotonic() - began
-        return 1e6 * took / count, 1e6 * (_processor_seconds(cluster) - used) / count
+        return 1e6 * took / commits, 1e6 * (_processor_seconds(cluster) - used) / commits
 
 
 # ------------------------------------------------------------------ members
@@ -378,7 +379,7 @@ def _commit_each(connections: Connections, by_address: dict[Address, list[str]])
 
 
 def _await_offsets(others: Sequence[Address], victim: Address, groups: list[str]) -> None:
-    """Ask for an offset of each group until its new coordinator has it."""
+    """Ask for an offset of each group until its new coordinator has it; pauses leave the processor to the brokers."""
     topics = (OffsetFetchRequestTopic(name=TOPIC, partition_indexes=(0,)),)
     frames = {group: request_frame(OffsetFetchRequest(group_id=group, topics=topics), 5) for group in groups}
     left, deadline = set(groups), time.monotonic() + PATIENCE_S
@@ -388,6 +389,7 @@ def _await_offsets(others: Sequence[Address], victim: Address, groups: list[str]
         for group, address in coordinators(others, sorted(left)).items():
             if address != victim and _has_offset(address, frames[group]):
                 left.discard(group)
+        time.sleep(POLL_S)
 
 
 def _has_offset(address: Address, frame: bytes) -> bool:

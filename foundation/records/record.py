@@ -213,15 +213,47 @@ def _walk(data: bytes, count: int, base_timestamp: int) -> tuple[RecordsScan, in
 
 
 def _read(data: bytes, begin: int, base_offset: int, base_timestamp: int, number: int) -> tuple[Record, int]:
+    """Read the record that begins at `begin`; return it, and the position after it.
+
+    As in `_walk`, varints of one byte are read here.
+    """
     try:
-        size, position = read_varint(data, begin)
-        start, after = position, position + size
-        if size < 0 or after > len(data):
-            raise InvalidRecord(_ends(number, size, len(data) - position))
-        timestamp_delta, position = read_varlong(data, position + 1)
-        offset_delta, position = read_varint(data, position)
-        key, position = _read_bytes(data, position)
-        value, position = _read_bytes(data, position)
+        bits = data[begin]
+        if bits < _MORE:
+            size, start = (bits >> 1) ^ -(bits & 1), begin + 1
+        else:
+            size, start = read_varint(data, begin)
+        end = len(data)
+        after = start + size
+        if size < 0 or after > end:
+            raise InvalidRecord(_ends(number, size, end - start))
+
+        bits = data[start + 1]
+        if bits < _MORE:
+            timestamp_delta, position = (bits >> 1) ^ -(bits & 1), start + 2
+        else:
+            timestamp_delta, position = read_varlong(data, start + 1)
+
+        bits = data[position]
+        if bits < _MORE:
+            offset_delta, position = (bits >> 1) ^ -(bits & 1), position + 1
+        else:
+            offset_delta, position = read_varint(data, position)
+
+        bits = data[position]
+        if bits < _MORE and not bits & 1 and (field_end := position + 1 + (bits >> 1)) <= end:
+            key: bytes | None = data[position + 1 : field_end]
+            position = field_end
+        else:
+            key, position = _read_bytes(data, position)
+
+        bits = data[position]
+        if bits < _MORE and not bits & 1 and (field_end := position + 1 + (bits >> 1)) <= end:
+            value: bytes | None = data[position + 1 : field_end]
+            position = field_end
+        else:
+            value, position = _read_bytes(data, position)
+
         headers: tuple[Header, ...] = ()
         if data[position]:
             count, position = read_varint(data, position)

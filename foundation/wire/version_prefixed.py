@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, TypeVar
 
 from foundation.wire import diagnosis
@@ -26,6 +26,9 @@ from foundation.wire.schema import Message
 M = TypeVar("M", bound=Message)
 
 _VERSION: Final = struct.Struct(">h")
+VERSION_BYTES: Final = _VERSION.size
+_KEPT_PREFIXES: Final = 64
+"""So many pairs of a message and a version keep their codec: more than there are, as newer versions are read, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +89,26 @@ def decode_prefixed(message_type: type[M], data: bytes) -> M:
         UnsupportedVersion: there is no such version, or it is newer than those known.
         MalformedMessage: `data` is cut short, or is no such message.
     """
-    version = version_of(data)
-    layout = LAYOUTS[message_type]
-    if layout.accepts_newer:
-        version = min(version, layout.max_version)
-    codec = _codec_of(message_type, version)
+    codec = _codec_read_by(message_type, data[:VERSION_BYTES])
     try:
-        message: M = codec.read(data, _VERSION.size)
+        message: M = codec.read(data, VERSION_BYTES)
     except ERRORS as error:
+        version = _read_version(message_type, data)
         raise diagnosis.why_malformed(
-            message_type, version, codec.flexible, data[_VERSION.size :], to_the_end=codec.to_the_end
+            message_type, version, codec.flexible, data[VERSION_BYTES:], to_the_end=codec.to_the_end
         ) from error
     return message
+
+
+@lru_cache(_KEPT_PREFIXES)
+def _codec_read_by(message_type: type[Message], prefix: bytes) -> Codec:
+    return _codec_of(message_type, _read_version(message_type, prefix))
+
+
+def _read_version(message_type: type[Message], data: bytes) -> int:
+    """Return the version that `data` is read in."""
+    layout = LAYOUTS[message_type]
+    return min(version_of(data), layout.max_version) if layout.accepts_newer else version_of(data)
 
 
 @cache

@@ -7,6 +7,7 @@ an offset with an expiry of its own is of version 1. Every version is read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from struct import Struct
 from typing import NamedTuple, TypeAlias
 
 from brokers.coordinator.group.group_metadata import GroupMetadata
@@ -20,7 +21,7 @@ from foundation.records.compression import Compression
 from foundation.records.record import Record, encode_records
 from foundation.wire.messages import group_metadata as wire
 from foundation.wire.messages.offset_commit import DEFAULT_TIMESTAMP
-from foundation.wire.version_prefixed import LAYOUTS, decode_prefixed, encode_prefixed, version_of
+from foundation.wire.version_prefixed import LAYOUTS, VERSION_BYTES, decode_prefixed, encode_prefixed, version_of
 
 OFFSET_KEY_VERSION = 1
 GROUP_KEY_VERSION = 2
@@ -31,6 +32,13 @@ BATCH_BYTES = 500_000
 
 FIRST_SEQUENCE = 0
 """The sequence number of commits: Kafka writes one, though they have no producer id; other batches have none."""
+
+_PLAIN_VALUE = Struct(">hqihq")
+_PLAIN_VERSION = 3
+"""`OffsetCommitValue` of this version without metadata: version, offset, leader epoch, length, commit timestamp."""
+
+PARTITION_BYTES = 4
+"""The last bytes of an offset's key are the number of the partition."""
 
 KeyAndValue: TypeAlias = tuple[bytes, bytes | None]
 
@@ -165,7 +173,7 @@ def read_stored(key: bytes, value: bytes | None) -> StoredRecord:
     if key_version <= _NEWEST_OFFSET_KEY:
         about = decode_prefixed(wire.OffsetCommitKey, key)
         partition = TopicPartition(about.topic, about.partition)
-        return OffsetRecord(about.group, partition, None if value is None else _offset_of(value))
+        return OffsetRecord(about.group, partition, None if value is None else read_offset(value))
     if key_version == GROUP_KEY_VERSION:
         group_id = decode_prefixed(wire.GroupMetadataKey, key).group
         if value is None:
@@ -174,7 +182,31 @@ def read_stored(key: bytes, value: bytes | None) -> StoredRecord:
     return UnknownRecord(key_version)
 
 
-def _offset_of(data: bytes) -> OffsetAndMetadata:
+def key_without_partition(key: bytes, of: OffsetRecord) -> bytes | None:
+    """Return the bytes that the keys of all partitions of the same group and topic begin with.
+
+    Args:
+        of: the record that `key` was read as.
+
+    Returns:
+        None for a key with more bytes than group, topic and partition take.
+    """
+    expected = offset_key(of.group_id, of.partition)
+    return key[:-PARTITION_BYTES] if key[VERSION_BYTES:] == expected[VERSION_BYTES:] else None
+
+
+def read_offset(data: bytes) -> OffsetAndMetadata:
+    """Return what the value of a committed offset says.
+
+    Raises:
+        WireError: it cannot be read.
+    """
+    if len(data) == _PLAIN_VALUE.size:
+        # Most values are such ones, and a new coordinator reads a hundred thousand of them.
+        version, offset, leader_epoch, metadata_length, commit_timestamp = _PLAIN_VALUE.unpack(data)
+        if version == _PLAIN_VERSION and metadata_length == 0:
+            epoch = max(NO_LEADER_EPOCH, leader_epoch)
+            return OffsetAndMetadata(offset, epoch, "", commit_timestamp)
     value = decode_prefixed(wire.OffsetCommitValue, data)
     epoch, expiry = value.leader_epoch, value.expire_timestamp
     return OffsetAndMetadata(

@@ -99,6 +99,27 @@ def test_what_cannot_be_read_is_left_out_and_described() -> None:
     assert [problem.partition(":")[0] for problem in loader.problems] == ["offset 1", "offset 2", "offset 3"]
 
 
+def test_a_later_offset_that_cannot_be_read_leaves_the_one_before() -> None:
+    key, value = offset(8)
+    loader, groups = loaded([batch(0, offset(5), (key, value and value[:-1]), offset(7, ORDERS_1))])
+    assert offsets(groups[GROUP]) == {ORDERS_0: 5, ORDERS_1: 7}
+    assert (loader.unreadable, loader.problems[0].partition(":")[0]) == (1, "offset 1")
+
+
+def test_a_key_with_bytes_after_its_partition_is_not_taken_for_another_partition() -> None:
+    longer = [(key + b"\0\0\0\5", value) for key, value in (offset(5), offset(6, ORDERS_1)) if key]
+    _, groups = loaded([batch(0, *longer, *longer)])
+    assert offsets(groups[GROUP]) == {ORDERS_0: 5, ORDERS_1: 6}
+
+
+def test_keys_of_both_versions_are_of_the_same_partition() -> None:
+    key, value = offset(6)
+    of_version_0 = (b"\0\0" + (key or b"")[2:], value)
+    for order in ((offset(5), of_version_0, offset(9, ORDERS_1)), (of_version_0, offset(9, ORDERS_1), of_version_0)):
+        _, groups = loaded([batch(0, *order)])
+        assert offsets(groups[GROUP]) == {ORDERS_0: 6, ORDERS_1: 9}
+
+
 def test_few_of_many_unreadable_records_are_described() -> None:
     loader, _ = loaded([batch(0, *[(b"\0\1\0", b"x")] * 100)])
     assert (loader.unreadable, len(loader.problems)) == (100, MOST_PROBLEMS)

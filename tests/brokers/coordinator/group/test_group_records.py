@@ -126,12 +126,26 @@ def test_an_empty_group_is_read_as_such() -> None:
     assert read.subscribed_topics == frozenset()
 
 
+@pytest.mark.parametrize("metadata", ["", "m"])
+@pytest.mark.parametrize(("stored_epoch", "epoch"), [(5, 5), (-1, -1), (-7, -1)])
 @pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
-def test_values_of_every_version_are_read(version: int) -> None:
-    value = wire.OffsetCommitValue(offset=9, metadata="m", commit_timestamp=1)
-    assert read_stored(offset_key(GROUP, ORDERS_0), encode_prefixed(value, version)) == OffsetRecord(
-        GROUP, ORDERS_0, OffsetAndMetadata(9, metadata="m", commit_timestamp=1)
+def test_offsets_of_every_version_are_read(version: int, stored_epoch: int, epoch: int, metadata: str) -> None:
+    value = wire.OffsetCommitValue(offset=9, leader_epoch=stored_epoch, metadata=metadata, commit_timestamp=1)
+    written = encode_prefixed(value, version)
+    assert read_stored(offset_key(GROUP, ORDERS_0), written) == OffsetRecord(
+        GROUP, ORDERS_0, OffsetAndMetadata(9, epoch if version >= 3 else -1, metadata, commit_timestamp=1)
     )
+
+
+def test_an_offset_without_metadata_is_refused() -> None:
+    value = bytearray(encode_prefixed(wire.OffsetCommitValue(offset=9, metadata=""), 3))
+    value[14:16] = b"\xff\xff"
+    with pytest.raises(WireError):
+        read_stored(offset_key(GROUP, ORDERS_0), bytes(value))
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
+def test_groups_of_every_version_are_read(version: int) -> None:
     stored = wire.GroupMetadataValue(protocol_type="consumer", generation=2)
     read = read_stored(group_key(GROUP), encode_prefixed(stored, version))
     assert isinstance(read, GroupRecord)
