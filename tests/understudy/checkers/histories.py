@@ -5,12 +5,32 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+from msgspec import structs
+
 from foundation.eventlog.records import Envelope, Leadership, Payload, type_name
 from understudy.checkers.check import Violation
 from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
 from understudy.checkers.invariant_checker import ALL_CHECKS, InvariantChecker
 
 EPOCH_PATH = "/controller_epoch"
+
+
+def envelope(payload: Payload, *, node: str = "broker-1") -> Envelope:
+    """The first record of a node, at time 0."""
+    return Envelope(
+        version=1,
+        run="hand-made",
+        node=node,
+        incarnation=1,
+        seq=1,
+        mono_ms=0,
+        wall_ms=0,
+        type=type_name(payload),
+        cause=None,
+        zxid=0,
+        controller_epoch=1,
+        data=payload,
+    )
 
 
 class History:
@@ -105,19 +125,14 @@ class History:
         records = self.records.setdefault(name, [])
         for payload in payloads:
             records.append(
-                Envelope(
-                    version=1,
-                    run="hand-made",
-                    node=name,
+                structs.replace(
+                    envelope(payload, node=name),
                     incarnation=incarnation,
                     seq=len(records) + 1,
                     mono_ms=at_ms,
                     wall_ms=at_ms,
-                    type=type_name(payload),
-                    cause=None,
                     zxid=self.zxid if zxid is None else zxid,
                     controller_epoch=max(self.epoch_version, 0),
-                    data=payload,
                 )
             )
 

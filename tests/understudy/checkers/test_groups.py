@@ -20,9 +20,9 @@ from foundation.eventlog.records import (
     LeadershipWritten,
     OffsetsCommitted,
     OffsetsRemoved,
-    Payload,
     StopReplicaApplied,
 )
+from tests.understudy.checkers.histories import envelope
 from understudy.checkers.client_history import Outcome
 from understudy.checkers.group_records import add_records
 from understudy.checkers.groups import (
@@ -243,23 +243,6 @@ def test_violation_names_the_place_and_both_sides() -> None:
     assert violation.witness == "g had 5 for t-0 at 5 ms, after 7 was stored at 3 ms at the latest"
     (violation,) = check_groups(history(owns("a", T0), owns("b", T0))).violations
     assert violation.witness == "t-0 belongs to a and to b in generation 1 of g"
-
-
-def envelope(data: Payload) -> Envelope:
-    return Envelope(
-        version=1,
-        run="r",
-        node="broker-1",
-        incarnation=1,
-        seq=1,
-        mono_ms=0,
-        wall_ms=0,
-        type=type(data).__name__,
-        cause=None,
-        zxid=0,
-        controller_epoch=1,
-        data=data,
-    )
 
 
 def test_records_of_coordinators_are_added() -> None:

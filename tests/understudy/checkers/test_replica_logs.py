@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.eventlog.records import ContextLoaded, Envelope, Leadership, LeadershipWritten, Payload
+from foundation.eventlog.records import ContextLoaded, Leadership, LeadershipWritten, Payload
+from tests.understudy.checkers.histories import envelope
 from understudy.checkers.replica_logs import partitions_that_may_have_lost
 
 RECOVERED, RECOVERING = 0, 1
@@ -34,18 +35,4 @@ def read(recovery_state: int) -> Payload:
     ],
 )
 def test_partitions_with_an_unclean_election_may_have_lost(data: Payload, may_have_lost: bool) -> None:
-    record = Envelope(
-        version=1,
-        run="r",
-        node="broker-1",
-        incarnation=1,
-        seq=1,
-        mono_ms=0,
-        wall_ms=0,
-        type=type(data).__name__,
-        cause=None,
-        zxid=0,
-        controller_epoch=1,
-        data=data,
-    )
-    assert partitions_that_may_have_lost([record]) == ({("orders", 0)} if may_have_lost else set())
+    assert partitions_that_may_have_lost([envelope(data)]) == ({("orders", 0)} if may_have_lost else set())
