@@ -26,6 +26,7 @@ def run(seeds: int = SEEDS, seconds: int = SECONDS, many_seeds: int = MANY_SEEDS
     goal_ms = 1_000 / GOAL_SIMULATED_SECONDS_PER_SECOND
     large, took_large = _timed(run_seed(seed, seconds, brokers=5, partitions=6) for seed in range(1, seeds + 1))
     drawn, took_drawn = _timed(run_seed(seed, DRAWN_SECONDS) for seed in range(1, seeds + 1))
+    without, took_without = _timed(run_seed(seed, DRAWN_SECONDS, groups=False) for seed in range(1, seeds + 1))
     messages = sum(report.messages for report in large)
     began = time.monotonic()
     many = list(run_seeds(range(1, many_seeds + 1), DRAWN_SECONDS, workers=WORKERS))
@@ -44,6 +45,12 @@ def run(seeds: int = SEEDS, seconds: int = SECONDS, many_seeds: int = MANY_SEEDS
             None,
         ),
         Row(
+            "a simulated second as seeds draw it, without groups and compaction, ms",
+            took_without / (seeds * DRAWN_SECONDS) * 1e3,
+            goal_ms,
+            1.0,
+        ),
+        Row(
             "a simulated second as seeds draw it, groups and compaction too, ms",
             took_drawn / (seeds * DRAWN_SECONDS) * 1e3,
             goal_ms,
@@ -55,7 +62,9 @@ def run(seeds: int = SEEDS, seconds: int = SECONDS, many_seeds: int = MANY_SEEDS
             GOAL_SEEDS_S,
             1.0,
         ),
-        Row("seeds that failed", sum(bool(report.problems) for report in (*large, *drawn, *many)), None, None),
+        Row(
+            "seeds that failed", sum(bool(report.problems) for report in (*large, *drawn, *without, *many)), None, None
+        ),
     ]
 
 
