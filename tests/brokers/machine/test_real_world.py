@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -38,6 +38,16 @@ from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 async def echo(connection: Connection) -> None:
     while data := await connection.receive():
         await connection.send(data)
+
+
+@contextlib.asynccontextmanager
+async def connected_to_an_echo() -> AsyncIterator[SocketConnection]:
+    server = await SocketNetwork().bind("127.0.0.1", 0, echo)
+    server.start()
+    connection = await SocketNetwork().connect("127.0.0.1", server.port, timeout_ms=30_000)
+    yield connection
+    connection.close()
+    await server.close()
 
 
 def test_connection_made_before_the_start_waits_and_is_served() -> None:
@@ -228,23 +238,19 @@ def test_bytes_that_are_not_received_yet_are_read_ahead_up_to_a_limit() -> None:
 
 def test_a_task_that_waits_for_bytes_runs_in_the_turn_of_the_loop_that_received_them() -> None:
     async def scenario() -> list[str]:
-        server = await SocketNetwork().bind("127.0.0.1", 0, echo)
-        server.start()
-        connection = await SocketNetwork().connect("127.0.0.1", server.port, timeout_ms=30_000)
-        order: list[str] = []
+        async with connected_to_an_echo() as connection:
+            order: list[str] = []
 
-        async def receive() -> None:
-            order.append((await connection.receive()).decode())
-            order.append(asyncio.current_task().get_name())  # type: ignore[union-attr]  # it is called in a task
+            async def receive() -> None:
+                order.append((await connection.receive()).decode())
+                order.append(asyncio.current_task().get_name())  # type: ignore[union-attr]  # it is called in a task
 
-        receiving = asyncio.create_task(receive(), name="receiving")
-        await asyncio.sleep(0)
-        connection._chunk[:4] = b"here"
-        asyncio.get_running_loop().call_soon(connection.buffer_updated, 4)
-        asyncio.get_running_loop().call_soon(order.append, "later in this turn")
-        await receiving
-        connection.close()
-        await server.close()
+            receiving = asyncio.create_task(receive(), name="receiving")
+            await asyncio.sleep(0)
+            connection._chunk[:4] = b"here"
+            asyncio.get_running_loop().call_soon(connection.buffer_updated, 4)
+            asyncio.get_running_loop().call_soon(order.append, "later in this turn")
+            await receiving
         return order
 
     assert asyncio.run(scenario()) == ["here", "receiving", "later in this turn"]
@@ -252,22 +258,18 @@ def test_a_task_that_waits_for_bytes_runs_in_the_turn_of_the_loop_that_received_
 
 def test_bytes_that_arrive_while_a_wait_for_them_is_cancelled_are_received_later() -> None:
     async def scenario() -> bytes:
-        server = await SocketNetwork().bind("127.0.0.1", 0, echo)
-        server.start()
-        connection = await SocketNetwork().connect("127.0.0.1", server.port, timeout_ms=30_000)
-        receiving = asyncio.create_task(connection.receive())
-        await asyncio.sleep(0)
-        receiving.cancel()
-        connection._chunk[:4] = b"kept"
-        connection.buffer_updated(4)
-        with pytest.raises(asyncio.CancelledError):
-            await receiving
-        kept = await connection.receive()
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.01):
-                await connection.receive()
-        connection.close()
-        await server.close()
+        async with connected_to_an_echo() as connection:
+            receiving = asyncio.create_task(connection.receive())
+            await asyncio.sleep(0)
+            receiving.cancel()
+            connection._chunk[:4] = b"kept"
+            connection.buffer_updated(4)
+            with pytest.raises(asyncio.CancelledError):
+                await receiving
+            kept = await connection.receive()
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.01):
+                    await connection.receive()
         return kept
 
     assert asyncio.run(scenario()) == b"kept"
@@ -275,20 +277,15 @@ def test_bytes_that_arrive_while_a_wait_for_them_is_cancelled_are_received_later
 
 def test_a_wait_for_bytes_that_is_cancelled_ends_though_another_begins_before() -> None:
     async def scenario() -> bytes:
-        server = await SocketNetwork().bind("127.0.0.1", 0, echo)
-        server.start()
-        connection = await SocketNetwork().connect("127.0.0.1", server.port, timeout_ms=30_000)
-        first = asyncio.create_task(connection.receive())
-        await asyncio.sleep(0)
-        second = asyncio.create_task(connection.receive())
-        first.cancel()
-        await asyncio.wait([first], timeout=30)
-        assert first.cancelled()
-        await connection.send(b"for the second")
-        received = await asyncio.wait_for(second, 30)
-        connection.close()
-        await server.close()
-        return received
+        async with connected_to_an_echo() as connection:
+            first = asyncio.create_task(connection.receive())
+            await asyncio.sleep(0)
+            second = asyncio.create_task(connection.receive())
+            first.cancel()
+            await asyncio.wait([first], timeout=30)
+            assert first.cancelled()
+            await connection.send(b"for the second")
+            return await asyncio.wait_for(second, 30)
 
     assert asyncio.run(scenario()) == b"for the second"
 
