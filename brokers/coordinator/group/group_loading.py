@@ -143,7 +143,7 @@ class GroupLoader:
 
         Nearly all records are: those of a commit have keys that differ in the partition alone.
         """
-        _, _, key, value, _ = record
+        key, value = record.key, record.value
         if key is None or value is None or (group_topic := self._group_topics.get(key[:-PARTITION_BYTES])) is None:
             return False
         offsets, partitions = group_topic
