@@ -3,8 +3,8 @@
 The latency is that of ApiVersions, sent to one broker directly and through its proxy in turn. The throughput is that of
 confluent-kafka (librdkafka) with acks=all on three brokers, with the proxy and without in turn; replication goes
 through the proxy, too. The producer is a process of its own: in that of the proxy, both would wait for the one
-interpreter. A relay in the place of the proxy that only copies bytes shows the floor: what the same event
-loop and sockets cost without faults.
+interpreter. A relay in the place of the proxy that only copies bytes shows the floor: what the same event loop and
+sockets cost without faults.
 
 UNDERSTUDY_BENCH_PROXY_MB (64) sets how much each round produces, UNDERSTUDY_BENCH_PROXY_REQUESTS (2000) how many
 requests are sent each way.

@@ -215,7 +215,7 @@ def _walk(data: bytes, count: int, base_timestamp: int) -> tuple[RecordsScan, in
 def _read(data: bytes, begin: int, base_offset: int, base_timestamp: int, number: int) -> tuple[Record, int]:
     """Read the record that begins at `begin`; return it, and the position after it.
 
-    As in `_walk`, varints of one byte are read here.
+    As in `_walk`, varints of one byte are read here: a call would take longer.
     """
     try:
         bits = data[begin]
