@@ -8,12 +8,14 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
 from tests.docker_engine import why_no_engine
+from tests.timing import Timing
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 
 # Examples have no deadline, because machines differ in speed, and are the same in every run.
@@ -27,6 +29,16 @@ LONGEST_ID = 200
 
 # The test of the cache makes one of its own.
 os.environ["UNDERSTUDY_CLASS_CACHE"] = "off"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--times-to", metavar="FILE", help="write how long each test took; python -m tests.durations FILE")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    path = config.getoption("times_to")
+    if path is not None:
+        config.pluginmanager.register(Timing(None if hasattr(config, "workerinput") else Path(path)))
 
 
 @pytest.fixture(autouse=True)

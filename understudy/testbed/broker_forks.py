@@ -6,6 +6,7 @@ fork has them done. Linux only: a pidfd stands for the process of a fork, whose 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -42,6 +43,28 @@ def can_fork_brokers() -> bool:
     except OSError:
         return False
     return True
+
+
+_of_this_process: dict[int, BrokerForks] = {}
+"""The template that `forks_of_this_process` started, by the pid of the process that started it."""
+
+
+def forks_of_this_process() -> BrokerForks | None:
+    """Return the template that all clusters of this process share; None if this system cannot fork brokers.
+
+    The first call starts it, and returns before it has done its imports; so does the first call after it has ended. It
+    ends with this process.
+    """
+    forks = _of_this_process.get(os.getpid())
+    if forks is not None and forks.is_running:
+        return forks
+    if forks is not None:
+        forks.close()
+    if not can_fork_brokers():
+        return None
+    forks = _of_this_process[os.getpid()] = BrokerForks()
+    atexit.register(forks.close)
+    return forks
 
 
 class BrokerForks:

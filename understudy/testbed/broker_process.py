@@ -15,7 +15,7 @@ from brokers.config.properties import format_properties
 from brokers.machine.injected_faults import APPLIED, MachineFaults
 from brokers.metrics.metrics_server import ADDRESS_FILE
 from understudy.testbed import waiting_broker
-from understudy.testbed.broker_forks import BrokerForks
+from understudy.testbed.broker_forks import forks_of_this_process
 from understudy.testbed.processes import ChildProcess, RunningProcess
 from understudy.testbed.run_folder import BrokerEntry, replace_file
 
@@ -26,7 +26,8 @@ class BrokerProcess:
     """A broker that can be started many times; it keeps its folder and, where that is free, its port.
 
     Args:
-        forks: of what its processes are forks; None for processes that do their imports themselves.
+        forked: whether its processes are forks of `forks_of_this_process()`, if the system has them; otherwise they do
+            their imports themselves.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class BrokerProcess:
         rack: str | None,
         properties: Mapping[str, str],
         environment: Mapping[str, str] | None = None,
-        forks: BrokerForks | None = None,
+        forked: bool = True,
     ) -> None:
         self.id = broker_id
         self.rack = rack
@@ -50,7 +51,7 @@ class BrokerProcess:
         self.port = 0
         """The port that it registered last; 0 before its first registration."""
         self._environment = {**os.environ, **environment} if environment else None
-        self._forks = forks
+        self._forked = forked
         self.process: RunningProcess | None = None
         self.should_run = False
         """Whether it has been started, and no fault that ends it has been injected since."""
@@ -78,7 +79,7 @@ class BrokerProcess:
 
     def prepare(self) -> None:
         """Start a process that does its imports and then waits for `launch`; a fork needs none. Returns at once."""
-        if self._forks is not None:
+        if self._forked and forks_of_this_process() is not None:
             return
         self.directory.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-P", "-m", waiting_broker.MODULE, self.config.name]
@@ -89,12 +90,13 @@ class BrokerProcess:
     def launch(self) -> None:
         """Write the configuration, and start the broker, in the prepared process if there is one.
 
-        Returns at once; with `forks`, when their template has done its imports.
+        Returns at once; for a fork, when the template has done its imports.
         """
         self._write_config()
-        if self._forks is not None:
+        forks = forks_of_this_process() if self._forked else None
+        if forks is not None:
             environment = os.environ if self._environment is None else self._environment
-            self.process = self._forks.fork(
+            self.process = forks.fork(
                 self.name, self.config.name, log=self.log, directory=self.directory, environment=environment
             )
         elif self.process is not None and self.process.is_waiting:

@@ -1,7 +1,4 @@
-"""`ClusterPool`: the clusters of one pytest process, which share one ZooKeeper and may be shared by tests.
-
-Their brokers are forks of one process that has done a broker's imports, where the system allows it.
-"""
+"""`ClusterPool`: the clusters of one pytest process, which share one ZooKeeper and may be shared by tests."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from understudy.cluster import ClusterError
-from understudy.testbed.broker_forks import BrokerForks, can_fork_brokers
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testing.arguments import SESSION, ClusterArguments
 from understudy.testing.cluster_under_test import ClusterUnderTest
@@ -45,7 +41,6 @@ class ClusterPool:
         self._new_folder = new_folder
         self._keep = keep
         self._zookeeper: EmbeddedZooKeeper | None = None
-        self._forks: BrokerForks | None = None
         self._ends = contextlib.ExitStack()
         self._shared: dict[ClusterArguments, Loan] = {}
 
@@ -95,9 +90,6 @@ class ClusterPool:
         self._ends.close()
 
     def _new_cluster(self, arguments: ClusterArguments, test: str) -> ClusterUnderTest:
-        if can_fork_brokers() and (self._forks is None or not self._forks.is_running):
-            self._forks = BrokerForks()  # does its imports while ZooKeeper starts
-            self._ends.callback(self._forks.close)
         cluster = ClusterUnderTest(
             arguments.brokers,
             racks=arguments.racks,
@@ -107,7 +99,6 @@ class ClusterPool:
             proxied=arguments.proxied,
             directory=self._new_folder(test),
             zookeeper=self._shared_zookeeper(),
-            forks=self._forks,
         )
         try:
             cluster.start(test)

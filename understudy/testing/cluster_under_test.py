@@ -16,7 +16,6 @@ from typing import Any, Final, TypeVar
 from foundation.cluster.identifiers import TopicPartition
 from foundation.eventlog.records import RunDescribed
 from understudy.cluster import ClusterError, Unsettled, WaitTimedOut
-from understudy.testbed.broker_forks import BrokerForks
 from understudy.testbed.cluster_view import NO_ANSWER
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.local_cluster import LocalCluster
@@ -60,7 +59,6 @@ class ClusterUnderTest:
             address for each broker, which Linux has.
         directory: the run folder; None for a temporary one, which is deleted at the end.
         zookeeper: a server to share, in which the cluster has a chroot; None for one of its own.
-        forks: of what its brokers are forks, which start in a fraction of a second; None for processes of their own.
 
     Raises:
         BadArguments: an argument has a value that it cannot have.
@@ -77,7 +75,6 @@ class ClusterUnderTest:
         proxied: bool = False,
         directory: Path | None = None,
         zookeeper: EmbeddedZooKeeper | None = None,
-        forks: BrokerForks | None = None,
     ) -> None:
         self.arguments = ClusterArguments.of(
             {
@@ -99,7 +96,6 @@ class ClusterUnderTest:
             properties=dict(self.arguments.properties),
             proxied=proxied,
             described=RunDescribed(),
-            forks=forks,
         )
 
     # -- starting and ending

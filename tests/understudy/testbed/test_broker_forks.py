@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -230,3 +231,22 @@ def test_forks_end_with_their_template(tmp_path: Path, silent: socket.socket, en
     with pytest.raises(ClusterError, match="broker-1 was not forked: the template of the brokers ended with SIG"):
         fork(forks, tmp_path)
     forks.close()
+
+
+CLUSTERS_ONE_AFTER_THE_OTHER = """
+from pathlib import Path
+from understudy.testbed.local_cluster import LocalCluster
+for _ in range(2):
+    with LocalCluster(brokers=2) as cluster:
+        for broker in cluster.brokers:
+            print(Path(f"/proc/{broker.process.process.pid}/stat").read_text().rpartition(")")[2].split()[1])
+"""
+
+
+def test_the_clusters_of_a_process_share_a_template_that_ends_with_it() -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", CLUSTERS_ONE_AFTER_THE_OTHER], capture_output=True, text=True, check=True
+    )
+    assert len(done.stdout.split()) == 4
+    (template,) = set(done.stdout.split())
+    assert linux.start_time(int(template)) is None

@@ -55,7 +55,7 @@ def test_a_go_ahead_for_a_process_that_has_ended_is_harmless(process: ChildProce
 
 
 def test_brokers_do_their_imports_while_zookeeper_starts() -> None:
-    with LocalCluster(brokers=2) as cluster:
+    with LocalCluster(brokers=2, forked=False) as cluster:
         assert cluster.embedded_zookeeper is not None
         for broker in cluster.brokers:
             child = broker.process.process
@@ -75,7 +75,7 @@ def test_waiting_brokers_are_ended_where_zookeeper_does_not_start(
         raise ZooKeeperNotStarted("not started by this test")
 
     monkeypatch.setattr(EmbeddedZooKeeper, "start", fail)
-    cluster = LocalCluster(brokers=2, directory=tmp_path)
+    cluster = LocalCluster(brokers=2, directory=tmp_path, forked=False)
     with pytest.raises(ZooKeeperNotStarted, match="not started by this test"):
         cluster.start()
     for broker in cluster.brokers:
