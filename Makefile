@@ -2,6 +2,7 @@
 PYTHON ?= python3
 PIP    = .venv/bin/python -m pip --disable-pip-version-check
 PYTEST = .venv/bin/python -m pytest
+WORKERS = -n 2 --dist loadgroup
 STAMP  = .venv/.installed
 CORES  = $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 SEEDS ?= 1000
@@ -13,7 +14,7 @@ FROM  ?= $(shell date +%s)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test interop kafka-tests client-suites clients soak spec pages check format lint types layers fast bench seeds ledger crash-points mutants lessons token-mutants clean
+.PHONY: help setup demo test test-rest test-all nightly interop kafka-tests client-suites clients soak spec pages check format lint types layers fast bench seeds ledger crash-points mutants lessons token-mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -30,11 +31,21 @@ $(STAMP): pyproject.toml constraints.txt
 demo: setup  ## kill the controller of a real cluster and watch another take over (ARGS=--fast for a shorter one)
 	@.venv/bin/understudy demo $(ARGS)
 
-test: setup  ## all tests
-	$(PYTEST) -n 2 --dist loadgroup $(ARGS)
+test: setup  ## what is quick, and a real run of each kind: six minutes on two cores
+	$(PYTEST) -m '(not long or representative) and not interop' $(WORKERS) $(ARGS)
+
+test-rest: setup  ## what `make test` leaves out of `make test-all`
+	$(PYTEST) -m 'long and not representative and not interop' $(WORKERS) $(ARGS)
+
+test-all: setup  ## all tests but those beside Apache Kafka (`make interop`)
+	$(PYTEST) $(WORKERS) $(ARGS)
+
+nightly: setup  ## everything, with the whole of each search (hours; CONTRIBUTING.md lists them)
+	NIGHTLY=1 $(PYTEST) $(WORKERS) $(ARGS)
+	NIGHTLY=1 KAFKA_TESTS=all CLIENT_SUITES=all $(PYTEST) tests/interop -m interop $(WORKERS) $(ARGS)
 
 interop: setup  ## a real Apache Kafka 3.9.1 as the judge; Maven fetches it (REQUIRE_MAVEN=1: fail where it cannot)
-	$(PYTEST) tests/interop -m interop -n 2 --dist loadgroup $(ARGS)
+	$(PYTEST) tests/interop -m interop $(WORKERS) $(ARGS)
 
 kafka-tests: setup  ## the integration tests of Apache Kafka 3.9.1 against our brokers, all of them (two hours)
 	KAFKA_TESTS=all $(PYTEST) tests/interop/test_kafkas_own_tests.py -m interop -n 2 $(ARGS)
@@ -48,8 +59,8 @@ clients: setup  ## stock clients across seven faults, judged; writes docs/client
 soak: setup  ## 200 rounds of faults under a running producer: no acknowledged record may be lost (ROUNDS=N)
 	SOAK_ROUNDS=$(ROUNDS) $(PYTEST) tests/durability -n 0 -s $(ARGS)
 
-fast: setup  ## the tests that start no broker, ZooKeeper or Spark, and search briefly
-	$(PYTEST) -m 'not slow and not docker and not interop' -n 2 --dist load $(ARGS)
+fast: setup  ## the quick tests: one minute
+	$(PYTEST) -m 'not slow and not docker and not interop' -n 2 --dist worksteal $(ARGS)
 
 spec: setup  ## which test stands for which behaviour of docs/behaviours.md; fails where none does
 	@.venv/bin/python -m tests.behaviours
@@ -71,8 +82,8 @@ types: setup
 layers: setup
 	.venv/bin/lint-imports
 
-check: setup  ## what a change must pass: format, lint, types, import contracts, behaviours, tests
-	@for part in lint types layers spec test; do \
+check: setup  ## what a change must pass: tests, format, lint, types, import contracts, behaviours
+	@for part in test lint types layers spec test-rest; do \
 	  started=$$(date +%s); \
 	  $(MAKE) --no-print-directory $$part || exit 1; \
 	  echo "== $$part took $$(($$(date +%s) - started)) s"; \

@@ -5,9 +5,10 @@ Skips tests marked `docker` where no Docker engine answers.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ import structlog
 from hypothesis import HealthCheck, settings
 
 from tests.docker_engine import why_no_engine
+from tests.durations import listed
+from tests.tiers import LeftOut, mark_slow_tests
 from tests.timing import Timing
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 
@@ -37,6 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     path = config.getoption("times_to")
+    config.pluginmanager.register(LeftOut(config))
     if path is not None:
         config.pluginmanager.register(Timing(None if hasattr(config, "workerinput") else Path(path)))
 
@@ -67,10 +71,22 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage while tests are collected, and never examine what is there afterwards: none of it goes."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    mark_slow_tests(items)
     if hasattr(config, "workerinput"):
-        # With several workers the slow tests begin first: a long one that began last would leave a core without work.
-        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+        # With several workers the longest tests begin first: if one began last, a core would be without work.
+        items.sort(key=lambda item: -listed().get(item.nodeid, 0.0))
     _skip_docker_tests_without_an_engine(items)
 
 

@@ -120,7 +120,6 @@ def _in_python(path: Path, *, constants: bool) -> Iterator[Mention]:
                 yield from _in_text(where, node.lineno, text)
 
 
-@pytest.mark.slow
 def test_every_id_is_defined_in_a_page() -> None:
     defined = definitions()
     unknown = [
@@ -131,7 +130,6 @@ def test_every_id_is_defined_in_a_page() -> None:
     assert sorted(set(unknown)) == []
 
 
-@pytest.mark.slow
 def test_ids_are_found_wherever_they_are_named() -> None:
     found = {mention.id for mention in mentions()}
     assert {"PSM-5", "C4a", "D14", "R-5", "BUG-19", "LG-22", "L1", "T2"} <= found

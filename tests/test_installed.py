@@ -14,8 +14,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-pytestmark = pytest.mark.slow
-
 ONE_BROKER = """
 from understudy.testbed.local_cluster import LocalCluster
 with LocalCluster(brokers=1) as cluster:

@@ -101,7 +101,6 @@ def test_fields_are_documented(path: Path) -> None:
     ] == []
 
 
-@pytest.mark.slow
 def test_every_documented_field_is_one_of_some_line() -> None:
     """A field that no source file names belongs to a line that was removed."""
     written = {word for path in product_files() for word in _words(parse(name_of(path))) if word in FIELDS}

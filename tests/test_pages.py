@@ -60,7 +60,6 @@ def test_every_module_and_name_of_ours_in_the_table_exists() -> None:
     assert missing == []
 
 
-@pytest.mark.slow
 def test_mirrored_names_of_docstrings_are_in_the_table() -> None:
     """If a docstring of a module has "Mirrors `KafkaApis`", the table has `KafkaApis` for that module."""
     table = counterparts()

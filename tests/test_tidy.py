@@ -111,7 +111,6 @@ def test_files_of_the_page_are_tidy(path: Path) -> None:
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", path.read_text())
 
 
-@pytest.mark.slow
 def test_every_module_is_imported_or_a_command() -> None:
     """Every product module is imported by another file, or is a command of its own."""
     imported: set[str] = set()

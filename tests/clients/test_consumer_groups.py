@@ -21,7 +21,6 @@ with warnings.catch_warnings():
     from kafka.errors import KafkaError
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning"),
 ]
 

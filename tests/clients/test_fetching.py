@@ -20,7 +20,7 @@ with warnings.catch_warnings():
     from kafka import TopicPartition as KafkaPythonPartition
     from kafka.errors import UnsupportedVersionError
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning")]
+pytestmark = pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning")
 
 RACK_AWARE = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
 RECORDS = 300

@@ -15,7 +15,7 @@ from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.local_broker import LocalBroker
 from understudy.testbed.local_cluster import LocalCluster
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning")]
+pytestmark = pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning")
 
 Connect = Callable[[str], StockClient]
 CLIENTS = pytest.mark.parametrize(

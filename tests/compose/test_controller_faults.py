@@ -25,7 +25,6 @@ from understudy.admin_client import AdminClient
 
 pytestmark = [
     pytest.mark.docker,
-    pytest.mark.slow,
     pytest.mark.xdist_group("compose"),
     # For a test, the start of its cluster and a first build that downloads Spark, on a machine with much else to do.
     pytest.mark.timeout(1800),
@@ -51,7 +50,11 @@ class Fault(NamedTuple):
 FAULTS = pytest.mark.parametrize(
     "fault",
     [
-        pytest.param(Fault(ComposeCluster.kill, ComposeCluster.start, process_survives=False), id="killed"),
+        pytest.param(
+            Fault(ComposeCluster.kill, ComposeCluster.start, process_survives=False),
+            id="killed",
+            marks=pytest.mark.representative("a cluster in containers"),
+        ),
         pytest.param(Fault(ComposeCluster.pause, ComposeCluster.resume, process_survives=True), id="paused"),
         pytest.param(
             Fault(ComposeCluster.disconnect, ComposeCluster.reconnect, process_survives=True), id="disconnected"

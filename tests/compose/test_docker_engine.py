@@ -90,7 +90,6 @@ def test_a_reason_skips_and_require_docker_makes_it_a_failure(monkeypatch: pytes
         skip_or_fail("no engine")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "reason"),
     [

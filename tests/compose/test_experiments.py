@@ -31,7 +31,6 @@ from understudy.testbed.run_folder import CLUSTER_FILE
 
 pytestmark = [
     pytest.mark.docker,
-    pytest.mark.slow,
     pytest.mark.xdist_group("compose"),
     # For a first build that downloads Spark, on a machine with much else to do.
     pytest.mark.timeout(1800),

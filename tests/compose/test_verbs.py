@@ -14,7 +14,6 @@ from understudy.cli.main import main
 
 pytestmark = [
     pytest.mark.docker,
-    pytest.mark.slow,
     pytest.mark.xdist_group("compose"),
     # For a test, the start of its cluster and a first build that downloads Spark, on a machine with much else to do.
     pytest.mark.timeout(1800),

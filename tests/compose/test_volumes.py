@@ -18,7 +18,6 @@ from understudy.admin_client import AdminClient
 
 pytestmark = [
     pytest.mark.docker,
-    pytest.mark.slow,
     pytest.mark.xdist_group("compose"),
     # For a test, the start of its cluster and a first build that downloads Spark, on a machine with much else to do.
     pytest.mark.timeout(1800),

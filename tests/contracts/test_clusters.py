@@ -57,8 +57,8 @@ class Processes:
 
 Subject = Simulated | Processes
 
-SUBJECTS = ["simulated", pytest.param("processes", marks=pytest.mark.slow)]
-PROXIED = pytest.param("proxied", marks=pytest.mark.slow)
+SUBJECTS = ["simulated", "processes"]
+PROXIED = "proxied"
 
 
 @pytest.fixture(params=SUBJECTS)

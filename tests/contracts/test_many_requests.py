@@ -58,7 +58,6 @@ async def resume(ensemble: Ensemble, session: Session) -> None:
     await session.wait_for(SessionResumed)
 
 
-@pytest.mark.slow
 @pytest.mark.spec("Z5", "R-5")
 @contract
 async def test_many_requests_that_a_cut_loses_answer_unknown_after_the_session_is_suspended(ensemble: Ensemble) -> None:
@@ -78,7 +77,6 @@ async def test_many_requests_that_a_cut_loses_answer_unknown_after_the_session_i
     assert session.notifications == [SessionSuspended(), SessionResumed()]
 
 
-@pytest.mark.slow
 @pytest.mark.spec("Z5", "R-5")
 @contract
 async def test_many_requests_whose_answers_a_cut_loses_answer_unknown_and_are_applied_once(ensemble: Ensemble) -> None:
@@ -97,7 +95,6 @@ async def test_many_requests_whose_answers_a_cut_loses_answer_unknown_and_are_ap
     assert Failure.UNKNOWN not in await distinct_answers(send_many(session.zk))
 
 
-@pytest.mark.slow
 @contract
 async def test_many_requests_under_way_when_the_session_expires_are_answered(ensemble: Ensemble) -> None:
     session = await ensemble.open()
@@ -167,7 +164,6 @@ async def test_a_session_can_be_closed_while_it_reconnects(ensemble: Ensemble) -
     assert session.notifications == [SessionSuspended()]
 
 
-@pytest.mark.slow
 @contract
 async def test_closing_answers_the_requests_a_silent_server_leaves_unanswered(ensemble: Ensemble) -> None:
     session = await ensemble.open()

@@ -189,7 +189,6 @@ async def test_a_bulk_read_sets_watches_on_existing_nodes(ensemble: Ensemble) ->
     assert await settled(session) == [WatchFired("/a", WatchKind.CHANGED), WatchFired("/b", WatchKind.DELETED)]
 
 
-@pytest.mark.slow
 @contract
 async def test_a_bulk_read_sets_thousands_of_watches(ensemble: Ensemble) -> None:
     session = await ensemble.open()
@@ -461,7 +460,6 @@ async def test_a_watch_of_a_bulk_read_survives_a_connection_loss(ensemble: Ensem
     await session.wait_for_watch("/b", WatchKind.CHANGED)
 
 
-@pytest.mark.slow
 @contract
 async def test_thousands_of_watches_survive_two_connection_losses(ensemble: Ensemble) -> None:
     session, other = await ensemble.open(), await ensemble.open()

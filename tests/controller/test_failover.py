@@ -64,7 +64,6 @@ def take_over_while(change: Create, before_request: int) -> bool:
         return True
 
 
-@pytest.mark.slow
 @pytest.mark.spec("FO-2", "FO-5")
 @pytest.mark.parametrize("change", [COMES, MARK], ids=["a topic comes", "a topic is to go"])
 def test_change_at_any_moment_of_a_failover_is_seen(change: Create) -> None:

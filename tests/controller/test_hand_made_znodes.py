@@ -174,7 +174,6 @@ def test_znodes_written_by_hand_do_not_break_the_controller(seed: int) -> None:
     check_random_writes(seed)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("first", range(100, 500, 100))
 def test_many_znodes_written_by_hand_do_not_break_the_controller(first: int) -> None:
     for seed in range(first, first + 100):

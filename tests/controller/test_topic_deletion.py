@@ -640,7 +640,6 @@ def delete_and_fail_the_controller(kill_at: int, *, after: bool) -> int:
         return link.requests - first
 
 
-@pytest.mark.slow
 @pytest.mark.spec("FO-7", "FO-12", "TD-10", "P1")
 def test_successor_finishes_the_deletion_wherever_the_controller_crashed() -> None:
     requests = delete_and_fail_the_controller(0, after=False)

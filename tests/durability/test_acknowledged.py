@@ -18,7 +18,7 @@ from understudy.testbed.local_cluster import LocalCluster
 
 ROUNDS = int(os.environ.get("SOAK_ROUNDS", "20"))
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600 + 30 * ROUNDS)]
+pytestmark = pytest.mark.timeout(600 + 30 * ROUNDS)
 
 TOPIC, PARTITIONS = "ledger", 3
 

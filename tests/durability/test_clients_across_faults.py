@@ -35,7 +35,6 @@ from tests.durability.stock_clients import (
 from understudy.testbed.local_cluster import LocalCluster
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.xdist_group("clients-across-faults"),
 ]
 

@@ -74,7 +74,6 @@ def test_a_new_topics_config_written_by_another_broker_is_a_difference(configs: 
     assert "writes of /config/topics/orders" in differing(configs, written_by(1, configs, "create orders"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("order", [*itertools.permutations("0123")])
 def test_concurrent_notifications_of_broker_configs_may_come_in_any_order(order: tuple[str, ...]) -> None:
     kafka = load("reassignment")

@@ -36,7 +36,6 @@ def found(kafka: Json, ours: Json) -> list[tuple[str, str]]:
     return [(difference.step, difference.what) for difference in compare(kafka, ours)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_every_recording_equals_itself(scenario: str) -> None:
     assert compare(load(scenario), load(scenario)) == []

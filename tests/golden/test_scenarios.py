@@ -14,26 +14,12 @@ from tests.golden.process_cluster import ProcessCluster
 from tests.golden.recording import CONTROL_REQUESTS, FOLDER, Json, load
 from tests.golden.scenarios import RECORDED_WITH_TOOLS, SCENARIOS, brokers_and_settings, run_scenario
 from tests.golden.simulated_cluster import SimulatedScenarioCluster
+from tests.shares import share_of
 from understudy.checkers.invariant_checker import InvariantChecker
 
 SIMULATED = tuple(name for name, scenario in SCENARIOS.items() if not scenario.only_processes)
-OTHER_SEEDS = (2, 3, 4)
+OTHER_SEEDS = range(2, 2 + share_of("golden-seeds"))
 """The seed decides in the simulator which broker wins an election, and in which order answers arrive."""
-
-LONG = frozenset(
-    {
-        *(
-            "reassignment",
-            "reassignments",
-            "reassignment-by-znode",
-            "reassignment-overridden",
-            "reassignment-cancelled",
-        ),
-        *("reassignment-refused", "deletion-2.1", "shutdowns", "several-topics", "deletions", "znodes-edited"),
-        *("preferred-election-by-znode", "pauses", "more-partitions"),
-    }
-)
-"""The longest scenarios: those with the most steps or partitions."""
 
 RUNS = 6
 """The maximal number of runs of a scenario on processes."""
@@ -44,23 +30,21 @@ ON_PROCESSES = (*RECORDED_WITH_TOOLS, "pauses", "listeners", "started-too-soon")
 """Scenarios that run on processes too; the others would show no more than in the simulator, in ten seconds each."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("scenario", ON_PROCESSES)
+REPRESENTATIVE = pytest.param("controller-killed", marks=pytest.mark.representative("a golden run"))
+
+
+@pytest.mark.parametrize("scenario", [REPRESENTATIVE, *(name for name in ON_PROCESSES if name != "controller-killed")])
 def test_real_brokers_do_what_kafka_did(scenario: str, tmp_path: Path) -> None:
     check_on_processes(scenario, lambda run: ProcessCluster(tmp_path / str(run), *brokers_and_settings(scenario)))
 
 
-@pytest.mark.slow
 @pytest.mark.spec("GT-1", "GT-2", "GT-3", "GT-4", "GT-5", "GT-6", "GT-7", "GT-8", "GT-9")
-@pytest.mark.parametrize(
-    "scenario", [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in SIMULATED]
-)
+@pytest.mark.parametrize("scenario", SIMULATED)
 def test_simulated_brokers_do_what_kafka_did(scenario: str) -> None:
     with SimulatedScenarioCluster(1, *brokers_and_settings(scenario)) as cluster:
         check(scenario, cluster)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", OTHER_SEEDS)
 @pytest.mark.parametrize("scenario", SIMULATED)
 def test_simulated_brokers_do_what_kafka_did_with_other_seeds(scenario: str, seed: int) -> None:

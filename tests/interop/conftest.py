@@ -34,7 +34,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents and "kafka" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.interop)
-            item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.timeout(TIMEOUT_S))
 
 

@@ -32,7 +32,6 @@ ALL = [suite.tests for suite in SUITES.values()]
 
 
 @pytest.mark.interop
-@pytest.mark.slow
 @pytest.mark.timeout(2 * FETCH_TIMEOUT_S + BUILD_TIMEOUT_S + SUITE_TIMEOUT_S)
 @pytest.mark.skipif(os.environ.get("CLIENT_SUITES") != "all", reason="only `make client-suites` runs them")
 @pytest.mark.parametrize("client", SUITES)

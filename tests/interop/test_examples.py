@@ -21,7 +21,6 @@ from understudy.testbed.local_cluster import LocalCluster
 
 pytestmark = [
     pytest.mark.interop,
-    pytest.mark.slow,
     pytest.mark.timeout(900),
     pytest.mark.xdist_group("example suites"),
 ]

@@ -30,7 +30,6 @@ def kafkas_tests(tmp_path_factory: pytest.TempPathFactory) -> KafkasTests:
 
 
 @pytest.mark.interop
-@pytest.mark.slow
 @pytest.mark.timeout(TIMEOUT_S + CLASS_TIMEOUT_S)
 @pytest.mark.parametrize("judged", [pytest.param(each, id=each.name) for each in CLASSES if each.is_quick or RUNS_ALL])
 def test_kafkas_tests_pass_or_have_a_reason(kafkas_tests: KafkasTests, judged: JudgedClass) -> None:

@@ -267,7 +267,6 @@ def test_what_a_driver_prints_beside_events_is_trouble(tmp_path: Path) -> None:
     assert "the driver ended with exit code 3" in driver.trouble
 
 
-@pytest.mark.slow
 @pytest.mark.xdist_group("stock clients")
 def test_the_drivers_in_python_pass_when_the_leader_is_killed(tmp_path: Path) -> None:
     """Not the controller: which admin clients find the new one is a matter of the clients, see docs/clients.md."""

@@ -120,7 +120,6 @@ def test_understudy_replay_measures_old_event_logs(capsys: pytest.CaptureFixture
     }
 
 
-@pytest.mark.slow
 def test_a_cluster_starts_again_from_an_old_run_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "run"
     shutil.copytree(LOCAL, folder)

@@ -16,7 +16,6 @@ FIRST_SEEDS = 3
 MOST_SEEDS = 10
 
 
-@pytest.mark.slow
 def test_what_clients_see_is_tested_in_every_seed() -> None:
     for seed in range(1, FIRST_SEEDS + 1):
         report = run_seed(seed)
@@ -45,7 +44,6 @@ def without_truncation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replica_fetcher, "truncation_offset", nothing)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("broken", [without_isr, without_producer_state, without_truncation])
 def test_broken_replication_is_found(
     broken: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch

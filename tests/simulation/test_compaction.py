@@ -16,8 +16,6 @@ from understudy.clients.producer import ALL_ACKS
 from understudy.simulator.cluster import PORT, SimulatedCluster
 from understudy.simulator.judgement import Judgement, judge
 
-pytestmark = pytest.mark.slow
-
 TABLE_0 = TopicPartition("table", 0)
 SETTINGS = {"understudy.events.logs": "true", "log.cleaner.backoff.ms": "400"}
 CONFIGS = {

@@ -30,8 +30,6 @@ from understudy.simulator.settled_state import SettledState, differences
 
 BY_NAME = {procedure.name: procedure for procedure in PROCEDURES}
 FAST = "topic-creation"
-FIRST_FAULT = ControllerFault.KILL
-OTHER_FAULTS = [fault for fault in ControllerFault if fault is not FIRST_FAULT]
 
 
 @cache
@@ -57,7 +55,6 @@ def failures_with_faults_in_turn(procedure: Procedure) -> list[str]:
     return [str(outcome) for outcome in outcomes if outcome.problems]
 
 
-@pytest.mark.slow
 def test_every_procedure_without_a_fault_has_no_problems_and_reaches_its_own_points() -> None:
     runs = {procedure.name: fault_free_run(procedure.name) for procedure in PROCEDURES}
     assert {name: run.problems for name, run in runs.items() if run.problems} == {}
@@ -66,21 +63,18 @@ def test_every_procedure_without_a_fault_has_no_problems_and_reaches_its_own_poi
     assert sum(len(run.reached) for run in runs.values()) > 100
 
 
-@pytest.mark.slow
 @pytest.mark.spec("EL-13", "EL-15")
-@pytest.mark.parametrize("fault", [FIRST_FAULT, *(pytest.param(each, marks=pytest.mark.slow) for each in OTHER_FAULTS)])
+@pytest.mark.parametrize("fault", ControllerFault)
 def test_a_topic_is_created_whichever_fault_is_injected_into_the_controller(fault: ControllerFault) -> None:
     assert failures(BY_NAME[FAST], fault) == []
 
 
-@pytest.mark.slow
 @pytest.mark.spec("EL-13", "EL-15", "BUG-1")
 @pytest.mark.parametrize("name", sorted(BY_NAME.keys() - {FAST}))
 def test_a_procedure_ends_in_the_same_state_with_a_fault_at_any_point(name: str) -> None:
     assert failures_with_faults_in_turn(BY_NAME[name]) == []
 
 
-@pytest.mark.slow
 @pytest.mark.spec("BUG-1")
 def test_without_the_fence_in_zookeeper_a_deposed_controller_writes_again() -> None:
     """The comparison is able to fail: only that fence refuses a write of a deposed controller that is resumed."""
@@ -88,7 +82,6 @@ def test_without_the_fence_in_zookeeper_a_deposed_controller_writes_again() -> N
     assert any("C3 violated" in problem for outcome in found for problem in outcome.problems)
 
 
-@pytest.mark.slow
 def test_a_request_that_the_next_controller_does_not_handle_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     async def do_nothing(term: Term) -> None: ...
 

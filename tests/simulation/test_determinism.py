@@ -30,7 +30,6 @@ def _run_seeds(seeds: list[str], hash_seed: str) -> str:
     return ran.stdout
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [["1", "2"], ["3", "4", "5", "6"]])
 def test_a_seed_has_the_same_event_logs_in_any_process(seeds: list[str]) -> None:
     first = _run_seeds(seeds, "0")

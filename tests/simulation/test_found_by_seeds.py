@@ -33,7 +33,6 @@ def _both_lose_the_race(seed: int) -> bool:
     return ElectionLost(winner=-1) in [decode_record(line).data for line in cluster.log_lines]
 
 
-@pytest.mark.slow
 def test_candidates_do_not_wait_for_the_deletion_of_a_controller_znode_that_is_deleted_already() -> None:
     """Seed 135: the brokers set their watch on `/controller` after its deletion, and no watch fired."""
     assert sum(_both_lose_the_race(seed) for seed in range(40)) >= 3, "hardly any seed runs the scenario"
@@ -146,13 +145,11 @@ def _isr_results(cluster: SimulatedCluster, topic: str) -> list[str]:
     return [data.error for data in found if isinstance(data, IsrResult) and data.topic == topic]
 
 
-@pytest.mark.slow
 def test_seed_77000040_settles() -> None:
     report = run_seed(77_000_040, 60, groups=False)
     assert report.problems == ()
 
 
-@pytest.mark.slow
 def test_a_deposed_controller_may_send_a_state_that_its_successor_wrote() -> None:
     """A controller that has not noticed its end reads states of its successor, and may send them first (check P9)."""
     report = run_seed(1_795_339_224, 60, groups=False)

@@ -23,8 +23,6 @@ from understudy.group_load import GroupLoad
 from understudy.simulator.cluster import PORT, SimulatedCluster
 from understudy.simulator.judgement import judge
 
-pytestmark = pytest.mark.slow
-
 PARTITIONS = 6
 OFFSETS_PARTITIONS = 3
 SETTINGS = {"offsets.topic.num.partitions": str(OFFSETS_PARTITIONS), "group.initial.rebalance.delay.ms": "500"}

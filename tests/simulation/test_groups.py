@@ -37,8 +37,6 @@ from understudy.simulator.faults import draw_schedule, schedule_faults
 from understudy.simulator.judgement import judge
 from understudy.simulator.randomness import derived
 
-pytestmark = pytest.mark.slow
-
 GROUP = "readers"
 ORDERS_0 = TopicPartition("orders", 0)
 OFFSETS_PARTITIONS = 5

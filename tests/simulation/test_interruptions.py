@@ -76,7 +76,6 @@ def _run(scenario: Scenario, call: int | None, side: str) -> tuple[int, list[str
     return calls, list(judge(cluster).problems)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "scenario",
     [

@@ -218,7 +218,6 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("controller.producer_ids.BLOCK_SIZE", SMALL)
 
 
-@pytest.mark.slow
 @pytest.mark.spec("CO-6", "ZN-8", "IO-7")
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("at", ["producer_ids.before_write", "producer_ids.after_write"])
@@ -275,7 +274,6 @@ def test_a_restarted_broker_does_not_grant_the_rest_of_its_old_block() -> None:
         producers.judge()
 
 
-@pytest.mark.slow
 @pytest.mark.spec("CO-6", "ZN-8")
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("seed", range(30))

@@ -109,7 +109,6 @@ def test_a_cluster_at_an_older_protocol_uses_its_request_versions_and_znodes(
     assert judge(cluster).problems == ()
 
 
-@pytest.mark.slow
 @pytest.mark.spec("CS-2", "AP-3")
 @pytest.mark.parametrize(("version", "request_version"), [("2.6", 3), ("2.4-IV0", 2), ("2.1", 1), ("0.8.2", 0)])
 def test_controlled_shutdown_has_the_version_of_the_protocol(version: str, request_version: int) -> None:

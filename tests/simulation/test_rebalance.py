@@ -31,7 +31,6 @@ def restart_late(cluster: SimulatedCluster, broker_id: int) -> None:
     assert not has_preferred_leaders(cluster)
 
 
-@pytest.mark.slow
 @pytest.mark.spec("AR-1", "AR-3")
 def test_preferred_leaders_are_elected_within_an_interval_after_their_broker_has_returned() -> None:
     with SimulatedCluster(31, brokers=3) as cluster:

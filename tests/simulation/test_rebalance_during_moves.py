@@ -67,7 +67,6 @@ def test_the_first_target_replica_of_a_stuck_reassignment_is_elected_if_it_is_in
     assert judge(cluster).problems == ()
 
 
-@pytest.mark.slow
 @pytest.mark.spec("AR-3", "KAFKA-10149")
 @pytest.mark.parametrize("is_cancelled", [False, True])
 def test_a_stuck_reassignment_does_not_delay_the_rebalance_of_other_partitions(is_cancelled: bool) -> None:

@@ -53,7 +53,6 @@ def without_loaded_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(GroupOffsets, "load", lambda *_: None)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("broken", "seed", "check"),
     [
@@ -71,7 +70,6 @@ def test_broken_coordinator_is_found(
     assert check in map(check_of, run_seed(seed, SECONDS).problems)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", [6, 10])
 def test_the_same_seeds_hold_where_nothing_is_broken(seed: int) -> None:
     """In seed 10 a broker that got no StopReplica answers what it had, as Kafka's does."""
@@ -80,7 +78,6 @@ def test_the_same_seeds_hold_where_nothing_is_broken(seed: int) -> None:
     assert all(report.clients_tested[check.id] > 0 for check in GROUP_CHECKS), report.clients_tested
 
 
-@pytest.mark.slow
 def test_a_short_seed_has_groups_and_a_compacted_topic() -> None:
     seed = next(
         seed for seed in range(1, 50) if draw_plan(seed, 12).members and "compaction" in draw_plan(seed, 12).load
@@ -96,54 +93,44 @@ def test_without_groups_no_group_is_judged() -> None:
     assert not any(report.clients_tested[check.id] for check in GROUP_CHECKS)
 
 
-@pytest.mark.slow
 def test_the_epochs_of_a_compacted_log_are_in_its_cache_after_a_loss_of_power() -> None:
     assert not run_seed(24, SECONDS).problems
 
 
-@pytest.mark.slow
 def test_a_static_member_that_starts_again_before_it_syncs_does_not_end_the_coordinator() -> None:
     assert not run_seed(4_008_236, SECONDS).problems
 
 
-@pytest.mark.slow
 def test_what_a_static_member_gives_up_before_it_starts_again_has_no_owner_as_in_kafka() -> None:
     assert not run_seed(4_008_403, SECONDS).problems
 
 
-@pytest.mark.slow
 def test_epochs_that_are_cut_after_an_orderly_end_are_made_again() -> None:
     assert not run_seed(4_009_036, SECONDS).problems
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", [4_014_522, 4_010_300, 4_020_458])
 def test_a_coordinator_that_does_not_know_that_its_replica_was_removed_goes_on_as_in_kafka(seed: int) -> None:
     assert not run_seed(seed, SECONDS).problems
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", [4_024_331, 4_025_092, 4_026_689])
 def test_a_leader_alone_in_sync_after_a_loss_of_power_gives_no_end_offset_as_in_kafka(seed: int) -> None:
     assert not run_seed(seed, SECONDS).problems
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", [4_015_732, 4_019_029])
 def test_a_follower_removes_records_of_an_epoch_that_its_leaders_compacted_log_lacks(seed: int) -> None:
     assert not run_seed(seed, SECONDS).problems
 
 
-@pytest.mark.slow
 def test_a_follower_truncates_below_its_high_watermark_where_an_epoch_began_twice() -> None:
     assert not run_seed(4_021_893, SECONDS).problems
 
 
-@pytest.mark.slow
 def test_groups_may_lose_offsets_by_an_unclean_election_that_its_controller_has_not_recorded() -> None:
     assert not run_seed(4_022_978, SECONDS).problems
 
 
-@pytest.mark.slow
 def test_a_generation_that_an_unclean_election_has_lost_begins_again_as_in_kafka() -> None:
     assert not run_seed(4_013_923, SECONDS).problems

@@ -10,6 +10,7 @@ from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from foundation.eventlog.fences import Fence
+from tests.shares import share_of
 from understudy.checkers.invariant_checker import ALL_CHECKS
 from understudy.checkers.leader_agreement import LeaderLog
 from understudy.checkers.replication import LeaderEpochCachesMatchLogs
@@ -18,17 +19,20 @@ from understudy.picture import ClusterPicture, PartitionPicture
 from understudy.simulator import seeds
 from understudy.simulator.seeds import is_kept_by_first_state, is_kept_by_loss, run_seed
 
-SEEDS = 200
+SEEDS = share_of("seeds")
 SECONDS = 60
 """Simulated seconds of each seed in the batches."""
-BATCH = 25
+BATCH = 20
 FIRST_SEEDS = 2
+MOST_SEEDS = 200
+"""How many seeds are tried before a fence that is switched off counts as not noticed."""
 MIN_CASES = 10
 """How many cases every check must examine in a batch, so that it can find anything."""
 NOT_IN_EVERY_BATCH = {FindingKind.PROCESS, FindingKind.REASSIGNMENT, FindingKind.DELETION}
 """Kinds of finding that are examined only where such an operation is in progress while the cluster settles."""
 
-BATCHES = [pytest.param(first, id=f"{first}-{first + BATCH - 1}") for first in range(1, SEEDS + 1, BATCH)]
+BATCHES = [pytest.param(first, id=f"{first}-{first + BATCH - 1}") for first in range(BATCH + 1, SEEDS + 1, BATCH)]
+FIRST_BATCH = pytest.param(1, id=f"1-{BATCH}", marks=pytest.mark.representative("twenty seeds"))
 
 
 def test_the_first_seeds_violate_no_check_and_settle() -> None:
@@ -38,9 +42,8 @@ def test_the_first_seeds_violate_no_check_and_settle() -> None:
     assert not failed, "\n".join(failed)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1_800)  # a batch works for a minute of one core, and the machine may be busy with ten other things
-@pytest.mark.parametrize("first", BATCHES)
+@pytest.mark.parametrize("first", [FIRST_BATCH, *BATCHES])
 def test_seeds_violate_no_check_and_settle(first: int) -> None:
     reports = [run_seed(seed, SECONDS) for seed in range(first, first + BATCH)]
     failed = [str(report) for report in reports if report.problems]
@@ -58,7 +61,6 @@ def test_seeds_violate_no_check_and_settle(first: int) -> None:
     assert not rarely, "kinds of finding with too few examined cases"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed",
     [
@@ -77,7 +79,6 @@ def test_a_loss_of_power_is_no_violation(seed: int) -> None:
     assert any(fault.kind == "lose-power" for fault in report.plan.schedule.faults)
 
 
-@pytest.mark.slow
 def test_a_run_that_ends_early_excuses_what_a_loss_of_power_took(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing but its early end is reported, though clients have seen the loss."""
     monkeypatch.setattr(seeds, "is_kept_by_loss", lambda *_: False)
@@ -139,7 +140,6 @@ def test_what_a_first_state_keeps_from_settling(
     assert is_kept_by_first_state(left, picture_of_a_move(isr, partition_epoch)) == is_kept
 
 
-@pytest.mark.slow
 def test_a_move_may_wait_after_the_first_state_of_its_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seed 4004939: a topic is created while its brokers are away, and moved before it has a state."""
     assert not run_seed(4_004_939, 60, groups=False).problems
@@ -148,13 +148,11 @@ def test_a_move_may_wait_after_the_first_state_of_its_partition(monkeypatch: pyt
     assert "clicks-1 is still being reassigned" in problem
 
 
-@pytest.mark.slow
 def test_a_partition_gets_its_first_state_when_its_only_replica_is_back() -> None:
     """Seed 4016951: a topic is created while the broker of a partition stops, and that broker stays away (L8)."""
     assert not run_seed(4_016_951, 60).problems
 
 
-@pytest.mark.slow
 def test_the_epochs_of_a_log_may_descend_where_a_leader_led_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seed 4005267: after a loss of power an epoch begins again, far below where it began in the next leader's log."""
     assert not run_seed(4_005_267, 60, groups=False).problems
@@ -164,7 +162,6 @@ def test_the_epochs_of_a_log_may_descend_where_a_leader_led_again(monkeypatch: p
     assert "appended a batch of epoch 3 after one of epoch 8" in problem
 
 
-@pytest.mark.slow
 def test_a_leader_may_lack_epochs_in_its_cache_where_those_of_its_log_descend(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -182,7 +179,6 @@ def test_what_is_about_no_partition_is_not_kept() -> None:
     assert not is_kept_by_first_state(left, picture)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fence", "check"),
     [
@@ -195,9 +191,9 @@ def test_what_is_about_no_partition_is_not_kept() -> None:
 )
 def test_a_check_is_violated_where_a_fence_is_switched_off(fence: Fence, check: str) -> None:
     """Without the fence, the check that belongs to it is violated by one of the seeds."""
-    for seed in range(1, SEEDS + 1):
+    for seed in range(1, MOST_SEEDS + 1):
         report = run_seed(seed, fences_off=(fence,))
         if any(problem.startswith(check) for problem in report.problems):
             assert report.judgement.fence_hits[fence] > 0 or fence is Fence.ZK_CONTROLLER_EPOCH
             return
-    pytest.fail(f"{SEEDS} seeds without {fence.value}, and check {check}was never violated")
+    pytest.fail(f"{MOST_SEEDS} seeds without {fence.value}, and check {check}was never violated")

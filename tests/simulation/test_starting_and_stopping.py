@@ -111,7 +111,6 @@ def start_with_a_topic(cluster: SimulatedCluster) -> None:
     cluster.settle()
 
 
-@pytest.mark.slow
 @pytest.mark.spec("CS-4")
 @pytest.mark.parametrize("is_controller", [False, True])
 @pytest.mark.parametrize("is_silent", [False, True])

@@ -54,7 +54,6 @@ def test_a_switch_that_seeds_hit_seldom_has_a_test_of_its_own(switch: Switch) ->
     assert code_name(switch) in text or f"{switch.value}: {{breaks: " in text
 
 
-@pytest.mark.slow
 def test_seeds_hit_every_other_switch() -> None:
     left = [switch for switch in SWITCHES.values() if switch not in TESTED_ALONE]
     for seed in SEEDS:

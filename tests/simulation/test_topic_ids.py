@@ -104,7 +104,6 @@ def test_a_controller_at_2_8_iv0_gives_topics_an_id_that_its_requests_do_not_con
     assert judge(cluster).problems == ()
 
 
-@pytest.mark.slow
 @pytest.mark.spec("TC-6", "IS-4", "FO-9")
 @pytest.mark.parametrize("others", [("3.9", "3.9"), ("2.7", "3.9"), ("2.8-IV1", "2.7")])
 def test_controllers_at_2_8_iv0_and_at_other_versions_replace_each_other(others: Sequence[str]) -> None:

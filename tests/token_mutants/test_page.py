@@ -34,7 +34,6 @@ def test_a_later_result_replaces_an_earlier_one(tmp_path: Path) -> None:
     assert len(path.read_text().splitlines()) == 1
 
 
-@pytest.mark.slow
 def test_results_of_code_that_has_changed_are_left_out() -> None:
     of_today = [each for each in read_results().values() if each.mutant.file == "controller/leader_election.py"]
     assert {each.mutant.key for each in current([SURVIVED, *of_today], ROOT)} <= {each.mutant.key for each in of_today}

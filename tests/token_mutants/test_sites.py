@@ -133,7 +133,6 @@ def test_mutants_that_do_not_compile_or_change_nothing_are_not_drawn(repository:
     assert {mutant.after for mutant in draw(repository, 1)} <= {"while 0:"}
 
 
-@pytest.mark.slow
 def test_mutants_are_drawn_from_the_product() -> None:
     assert "OFFLINE" in enum_members(ROOT)["PartitionState"]
     found: list[Mutant] = list(islice(draw(ROOT, 1, "controller/leader_election.py"), 5))

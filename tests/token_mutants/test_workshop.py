@@ -12,8 +12,6 @@ from tests.token_mutants import workshop as workshops
 from tests.token_mutants.sites import Mutant, sites_of
 from tests.token_mutants.workshop import Verdict, Workshop, first_workshop
 
-pytestmark = pytest.mark.slow
-
 SOURCE = "def limit():\n    return 1\n"
 TEST = "import os\nfrom controller import limit\n\n\ndef test_limit():\n    assert limit.limit() == 1\n"
 SEEDS = "import sys\nprint('seed 1: C1 two controllers')\nsys.exit(1)\n"

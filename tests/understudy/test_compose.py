@@ -156,7 +156,6 @@ def test_nothing_is_published_beyond_the_loopback_interface() -> None:
     assert all(port.startswith("127.0.0.1:") for port in published)
 
 
-@pytest.mark.slow
 def test_understudy_parses_the_command_lines_at_the_head_of_the_file() -> None:
     recommended = re.findall(r"^#   .*\bunderstudy ((?:status|check|replay) .*)$", COMPOSE_FILE, re.MULTILINE)
     parsed = [parser().parse_args(shlex.split(line, comments=True)) for line in recommended]
@@ -287,7 +286,6 @@ def prepared_run_folder(image: dict[str, str], folder: Path) -> Path:
     return run / "compose"
 
 
-@pytest.mark.slow
 def test_the_settings_of_the_cluster_are_on_record_before_brokers_start(image: dict[str, str], tmp_path: Path) -> None:
     (settings,) = [measure(*run).settings for run in read([prepared_run_folder(image, tmp_path)]).by_run().items()]
     config = KafkaConfig.from_properties(overrides(BROKERS[0]))
@@ -313,14 +311,12 @@ def in_image(image: dict[str, str], module: str, *arguments: str) -> subprocess.
     return subprocess.Popen(command, env=image, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-@pytest.mark.slow
 def test_spark_is_not_in_the_image(image: dict[str, str]) -> None:
     with in_image(image, "pyspark") as program:
         assert program.stdout is not None
         assert "No module named pyspark" in program.stdout.read()
 
 
-@pytest.mark.slow
 def test_zookeeper_runs_with_what_the_image_holds(image: dict[str, str], tmp_path: Path) -> None:
     with in_image(image, "understudy.cli.main", "zookeeper", "--port", "0", "--dir", str(tmp_path / "data")) as server:
         assert server.stdout is not None
@@ -333,7 +329,6 @@ def test_zookeeper_runs_with_what_the_image_holds(image: dict[str, str], tmp_pat
         assert server.wait(timeout=60) == 0
 
 
-@pytest.mark.slow
 def test_a_broker_runs_with_what_the_image_holds_and_compose_gives_it(
     image: dict[str, str], tmp_path: Path, zookeeper: EmbeddedZooKeeper
 ) -> None:

@@ -70,7 +70,6 @@ def test_a_run_is_shown_as_its_page_in_a_frame(run: Path) -> None:
         understudy.show(run / "nothing")
 
 
-@pytest.mark.slow
 def test_the_example_notebook_runs(tmp_path: Path) -> None:
     executed = tmp_path / "executed.ipynb"
     command = [sys.executable, "-c", EXECUTE, str(NOTEBOOK), str(executed)]

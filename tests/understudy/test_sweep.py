@@ -41,7 +41,6 @@ def test_a_grid_has_every_combination_and_all_of_one_draw_before_the_next() -> N
     assert cells[0].name == "b3-p1-t9-kill-4"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["kill", "pause"])
 def test_without_the_fault_on_record_the_outage_is_right_to_a_session_timeout(fault: str, tmp_path: Path) -> None:
     for draw in range(1, 6):
@@ -115,7 +114,6 @@ def test_the_fault_comes_at_a_drawn_time(tmp_path: Path) -> None:
     assert len(set(waited)) == 3
 
 
-@pytest.mark.slow
 def test_a_run_that_fails_leaves_nothing_among_the_complete_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ ducktape's `KafkaService`.
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 import tempfile
 import time
@@ -113,8 +114,9 @@ class LocalCluster(LinkFaults):
             "understudy.run.id": self.run,
             **(properties or {}),
         }
-        self._environment = environment
-        self._forked = forked
+        self._broker_process = functools.partial(
+            BrokerProcess, properties=self._properties, environment=environment, forked=forked
+        )
         self._described = described or RunDescribed()
         self._racks = dict(zip(range(1, brokers + 1), itertools.cycle(racks or [None]), strict=False))
         self._brokers: dict[int, BrokerProcess] = {}
@@ -422,14 +424,7 @@ class LocalCluster(LinkFaults):
         folder = self.directory / f"broker-{broker_id}"
         if kafka := self._kafka_brokers.get(broker_id):
             return KafkaProcess(kafka, broker_id, folder, rack=rack, properties=self._properties)
-        return BrokerProcess(
-            broker_id,
-            folder,
-            rack=rack,
-            properties=self._properties,
-            environment=self._environment,
-            forked=self._forked,
-        )
+        return self._broker_process(broker_id, folder, rack=rack)
 
     def _start_zookeeper(self, server: ZooKeeperServer) -> None:
         """Start ZooKeeper; meanwhile the broker processes do their imports, which takes about as long."""

@@ -331,7 +331,6 @@ def test_an_existing_topic_is_not_created_again(cluster: SimulatedCluster) -> No
     assert answers == {"existing": ("TOPIC_ALREADY_EXISTS", "Topic 'existing' already exists.")}
 
 
-@pytest.mark.slow
 def test_a_topic_larger_than_a_znode_is_refused_with_the_reason(cluster: SimulatedCluster) -> None:
     answers = create(cluster, CreateTopicsRequest(topics=(topic("vast", 100_000, 3),)))
     error, message = answers["vast"]
@@ -427,7 +426,6 @@ def test_partitions_are_added_to_a_topic(cluster: SimulatedCluster) -> None:
     assert cluster.leader_id("grows", 3) == 3
 
 
-@pytest.mark.slow
 @pytest.mark.spec("TP-1")
 @pytest.mark.parametrize(
     ("asked", "error", "message"),

@@ -483,7 +483,7 @@ class Replicas:
 
 
 @pytest.mark.spec("IS-1", "IS-2")
-@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 25))])
+@pytest.mark.parametrize("seed", range(25))
 def test_sessions_lead_to_the_same_conclusions_as_requests_that_name_everything(seed: int) -> None:
     async def scenario() -> None:
         with_sessions, without = Replicas(in_session=True), Replicas(in_session=False)

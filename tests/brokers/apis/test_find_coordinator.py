@@ -178,7 +178,6 @@ def test_a_missing_topic_is_created_once_and_every_broker_names_the_same_coordin
         assert find(cluster, broker, "my-group", "group1") == [("NONE", leader) for leader in leaders]
 
 
-@pytest.mark.slow
 @pytest.mark.spec("CO-3")
 def test_the_next_leader_is_the_next_coordinator(cluster: SimulatedCluster) -> None:
     cluster.create_topic("__transaction_state", assignment={index: [3, 1] for index in range(50)})

@@ -39,7 +39,6 @@ def test_a_broken_unicode_escape_names_its_line() -> None:
 _text = st.text(st.characters(codec="utf-8"), max_size=20)
 
 
-@pytest.mark.slow
 @given(st.dictionaries(_text.filter(bool), _text, max_size=5))
 def test_formatted_properties_are_read_again(properties: dict[str, str]) -> None:
     assert parse_properties(format_properties(properties)) == properties

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from brokers.config.kafka_config import KafkaConfig
 from tests.brokers.log.compacted_model import CompactedModel
 
-pytestmark = pytest.mark.slow
-
 STEPS = (
     *["append"] * 8,
     *["commit"] * 3,

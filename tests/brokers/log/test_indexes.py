@@ -24,7 +24,6 @@ def offset_index(pairs: list[tuple[int, int]]) -> tuple[OffsetIndex, list[Offset
     return index, entries, data
 
 
-@pytest.mark.slow
 @given(steps, st.integers(-5, 2100))
 def test_the_last_batch_before_an_offset_is_found(pairs: list[tuple[int, int]], relative: int) -> None:
     index, entries, data = offset_index(pairs)

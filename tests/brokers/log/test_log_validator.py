@@ -404,10 +404,9 @@ def test_a_decompression_bomb_is_refused(codec: Compression) -> None:
     assert f"records in {codec.name.lower()} would have more than 1000000 bytes without it" in error.message
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("max_message_bytes", "mebibytes"),
-    [(1_000_000, 32), (6 * 1024 * 1024, 48), pytest.param(100 * 1024 * 1024, 128, marks=pytest.mark.slow)],
+    [(1_000_000, 32), (6 * 1024 * 1024, 48), (100 * 1024 * 1024, 128)],
 )
 def test_the_bound_of_decompression_grows_with_max_message_bytes(max_message_bytes: int, mebibytes: int) -> None:
     config = topic(max_message_bytes=str(max_message_bytes))
@@ -449,7 +448,6 @@ def check_flipped_byte(position: int, flip: int) -> None:
         assert contents(validated(bytes(damaged))) == at(100, THREE)
 
 
-@pytest.mark.slow
 @given(st.data())
 def test_hostile_records_raise_only_api_errors(data: st.DataObject) -> None:
     """With the right checksum, so that the records are walked."""

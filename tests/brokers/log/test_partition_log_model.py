@@ -6,7 +6,7 @@ import pytest
 
 from tests.brokers.log.log_model import EndingDisk, LogModel, ProcessEnded
 
-SEEDS = [*range(5), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 25))]
+SEEDS = range(25)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

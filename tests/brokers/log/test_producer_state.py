@@ -448,7 +448,6 @@ class Model:
         self.appended.clear()
 
 
-@pytest.mark.slow
 @settings(max_examples=300)
 @given(steps=st.lists(SENT, max_size=40), data=st.data())
 def test_clients_are_answered_as_by_a_list_of_their_batches(steps: list[Sent], data: st.DataObject) -> None:
@@ -486,7 +485,6 @@ def test_clients_are_answered_as_by_a_list_of_their_batches(steps: list[Sent], d
         assert (follower.entries(), follower.end_offset) == (found.entries(), found.end_offset)
 
 
-@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.sampled_from(["data", "transaction", "marker"])), max_size=30), st.data()
 )

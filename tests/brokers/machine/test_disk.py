@@ -586,7 +586,6 @@ print(sum(os.readlink(f"/proc/self/fd/{name}").endswith(".log") for name in os.l
     assert done.stdout == "16\n"
 
 
-@pytest.mark.slow
 @needs_proc
 def test_threads_read_and_flush_beside_appends_renames_and_evictions(tmp_path: Path) -> None:
     """Each file holds its own number again and again: a descriptor of another file would show another number."""

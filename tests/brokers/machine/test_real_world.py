@@ -490,7 +490,6 @@ def lines_until(process: subprocess.Popen[str], event: str) -> list[dict[str, ob
     raise AssertionError(f"the broker ended without saying {event!r}: {lines}")
 
 
-@pytest.mark.slow
 @pytest.mark.spec("BR-1", "CS-4")
 def test_broker_starts_answers_and_stops_at_sigterm(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
     path = properties_file(tmp_path, zookeeper_connect=f"{zookeeper.connect_string}/{tmp_path.name}", colour="red")
@@ -507,7 +506,6 @@ def test_broker_starts_answers_and_stops_at_sigterm(tmp_path: Path, zookeeper: E
         assert process.wait(60) == 0
 
 
-@pytest.mark.slow
 @pytest.mark.spec("BR-1", "BR-3")
 @pytest.mark.parametrize(
     ("overrides", "reason"),
@@ -543,7 +541,6 @@ def test_second_broker_that_cannot_start_names_the_reason(
             assert second.wait(60) == (TRY_AGAIN if reason == "RegistrationRefused" else FAILED)
 
 
-@pytest.mark.slow
 def test_unreachable_zookeeper_is_named_with_its_address(tmp_path: Path) -> None:
     with broker(properties_file(tmp_path, zookeeper_connection_timeout_ms="300")) as process:
         last = lines_until(process, "exiting Kafka due to fatal exception during startup")[-1]
@@ -552,7 +549,6 @@ def test_unreachable_zookeeper_is_named_with_its_address(tmp_path: Path) -> None
         assert process.wait(60) == TRY_AGAIN
 
 
-@pytest.mark.slow
 def test_znode_that_cannot_be_read_at_the_start_is_named(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
     chroot = f"{zookeeper.connect_string}/{tmp_path.name}"
 
@@ -570,7 +566,6 @@ def test_znode_that_cannot_be_read_at_the_start_is_named(tmp_path: Path, zookeep
         assert process.wait(10) == 1
 
 
-@pytest.mark.slow
 def test_second_signal_ends_the_broker_at_once(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:
     """The first signal starts a controlled shutdown that cannot end, because the controller is paused."""
     chroot = f"{zookeeper.connect_string}/{tmp_path.name}"
@@ -592,7 +587,6 @@ def test_second_signal_ends_the_broker_at_once(tmp_path: Path, zookeeper: Embedd
             assert two.wait(60) == -signal.SIGTERM
 
 
-@pytest.mark.slow
 @pytest.mark.spec("CS-4")
 @pytest.mark.parametrize("is_silent", [False, True])
 def test_a_broker_stops_while_zookeeper_is_gone(tmp_path: Path, is_silent: bool) -> None:
@@ -616,7 +610,6 @@ def catches(pid: int, number: signal.Signals) -> bool:
     return bool(int(caught, 16) >> (number - 1) & 1)
 
 
-@pytest.mark.slow
 def test_broker_whose_event_log_cannot_be_written_stops_and_logs_the_reason(
     tmp_path: Path, zookeeper: EmbeddedZooKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:

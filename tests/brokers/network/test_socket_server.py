@@ -357,7 +357,6 @@ def test_refused_connections_of_all_addresses_are_logged_up_to_a_bound() -> None
     assert len(harness.refusals()) == len(lines) == IN_ALL
 
 
-@pytest.mark.slow
 def test_refused_connections_leave_no_objects_in_memory() -> None:
     """Over real sockets: after 400 refused connections there are as many objects as after 600."""
 

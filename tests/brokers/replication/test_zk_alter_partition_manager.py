@@ -114,7 +114,6 @@ def test_second_change_of_a_partition_is_not_queued(leader: Leader) -> None:
     assert leader.answers == [("t-0", Errors.NONE, 1), ("t-1", Errors.NONE, 1), ("t-0", Errors.NONE, 2)]
 
 
-@pytest.mark.slow
 def test_change_that_zookeeper_refuses_holds_up_no_other(leader: Leader) -> None:
     leader.submit(change("t-0", isr=tuple(range(300_000))), change("t-1"))
     leader.harness.settle(1_000)

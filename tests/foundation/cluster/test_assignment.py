@@ -63,7 +63,6 @@ def test_a_reassignment_back_to_the_origin_changes_the_order_of_replicas() -> No
 brokers = st.lists(st.integers(0, 6), unique=True, min_size=1, max_size=5)
 
 
-@pytest.mark.slow
 @given(origin=brokers, targets=st.lists(brokers, min_size=1, max_size=3))
 def test_invariants_of_any_sequence_of_reassignments(origin: list[int], targets: list[list[int]]) -> None:
     current = ReplicaAssignment(ids(origin))

@@ -49,7 +49,6 @@ def test_the_files_of_an_incarnation_continue_each_other(tmp_path: Path) -> None
         read_clean_run([file for file in files if not file.name.endswith("-0002.jsonl")] + files[-1:])
 
 
-@pytest.mark.slow
 def test_a_line_of_ten_megabytes_is_read(tmp_path: Path) -> None:
     (file,) = write(long_line(), tmp_path)
     clean, tolerant = read_clean_run([file]), read([file])
@@ -68,7 +67,6 @@ def test_a_torn_line_of_megabytes_is_found(tmp_path: Path) -> None:
     assert clean.lines == tolerant.lines == 2
 
 
-@pytest.mark.slow
 def test_a_line_beyond_the_limit_is_left_to_the_tolerant_reader(tmp_path: Path) -> None:
     (file,) = write(long_line(), tmp_path)
     first, _, last = file.read_bytes().splitlines(keepends=True)

@@ -46,7 +46,6 @@ def whole(data: bytes | bytearray) -> RecordBatch:
     return found
 
 
-@pytest.mark.slow
 @given(record_lists(), st.sampled_from(Compression))
 def test_records_come_back(given_records: list[Record], compression: Compression) -> None:
     data = encode_records(given_records, compression=compression, leader_epoch=7)
@@ -60,7 +59,6 @@ def test_records_come_back(given_records: list[Record], compression: Compression
     assert header.compression is compression
 
 
-@pytest.mark.slow
 @given(record_lists(), st.sampled_from([Compression.NONE, Compression.GZIP]))
 def test_kafka_python_reads_what_is_written(given_records: list[Record], compression: Compression) -> None:
     data = encode_records(given_records, compression=compression, producer_id=5, producer_epoch=2, base_sequence=9)
@@ -71,7 +69,6 @@ def test_kafka_python_reads_what_is_written(given_records: list[Record], compres
     assert [as_ours(record) for record in theirs] == given_records
 
 
-@pytest.mark.slow
 @given(record_lists(), st.sampled_from([Compression.NONE, Compression.GZIP]))
 def test_what_kafka_python_writes_is_read(given_records: list[Record], compression: Compression) -> None:
     builder = DefaultRecordBatchBuilder(2, compression, False, -1, -1, -1, 10_000_000)

@@ -92,7 +92,6 @@ def test_records_that_cannot_be_read_are_refused(damage: bytes) -> None:
         list(stored_records(one(encode_batch(damage + plain[1:] + b"", count=5))))
 
 
-@pytest.mark.slow
 @given(st.lists(st.tuples(st.one_of(st.none(), st.binary(max_size=200)), st.one_of(st.none(), st.binary()))), st.data())
 def test_any_part_of_any_records_is_read_as_it_was(
     pairs: list[tuple[bytes | None, bytes | None]], data: st.DataObject

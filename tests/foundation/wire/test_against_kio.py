@@ -10,11 +10,10 @@ from foundation.wire.codec import decode, encode
 from foundation.wire.registry import Api
 from foundation.wire.schema import Message
 from tests.foundation.wire.kio_oracle import ERROR_CODES, from_kio, kio_class, kio_decode, kio_encode, to_kio
-from tests.foundation.wire.values import EVERY_VERSION_COMPARED, QUICK, messages
+from tests.foundation.wire.values import EVERY_VERSION, IDS, QUICK, messages
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("api", "message", "version"), EVERY_VERSION_COMPARED)
+@pytest.mark.parametrize(("api", "message", "version"), EVERY_VERSION, ids=IDS)
 def test_same_bytes_both_ways(api: Api, message: type[Message], version: int) -> None:
     kind = kio_class(api, message, version)
 

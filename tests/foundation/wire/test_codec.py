@@ -31,11 +31,10 @@ from foundation.wire.messages.update_metadata import UpdateMetadataRequest
 from foundation.wire.primitives import Shapes
 from foundation.wire.registry import Api
 from foundation.wire.schema import Message, int16, int32, int64, since, tag
-from tests.foundation.wire.values import EVERY_MESSAGE, EVERY_VERSION_DRAWN, QUICK, messages, versions
+from tests.foundation.wire.values import EVERY_MESSAGE, EVERY_VERSION, IDS, QUICK, messages, versions
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("api", "message", "version"), EVERY_VERSION_DRAWN)
+@pytest.mark.parametrize(("api", "message", "version"), EVERY_VERSION, ids=IDS)
 def test_a_written_message_is_read_back_equal(api: Api, message: type[Message], version: int) -> None:
     @QUICK
     @given(value=messages(message, version))

@@ -28,7 +28,6 @@ from tests.foundation.wire.kio_oracle import kio_class
 from tests.foundation.wire.values import EVERY_MESSAGE, versions
 
 
-@pytest.mark.slow
 @pytest.mark.spec("AP-3")
 @pytest.mark.parametrize(("api", "message"), EVERY_MESSAGE)
 def test_header_versions_are_kafkas(api: Api, message: type[Message]) -> None:

@@ -125,18 +125,12 @@ def test_a_tagged_array_count_is_checked_before_elements_are_built() -> None:
 
 
 LAYOUTS = [
-    pytest.param(
-        message,
-        version,
-        id=f"{message.__name__}-v{version}",
-        marks=() if version == api.max_version else pytest.mark.slow,
-    )
+    pytest.param(message, version, id=f"{message.__name__}-v{version}")
     for api, message, version in EVERY_VERSION
     if begins_or_ends_a_layout(api, version)
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("message", "version"), LAYOUTS)
 def test_a_decoded_message_takes_at_most_32_times_its_bytes(message: type[Message], version: int) -> None:
     """The worst case is millions of minimal elements; `socket.request.max.bytes` bounds their bytes."""
@@ -269,7 +263,6 @@ def mutated(raw: bytes, other: bytes, source: random.Random) -> bytes:
     return raw
 
 
-@pytest.mark.slow
 def test_mutated_frames_are_read_or_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """Only the codec's own errors are raised; what is read is written again in no more bytes, and is read as equal."""
     source = random.Random(1)

@@ -103,7 +103,6 @@ def test_fields_that_are_not_ignorable_are_those_of_kafka() -> None:
     assert ours == kafkas
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("api", "message"), EVERY_MESSAGE)
 def test_defaults_and_nullable_fields_are_kios(api: Api, message: type[Message]) -> None:
     for version in versions(api):

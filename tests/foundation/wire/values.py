@@ -36,18 +36,6 @@ def begins_or_ends_a_layout(api: Api, version: int) -> bool:
     return version in (api.min_version, api.flexible_from, api.max_version)
 
 
-EVERY_VERSION_DRAWN = [
-    pytest.param(*case, id=name, marks=() if begins_or_ends_a_layout(case[0], case[2]) else pytest.mark.slow)
-    for case, name in zip(EVERY_VERSION, IDS, strict=True)
-]
-"""`EVERY_VERSION` for tests that draw values: the fast ones take the versions at which a layout begins or ends."""
-
-EVERY_VERSION_COMPARED = [
-    pytest.param(*case, id=name, marks=() if case[2] == case[0].max_version else pytest.mark.slow)
-    for case, name in zip(EVERY_VERSION, IDS, strict=True)
-]
-"""`EVERY_VERSION` for slower tests: the fast ones take the newest versions."""
-
 QUICK = settings(max_examples=12)
 
 INTEGERS = {

@@ -50,7 +50,6 @@ async def test_an_isr_write_whose_answer_was_lost_is_no_conflict(ensemble: Ensem
     )
 
 
-@pytest.mark.slow
 @pytest.mark.spec("IS-16")
 @contract
 async def test_a_missing_or_malformed_partition_state_is_a_conflict(ensemble: Ensemble) -> None:

@@ -35,8 +35,6 @@ from tests.contracts.real_subject import Proxy
 from tests.contracts.subject import PATIENCE_S, Session
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def own_zookeeper(tmp_path: Path) -> Iterator[EmbeddedZooKeeper]:

@@ -136,7 +136,6 @@ def test_a_folder_without_event_logs_is_refused(tmp_path: Path, capsys: pytest.C
     )
 
 
-@pytest.mark.slow
 def test_a_run_of_processes_is_correct_and_a_changed_one_is_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

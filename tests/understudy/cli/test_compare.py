@@ -56,7 +56,6 @@ def test_the_same_runs_give_the_same_pages(runs: Path, tmp_path: Path, capsys: p
     assert (tmp_path / "1.html").read_text().startswith("<!DOCTYPE html>")
 
 
-@pytest.mark.slow
 def test_everything_as_json(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(runs), "--by", "session_timeout_ms", "--json"]) == 0
     page = json.loads(capsys.readouterr().out)

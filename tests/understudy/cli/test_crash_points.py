@@ -10,7 +10,6 @@ from foundation.eventlog.reader import read
 from understudy.cli.main import main
 
 
-@pytest.mark.slow
 def test_the_table_has_a_row_for_each_point(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["crash-points", "--procedure", "topic-creation", "--how", "kill"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -37,7 +36,6 @@ def test_one_fault_at_one_point_is_repeated_and_leaves_its_logs(
     assert any(record.type == "PointReached" for record in reading.records)
 
 
-@pytest.mark.slow
 def test_a_failed_run_prints_the_command_that_repeats_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

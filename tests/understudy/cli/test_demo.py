@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("demo")]
+pytestmark = pytest.mark.xdist_group("demo")
 
 DEMO = [sys.executable, "-P", "-m", "understudy.cli.main", "demo", "--fast"]
 
@@ -51,6 +51,7 @@ def eventually_none(folder: Path) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.representative("a cluster of processes")
 def test_the_demo_succeeds_without_java_in_a_folder_with_spaces(tmp_path: Path) -> None:
     """The working directory has folders with the names of our packages, and the only Java is the one from pip."""
     folder = tmp_path / "a folder with spaces"

@@ -57,7 +57,6 @@ def test_a_trace_is_written_on_request(capsys: pytest.CaptureFixture[str]) -> No
     assert json.loads(Path("run/trace.json").read_text())["traceEvents"]
 
 
-@pytest.mark.slow
 def test_the_frozen_copy_gives_the_same_run(capsys: pytest.CaptureFixture[str]) -> None:
     text = SMALL.replace("at: 1s", "at: 1s..2s").replace("for: 3s", "for: 3s..5s")
     command(capsys, "run", file(text), "--seed", "7", "--dir", "one")
@@ -86,7 +85,6 @@ def test_exit_codes(capsys: pytest.CaptureFixture[str], change: tuple[str, str],
     assert command(capsys, "run", file(SMALL.replace(*change)), "--dir", "run")[0] == code
 
 
-@pytest.mark.slow
 def test_seeds_report_what_did_not_hold(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = command(capsys, "run", file(SMALL), "--seeds", "1..3", "--dir", "run")
     assert code == 0
@@ -122,7 +120,6 @@ def test_explain_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert not Path("runs").exists()
 
 
-@pytest.mark.slow
 def test_every_experiment_can_be_explained_and_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     _, listed, _ = command(capsys, "list")
     for name in names():

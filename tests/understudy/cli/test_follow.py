@@ -62,7 +62,6 @@ class Following:
                 return
 
 
-@pytest.mark.slow
 def test_pages_while_the_logs_grow_and_the_last_one_at_the_end(tmp_path: Path) -> None:
     folder, lake = tmp_path / "run", tmp_path / "lake"
     folder.mkdir()
@@ -112,7 +111,6 @@ def test_options_that_do_not_go_together_are_named(
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "soon"])
 def test_until_idle_takes_seconds(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):

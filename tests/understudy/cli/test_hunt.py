@@ -19,7 +19,6 @@ def hunt(folder: Path, *arguments: str) -> int:
     return main(["hunt", "--seconds", "9", "--dir", str(folder / "failed"), *arguments])
 
 
-@pytest.mark.slow
 def test_a_hunt_that_finds_nothing_ends_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert hunt(tmp_path, "--seeds", "2", "--from", "7") == 0
     output = capsys.readouterr().out
@@ -28,7 +27,6 @@ def test_a_hunt_that_finds_nothing_ends_in_one_line(tmp_path: Path, capsys: pyte
     assert list((tmp_path / "failed").iterdir()) == []
 
 
-@pytest.mark.slow
 def test_a_failed_seed_is_shrunk_and_its_plan_replays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert hunt(tmp_path, "--seeds", "50", "--failures", "1", *WITHOUT) == 1
     output = capsys.readouterr()
@@ -45,7 +43,6 @@ def test_a_failed_seed_is_shrunk_and_its_plan_replays(tmp_path: Path, capsys: py
         assert (tmp_path / "again" / file.relative_to(folder / "events")).read_bytes() == file.read_bytes()
 
 
-@pytest.mark.slow
 def test_a_plan_that_is_violated_no_more_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert hunt(tmp_path, "--seeds", "50", "--failures", "1", "--shrink-runs", "20", *WITHOUT) == 1
     (plan,) = (tmp_path / "failed").glob("*/plan.json")
@@ -54,7 +51,6 @@ def test_a_plan_that_is_violated_no_more_says_so(tmp_path: Path, capsys: pytest.
     assert "it violated C3, and it does not" in capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_the_ledger_gets_a_line(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.md"
     for first in ("7", "9"):
@@ -67,7 +63,6 @@ def test_the_ledger_gets_a_line(tmp_path: Path) -> None:
     assert all(line.acknowledged > 0 and line.elections > 0 for line in lines)
 
 
-@pytest.mark.slow
 def test_a_hunt_ends_after_its_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     minutes = iter(range(100))
     monkeypatch.setattr("understudy.cli.hunt.time.monotonic", lambda: 30.0 * next(minutes))
@@ -76,7 +71,6 @@ def test_a_hunt_ends_after_its_minutes(tmp_path: Path, monkeypatch: pytest.Monke
     assert 1 <= read_ledger(ledger)[0].seeds < 10
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_hunt_says_what_it_has_run(
     number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -136,7 +130,6 @@ def test_a_plan_has_its_own_length_and_fences(tmp_path: Path, capsys: pytest.Cap
     assert "No such file" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_a_hunt_in_spark_finds_and_shrinks_as_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert hunt(tmp_path, "--seeds", "20", "--failures", "1", "--spark", "local[2]", *WITHOUT) == 1
     assert "failed: C3; left of" in capsys.readouterr().out

@@ -21,8 +21,6 @@ from understudy.lake.lake import Lake
 from understudy.lake.runs_to_parts import Refusal
 from understudy.lake.writer import LakeWriter
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

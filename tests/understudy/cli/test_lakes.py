@@ -10,8 +10,6 @@ import pytest
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from understudy.cli.main import main
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:

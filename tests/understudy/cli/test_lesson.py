@@ -13,8 +13,6 @@ from understudy.lake.manifest import is_lake
 from understudy.lessons.library import FILES, names
 from understudy.lessons.template import template
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(autouse=True)
 def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,6 +145,7 @@ def test_with_java_they_are_measured_in_spark_and_the_lake_stays(capsys: pytest.
     assert is_lake(Path("kept/lake"))
 
 
+@pytest.mark.representative("a lesson")
 def test_the_zombie_on_processes(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = command(capsys, "zombie", "--json", "-o", "kept")
     assert code == 0

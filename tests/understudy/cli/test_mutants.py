@@ -16,7 +16,6 @@ from understudy.hunt.mutants import SearchResult, check_of, ordinal
 PAGE = ROOT / "docs" / "reliability.md"
 
 
-@pytest.mark.slow
 def test_a_seed_that_notices_is_named_with_its_checks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"# A page\n\n{BEGIN}\n{END}\n")
@@ -43,7 +42,6 @@ def test_what_cannot_be_searched_for_or_written_is_refused(
     assert why in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_rows_of_other_switches_stay_and_all_are_in_the_order_of_the_switches() -> None:
     page = with_rows(f"{BEGIN}\n{END}\n", {"kip-497": row(SearchResult(Fix.KIP_497, 5, 3))})
     found = SearchResult(Fix.KAFKA_1382, 7, 17, 6, ("settles", "H7"))
@@ -54,7 +52,6 @@ def test_rows_of_other_switches_stay_and_all_are_in_the_order_of_the_switches() 
     assert "not by 5 seeds" in rows[1]
 
 
-@pytest.mark.slow
 def test_the_experiments_of_the_table_are_updated_without_a_search(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     row_of_before = "| `kip-380` | 7 | not by 3 seeds |  |"
@@ -91,7 +88,6 @@ def test_ordinals() -> None:
     ]
 
 
-@pytest.mark.slow
 def test_the_page_names_the_experiments_of_today() -> None:
     page = PAGE.read_text()
     assert with_rows(page, {}) == page, "run `understudy mutants --experiments-only --write docs/reliability.md`"

@@ -15,8 +15,6 @@ from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.seed_plans import draw_plan
 from understudy.simulator.seeds import run_seed
 
-pytestmark = pytest.mark.slow
-
 
 def test_a_seed_is_replayed_with_its_plan_and_leaves_its_logs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

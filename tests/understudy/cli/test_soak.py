@@ -183,7 +183,6 @@ def faults_on_record(run: Path) -> list[tuple[str, str]]:
     return [(each.fault, each.target) for each in data if isinstance(each, FaultInjected)]
 
 
-@pytest.mark.slow
 @pytest.mark.xdist_group("soak")
 class TestOnACluster:
     def test_a_short_soak_holds_and_everything_is_on_record(self, run: Path) -> None:

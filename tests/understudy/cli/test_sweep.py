@@ -16,7 +16,6 @@ from understudy.sweep import Cell, CellReport
 SMALL = ["sweep", "--partitions", "2,3", "--session-timeout-ms", "3000", "--repeat", "2"]
 
 
-@pytest.mark.slow
 def test_each_combination_has_a_run_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "runs"
     assert main([*SMALL, "--fault", "kill,pause", "--output", str(output)]) == 0
@@ -30,7 +29,6 @@ def test_each_combination_has_a_run_of_its_own(tmp_path: Path, capsys: pytest.Ca
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs"], "nothing unfinished is left"
 
 
-@pytest.mark.slow
 def test_workers_leave_the_same_runs(tmp_path: Path) -> None:
     for name, workers in (("one", "1"), ("two", "2")):
         assert main([*SMALL, "--workers", workers, "--output", str(tmp_path / name)]) == 0
@@ -42,7 +40,6 @@ def test_workers_leave_the_same_runs(tmp_path: Path) -> None:
     assert one == two
 
 
-@pytest.mark.slow
 def test_an_interrupted_sweep_goes_on_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,7 +105,6 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, capsys: pyte
     assert "give a folder that can be written" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_sweep_goes_on_when_the_disk_is_no_longer_full(
     workers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -124,7 +120,6 @@ def test_a_sweep_goes_on_when_the_disk_is_no_longer_full(
     assert len(replay_in_python([tmp_path / "runs"]).runs) == 4
 
 
-@pytest.mark.slow
 def test_a_sweep_on_processes(tmp_path: Path) -> None:
     command = ["sweep", "--processes", "--partitions", "4", "--session-timeout-ms", "3000", "--fault", "kill,pause"]
     assert main([*command, "--repeat", "1", "--output", str(tmp_path / "runs")]) == 0

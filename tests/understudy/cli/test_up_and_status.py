@@ -21,8 +21,6 @@ from understudy.testbed import linux
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.run_folder import ClusterEntry, read_cluster_file
 
-pytestmark = pytest.mark.slow
-
 NO_ANSWER = "ZooKeeper does not answer"
 
 

@@ -16,8 +16,6 @@ from understudy.cli.main import main
 from understudy.testbed import linux
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper, four_letter_word
 
-pytestmark = pytest.mark.slow
-
 UNDERSTUDY = [sys.executable, "-P", "-m", "understudy.cli.main"]
 
 

@@ -164,7 +164,6 @@ def test_each_partition_of_a_subscribed_topic_has_one_owner_that_is_subscribed(c
         ]
 
 
-@pytest.mark.slow
 @given(CASES, st.randoms(use_true_random=False))
 def test_assignment_does_not_depend_on_the_order_of_topics_or_members(case: Case, draw: random.Random) -> None:
     members = list(case.members.items())

@@ -49,7 +49,6 @@ def test_nearest_rank_is_the_inverse_of_the_distribution_function_in_numpy(value
     assert nearest_rank(sorted(values), percent) == expected
 
 
-@pytest.mark.slow
 @given(
     st.lists(st.lists(st.integers(0, 1000), max_size=4), min_size=1).filter(any),
     st.sampled_from([50, 90, 99]),
@@ -82,7 +81,6 @@ def uniform(generator: np.random.Generator, size: int) -> np.ndarray:
     return generator.uniform(0, 1e6, size)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("draw", "percent", "size", "truth"),
     [
@@ -103,7 +101,6 @@ def test_an_interval_covers_the_true_quantile_as_often_as_it_claims(
     assert covered >= CONFIDENCE - 0.025
 
 
-@pytest.mark.slow
 def test_failovers_of_one_run_do_not_count_as_independent() -> None:
     """Each run has five nearly equal values. Taken for independent, they would cover the median far too rarely."""
     generator = np.random.default_rng(5)
@@ -151,7 +148,6 @@ def test_without_a_value_there_is_no_quantile() -> None:
 # ------------------------------------------------------------------ permutation tests
 
 
-@pytest.mark.slow
 @given(
     st.lists(st.lists(st.integers(0, 5), max_size=3), min_size=1, max_size=6),
     st.lists(st.lists(st.integers(0, 5), max_size=3), min_size=1, max_size=6),
@@ -198,7 +194,6 @@ def test_p_of_random_labels_is_close_to_that_of_all() -> None:
     assert drawn == pytest.approx(exact, abs=0.02)
 
 
-@pytest.mark.slow
 def test_groups_of_the_same_distribution_are_rarely_called_different() -> None:
     generator = np.random.default_rng(11)
     found = [

@@ -20,7 +20,7 @@ from understudy.control.control_file import CONTROL_FILE, ControlEntry, read_con
 from understudy.testbed import linux
 from understudy.testbed.run_folder import BrokerEntry, read_cluster_file
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("control")]
+pytestmark = pytest.mark.xdist_group("control")
 
 BROKERS = 3
 

@@ -105,7 +105,6 @@ def test_a_taken_port_is_refused(serve: Callable[..., ControlServer]) -> None:
             serve(("127.0.0.1", port))
 
 
-@pytest.mark.slow
 def test_the_port_can_be_chosen(serve: Callable[..., ControlServer]) -> None:
     with serve() as first:
         port = first.entry.port

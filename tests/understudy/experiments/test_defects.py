@@ -23,7 +23,6 @@ SMALL = (
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_DEFECTS)
 def test_every_defect_of_an_experiment_is_found_and_its_switch_prevents_it(name: str, tmp_path: Path) -> None:
     def run(plan: FrozenPlan) -> Verdict:
@@ -33,7 +32,6 @@ def test_every_defect_of_an_experiment_is_found_and_its_switch_prevents_it(name:
         assert found.is_found, str(found)
 
 
-@pytest.mark.slow
 def test_experiments_find_most_switches() -> None:
     """The number only grows: a switch that an experiment finds stays in one."""
     defects = (read_experiment_file(find(name)).defects for name in WITH_DEFECTS)
@@ -76,7 +74,6 @@ def test_a_defect_is_a_fence_and_breaks_an_expectation(defects: str, why: str) -
         read_experiment(SMALL + "defects:\n" + defects, "f")
 
 
-@pytest.mark.slow
 def test_a_violation_without_a_fence_names_the_fence_in_its_command(tmp_path: Path) -> None:
     code = main(
         ["experiment", "run", "late-order", "--without", "broker.controller-epoch", "--dir", str(tmp_path / "run")]

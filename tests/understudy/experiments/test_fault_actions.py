@@ -30,8 +30,6 @@ from understudy.experiments.processes.engine import ProcessEngine
 from understudy.experiments.runner import Runner, RunOutcome
 from understudy.experiments.simulated.engine import SimulatedEngine
 
-pytestmark = pytest.mark.slow
-
 CLUSTER = (
     "cluster: {brokers: 3, session: 3s,\n"
     "  set: {replica.lag.time.max.ms: '2000', log.flush.interval.messages: '1'},\n"
@@ -211,17 +209,11 @@ EFFECTS: dict[str, tuple[str, Callable[[RunData], bool]]] = {
 }
 """By action: a step with it, and whether a run shows its effect."""
 
-FAST = ("fail-disk", "tear-append", "step-clock", "starve", "crash-loop", "pause-zookeeper", "hold-watch")
-"""One or two of each family for the fast tests."""
-
 REAL = ("fail-flush", "slow-flush", "corrupt-log", "drift-clock", "wipe-disk", "flap-zookeeper", "hold-watch")
 """One or two of each family for processes; all of them were run by hand."""
 
 
-@pytest.mark.parametrize(
-    "action",
-    [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in EFFECTS],
-)
+@pytest.mark.parametrize("action", EFFECTS)
 def test_a_fault_has_its_effect_in_the_simulator(action: str, tmp_path: Path) -> None:
     steps, is_seen = EFFECTS[action]
     assert is_seen(held(outcome_of(SimulatedEngine, steps, tmp_path)))

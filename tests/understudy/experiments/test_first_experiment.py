@@ -28,7 +28,6 @@ def paused(seconds: int) -> str:
     return without_start.replace("kill: controller", f"pause: controller, for: {seconds}s")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "status", "why"),
     [
@@ -39,7 +38,6 @@ def paused(seconds: int) -> str:
             Status.NOT_INJECTED,
             "its event did not happen: elected",
             id="paused within it",
-            marks=pytest.mark.slow,
         ),
         pytest.param(
             changed(("sometimes: [elected]", "sometimes: [unclean-election]")),

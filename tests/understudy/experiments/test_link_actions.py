@@ -16,8 +16,6 @@ from understudy.experiments.processes.engine import ProcessEngine
 from understudy.experiments.runner import Runner, RunOutcome
 from understudy.experiments.simulated.engine import SimulatedEngine
 
-pytestmark = pytest.mark.slow
-
 CLUSTER = (
     "cluster: {brokers: 3, session: 3s, set: {replica.lag.time.max.ms: '2000'}, "
     "topics: [{name: orders, partitions: 1, assignment: [1, 2, 3]}]}\n"

@@ -15,8 +15,6 @@ from understudy.experiments.report.verdict import Status, StepDone, Verdict
 from understudy.experiments.running import run_once
 from understudy.experiments.simulated.engine import SimulatedEngine
 
-pytestmark = pytest.mark.slow
-
 SMALL = "cluster: {brokers: 3, session: 3s, topics: [{name: orders, partitions: 1, assignment: [1, 2, 3]}]}\n"
 
 

@@ -35,7 +35,6 @@ def test_every_engine_that_a_file_names_can_run_it(name: str) -> None:
         assert missing_actions(found, capabilities()[engine]) == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_each_holds_in_the_simulator(name: str, tmp_path: Path) -> None:
     found = read_experiment_file(find(name))

@@ -28,7 +28,6 @@ def place(record: Envelope) -> str:
     return f"{record.node}/{record.incarnation}#{record.seq}"
 
 
-@pytest.mark.slow
 def test_the_events_end_with_the_witness(records: tuple[Envelope, ...]) -> None:
     witness = records[len(records) // 2]
     lines = last_events(records, f"C4a violated at {place(witness)}: a reason. It should hold that …")
@@ -56,7 +55,6 @@ def test_without_a_witness_they_end_with_the_run(records: tuple[Envelope, ...]) 
     assert len(lines) == 7
 
 
-@pytest.mark.slow
 def test_a_failed_seed_leaves_a_plan_that_violates_the_same(tmp_path: Path) -> None:
     """Without its fence in ZooKeeper, every seed in which the controller changes violates C3."""
     failed = write_down(1, SECONDS, tmp_path, commit="0123456789ab", fences_off=(Fence.ZK_CONTROLLER_EPOCH,))
@@ -83,14 +81,12 @@ def test_a_failed_seed_leaves_a_plan_that_violates_the_same(tmp_path: Path) -> N
     assert len(read([failed.folder / "whole-run"]).records) == failed.whole.judgement.records
 
 
-@pytest.mark.slow
 def test_a_seed_that_fails_again_gets_another_folder(tmp_path: Path) -> None:
     for _ in range(2):
         write_down(1, SECONDS, tmp_path, commit="", fences_off=(Fence.ZK_CONTROLLER_EPOCH,), most_runs=1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["seed-1", "seed-1-2"]
 
 
-@pytest.mark.slow
 def test_a_seed_that_does_not_fail_is_not_written_down(tmp_path: Path) -> None:
     assert write_down(1, SECONDS, tmp_path, commit="") is None
     assert list(tmp_path.iterdir()) == []

@@ -32,7 +32,6 @@ def failing_where(condition: Callable[[SeedPlan], bool], *problems: str) -> Call
     return lambda plan: with_plan(plan, *(problems or (VIOLATED,)) if condition(plan) else ())
 
 
-@pytest.mark.slow
 def test_what_a_failure_needs_is_left() -> None:
     plan = report().plan
     fault, action = plan.schedule.faults[0], plan.actions[-1]
@@ -59,7 +58,6 @@ def test_an_absent_broker_that_the_failure_needs_stays_one_of_the_brokers() -> N
     assert (does_not.absent, does_not.brokers) == (None, 3)
 
 
-@pytest.mark.slow
 def test_a_run_with_another_problem_is_not_kept() -> None:
     failed = with_plan(report().plan, UNSETTLED, VIOLATED)
     shrunk = shrink(failed, run=failing_where(lambda plan: True, UNSETTLED))

@@ -27,7 +27,6 @@ def with_failures(monkeypatch: pytest.MonkeyPatch, *failed: int) -> None:
     monkeypatch.setattr(seed_tasks, "run_seed", run)
 
 
-@pytest.mark.slow
 def test_an_outcome_has_the_numbers_of_the_report() -> None:
     (outcome,) = run_task(SeedTask((3,), SECONDS))
     report = run_seed(3, SECONDS)
@@ -44,7 +43,6 @@ def test_an_outcome_has_the_numbers_of_the_report() -> None:
     )
 
 
-@pytest.mark.slow
 def test_only_failed_seeds_leave_their_event_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_failures(monkeypatch, 2)
     first, second = run_task(SeedTask((1, 2), SECONDS, str(tmp_path)))
@@ -54,7 +52,6 @@ def test_only_failed_seeds_leave_their_event_logs(tmp_path: Path, monkeypatch: p
     assert len(read([tmp_path]).records) == second.records
 
 
-@pytest.mark.slow
 def test_a_task_that_runs_twice_leaves_the_same_logs_once(tmp_path: Path) -> None:
     task = SeedTask((1, 2), SECONDS, str(tmp_path), keep_all=True)
     first = list(run_task(task))
@@ -64,7 +61,6 @@ def test_a_task_that_runs_twice_leaves_the_same_logs_once(tmp_path: Path) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == ["seed-1", "seed-2"]
 
 
-@pytest.mark.slow
 def test_a_worker_returns_outcomes_as_json() -> None:
     tasks = [SeedTask((1,), SECONDS), SeedTask((2,), SECONDS)]
     found = [msgspec.json.decode(outcome, type=SeedOutcome) for outcome in encoded(tasks)]

@@ -115,7 +115,6 @@ def test_a_killed_controller_is_lost_when_it_was_killed(imports: Imports) -> Non
         assert killed_ms - 100 < lost_ms <= killed_ms
 
 
-@pytest.mark.slow
 def test_partition_states_and_reasons_are_the_same_with_and_without_zookeepers_log(imports: Imports) -> None:
     logs, both, zookeeper = recorded(imports.logs), recorded(imports.both), recorded(imports.zookeeper)
     assert Counter(zookeeper.reasons.values()) == {
@@ -149,7 +148,6 @@ def test_elections_and_times_without_a_leader_agree_with_zookeepers_log(imports:
         assert abs(by_logs[partition] - leaderless_ms) <= late_ms * states
 
 
-@pytest.mark.slow
 def test_a_partition_of_a_killed_controller_is_without_a_leader_from_its_last_line_on(imports: Imports) -> None:
     """Broker 3, the controller, led orders-2 when it was killed, less than a tenth of a second after its last line."""
     (killed_ms,) = (

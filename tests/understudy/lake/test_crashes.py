@@ -22,8 +22,6 @@ from understudy.lake.ingest import remove
 from understudy.lake.lake import Lake
 from understudy.lake.writer import UnknownRun
 
-pytestmark = pytest.mark.slow
-
 ALL = 10**6
 """More steps than any change has."""
 

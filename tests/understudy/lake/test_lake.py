@@ -34,8 +34,6 @@ from understudy.lake.writer import LakeWriter, UnknownRun
 from understudy.replay.kernel import read_and_measure
 from understudy.replay.runs import RunFiles
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:

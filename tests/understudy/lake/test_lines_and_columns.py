@@ -93,7 +93,6 @@ def lines_of_type() -> dict[str, list[bytes]]:
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(PAYLOAD_BY_TYPE))
 def test_a_table_of_records_holds_what_the_records_hold(name: str, lines_of_type: dict[str, list[bytes]]) -> None:
     """The rows of the table, as JSON, are the payloads as JSON with names in place of positions."""

@@ -56,8 +56,7 @@ def test_the_flaws_are_those_that_the_reader_finds(tmp_path: Path) -> None:
     assert empty["file"].endswith("broker-3-0009-0001.jsonl")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("piece", [pytest.param(1, marks=pytest.mark.slow), 7, 100, 1000, 4096])
+@pytest.mark.parametrize("piece", [1, 7, 100, 1000, 4096])
 def test_a_file_that_is_split_has_the_same_rows(tmp_path: Path, piece: int) -> None:
     folder = write_damaged(tmp_path)
     log = folder / "broker-2-0001-0001.jsonl"
@@ -114,7 +113,6 @@ def test_data_that_is_not_utf8_is_a_flaw(tmp_path: Path) -> None:
     assert (flawed["data"], flawed["flaws"]) == (None, ["not a record: ProcessStarted"])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("piece", [10**9, 3_000_000])
 def test_a_line_of_ten_megabytes_is_one_row(tmp_path: Path, piece: int) -> None:
     folder = write(long_line(), tmp_path)
@@ -125,7 +123,6 @@ def test_a_line_of_ten_megabytes_is_one_row(tmp_path: Path, piece: int) -> None:
     assert len(written["LeadershipWritten"]["partitions"]) == LONG_LINE_PARTITIONS
 
 
-@pytest.mark.slow
 def test_a_long_line_is_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write(killed_controller(), tmp_path)
     log = folder / "broker-1-0001-0001.jsonl"

@@ -17,8 +17,6 @@ from understudy.lake.lake import Lake
 from understudy.lake.manifest import FileMark
 from understudy.lake.record_rows import RecordRows
 
-pytestmark = pytest.mark.slow
-
 Rewrite = Callable[[dict[str, Any]], dict[str, Any]]
 
 

@@ -13,8 +13,6 @@ from understudy.lessons.measurements import load_has_begun
 from understudy.lessons.paper import MISSING
 from understudy.lessons.running import first_plan
 
-pytestmark = pytest.mark.slow
-
 
 def read(progress: LessonInProgress | FinishedLesson) -> Document:
     return msgspec.json.decode(progress.document(), type=Document)

@@ -20,8 +20,6 @@ from understudy.lessons.reading import texts_of
 from understudy.lessons.recording import content_hash, described, unpack
 from understudy.lessons.running import RECORDED as FROM_A_RECORDING
 
-pytestmark = pytest.mark.slow
-
 ALL = [*SHORT, *SWEEPS]
 MOST_BYTES = 3_000_000
 COLUMNS = 120

@@ -20,7 +20,6 @@ def test_what_is_packed_is_unpacked(tmp_path: Path) -> None:
     assert described(archive).content == content_hash(tmp_path / "runs") == content_hash(folder)
 
 
-@pytest.mark.slow
 def test_packing_twice_gives_the_same_bytes(tmp_path: Path) -> None:
     lesson, _, _, folder = shown("shutdown")
     for name in ("a", "b"):
@@ -38,7 +37,6 @@ def test_one_other_record_changes_the_hash(tmp_path: Path) -> None:
     assert content_hash(tmp_path / "runs") != content_hash(folder)
 
 
-@pytest.mark.slow
 def test_a_damaged_or_missing_archive_is_named(tmp_path: Path) -> None:
     lesson, _, _, folder = shown("shutdown")
     archive = tmp_path / "shutdown.tar.xz"

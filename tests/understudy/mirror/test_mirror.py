@@ -25,8 +25,6 @@ from understudy.mirror.mirror import Mirror
 from understudy.tools.cluster import KafkaCluster
 from understudy.tools.group_requests import commit_offsets, committed_offsets
 
-pytestmark = pytest.mark.slow
-
 P0 = TopicPartition("orders", 0)
 C0 = TopicPartition(PREFIX + "orders", 0)
 

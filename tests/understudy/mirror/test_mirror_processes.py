@@ -12,8 +12,6 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from understudy.testbed.local_cluster import LocalCluster
 
-pytestmark = pytest.mark.slow
-
 TOPIC, PARTITIONS = "orders", 3
 SESSION_TIMEOUT_MS = 2_000
 

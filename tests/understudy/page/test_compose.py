@@ -81,7 +81,6 @@ def test_only_one_project_can_be_watched(tmp_path: Path, capsys: pytest.CaptureF
     assert "--compose takes one RUN: the folder of the compose file" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_the_page_of_a_project_takes_commands_until_its_last_container_has_ended(project: Project) -> None:
     project.ports = {"zookeeper": [{"published": "1"}]}
     project.write()

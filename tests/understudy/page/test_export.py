@@ -80,7 +80,6 @@ def test_a_file_has_every_record_in_order(simulated: Path) -> None:
     assert facts["findings"] == []
 
 
-@pytest.mark.slow
 def test_a_file_is_not_much_larger_than_its_log_compressed(simulated: Path) -> None:
     log = b"".join(path.read_bytes() for path in sorted(simulated.rglob("*.jsonl")))
     assert len(page_of([simulated])) <= 1.5 * len(gzip.compress(log, 9)) + 300_000

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import SCREENSHOTS, drawn, press, understudy
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.xdist_group("browser")
 
 THEMES = ("light", "dark")
 ROOM_AROUND_THE_CURRENT_SENTENCE = """() => {
@@ -88,6 +88,7 @@ def test_every_step_is_one_record(opened: Page) -> None:
     assert moment(opened) == int(total.replace(",", ""))
 
 
+@pytest.mark.representative("a page in a browser")
 def test_a_zombie_is_shown_beside_the_controller(opened: Page) -> None:
     go_to_resignation(opened)
     press(opened, "p")

@@ -33,8 +33,6 @@ from understudy.simulator.seeds import run_seed
 
 T = TypeVar("T")
 
-pytestmark = pytest.mark.slow
-
 SAMPLES = Path(__file__).parents[2] / "samples" / "0.1.0"
 RECORD_SAMPLES = Path(__file__).parents[2] / "foundation" / "eventlog" / "samples" / "version-1.jsonl"
 

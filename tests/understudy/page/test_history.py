@@ -18,8 +18,6 @@ from tests.foundation.eventlog.stories import RandomRun
 from tests.understudy.page.scripts import load, page_text
 from understudy.page.chunks import as_array
 
-pytestmark = pytest.mark.slow
-
 _STATES = """
 ([run, texts, snapshotEvery, places]) => {
   const made = new History({ run, snapshotEvery });

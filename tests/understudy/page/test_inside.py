@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from tests.browser import SCREENSHOTS, press, understudy
 from understudy.simulator.cluster import PORT, SimulatedCluster
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.xdist_group("browser")
 
 STATUS = re.compile(r"^ LeaderAndIsr \(1 partition\) sent [\d.]+ m?s ago; 11 requests wait$")
 

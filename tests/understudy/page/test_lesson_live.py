@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, FrameLocator, Page, expect
 
 from tests.browser import SCREENSHOTS
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser live lesson")]
+pytestmark = pytest.mark.xdist_group("browser live lesson")
 
 _RUN_MS = 180_000
 """The longest time that the run of the lesson may take, on a busy machine."""

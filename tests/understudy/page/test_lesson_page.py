@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from tests.browser import SCREENSHOTS, understudy
 from understudy.lessons.library import names
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser lessons")]
+pytestmark = pytest.mark.xdist_group("browser lessons")
 
 
 def answer(page: Page, question: dict[str, Any]) -> None:

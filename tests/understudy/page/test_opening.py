@@ -16,7 +16,7 @@ from understudy.page.runs import finished_run
 from understudy.page.server import PageServer
 from understudy.simulator.seeds import run_seed
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.xdist_group("browser")
 
 CHUNK = 200
 READ_AT_ONCE = 3

@@ -28,8 +28,6 @@ from understudy.page.static_files import FOLDER
 from understudy.simulator.seeds import run_seed
 from understudy.testbed.run_folder import this_process
 
-pytestmark = pytest.mark.slow
-
 READ = """async () => {
   const { openSource } = await import("#source");
   const source = await openSource();

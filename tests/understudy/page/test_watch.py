@@ -98,7 +98,6 @@ def is_elected(record: list[Any]) -> bool:
     return bool(record[4] == "ControllerElected")
 
 
-@pytest.mark.slow
 @pytest.mark.xdist_group("page")
 def test_a_running_cluster_is_watched_and_commanded(
     tmp_path: Path, watch: Callable[..., subprocess.Popen[str]]
@@ -141,7 +140,6 @@ def test_a_running_cluster_is_watched_and_commanded(
         up.close()
 
 
-@pytest.mark.slow
 def test_a_finished_run_is_shown_until_ctrl_c(tmp_path: Path, watch: Callable[..., subprocess.Popen[str]]) -> None:
     files = JsonLinesFiles(tmp_path / "broker-1" / "events", "broker-1")
     files.write(line(1, 1000.0))

@@ -10,7 +10,7 @@ import pytest
 from tests.pages.source import ROOT
 
 pytest_plugins = ["pytester"]
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("pytest_plugin")]
+pytestmark = pytest.mark.xdist_group("pytest_plugin")
 
 OPTIONS = ("-p", "understudy.pytest_plugin", "-p", "no:randomly")
 TIMEOUT_S = 400

@@ -12,8 +12,6 @@ import pytest
 from tests.pages.source import ROOT
 
 pytest_plugins = ["pytester"]
-pytestmark = pytest.mark.slow
-
 PLUGIN = "understudy.pytest_plugin"
 
 

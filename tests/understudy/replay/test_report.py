@@ -84,7 +84,6 @@ def test_the_page_leaves_out_numbers_of_brokers_and_partitions_that_are_not_know
         assert f"  takeover        40.000 ms  {shown}" in page.splitlines()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("runs", [0, 1, 2, 30])
 def test_a_page_has_a_bounded_size(runs: int) -> None:
     findings = tuple(LogFinding("/" + "x" * 300, line, GAP, "broker-1 incarnation 1", 2) for line in range(50))

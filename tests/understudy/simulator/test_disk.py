@@ -254,7 +254,6 @@ def test_flushed_bytes_and_names_survive_and_no_file_is_lost_or_doubled(seed: in
     assert disk.volume().usable_bytes == disk.volume_bytes - sum(map(len, found.values()))
 
 
-@pytest.mark.slow
 def test_oldest_of_very_many_changes_of_names_are_durable() -> None:
     """The operating system writes them some time; what could be undone would grow without end."""
 

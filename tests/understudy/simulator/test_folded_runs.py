@@ -11,8 +11,6 @@ from foundation.eventlog.reader import read_lines
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import PORT, SimulatedCluster
 
-pytestmark = pytest.mark.slow
-
 VERBS = ("kill", "pause", "expire_session", "begin_stop", "isolate", "lose_power")
 
 

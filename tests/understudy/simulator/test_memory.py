@@ -5,12 +5,9 @@ from __future__ import annotations
 import gc
 import weakref
 
-import pytest
-
 from understudy.simulator.cluster import SimulatedCluster
 
 
-@pytest.mark.slow
 def test_a_finished_run_is_freed() -> None:
     cluster = SimulatedCluster(1, brokers=3)
     cluster.start()

@@ -28,7 +28,6 @@ def test_every_kind_of_action_is_drawn_and_at_most_five_per_seed() -> None:
     assert set().union(*kinds) == workload.KINDS
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(workload.KINDS))
 def test_each_kind_of_action_changes_znodes(kind: str) -> None:
     """On a cluster without faults, in which `orders` is not led by its preferred leader, or by no replica at all."""
@@ -58,7 +57,6 @@ def test_each_kind_of_action_changes_znodes(kind: str) -> None:
     assert ("-by-" in kind) == any(fault.fault == "write" for fault in faults)
 
 
-@pytest.mark.slow
 def test_the_plan_of_a_seed_lists_faults_and_actions_in_order_of_time() -> None:
     report = run_seed(5, 12)
     lines = str(report.plan).splitlines()

@@ -134,7 +134,6 @@ def test_the_outcome_of_a_write_with_a_lost_answer_is_unknown(
     assert loop.run_until_complete(scenario()) == [SessionSuspended(), SessionResumed()]
 
 
-@pytest.mark.slow
 def test_no_request_of_an_old_connection_is_applied_after_the_session_has_a_new_one(loop: SimulatedLoop) -> None:
     """Requests of a broken connection arrive before the first request of the next one, or never (Z4)."""
     late = lost = 0

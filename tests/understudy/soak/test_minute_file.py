@@ -73,7 +73,6 @@ def test_the_steps_have_the_times_and_the_brokers_of_the_soak() -> None:
     assert "lasts: 122s" in lines
 
 
-@pytest.mark.slow
 def test_the_experiment_runs_in_the_simulator_and_every_fault_is_injected(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,8 +19,6 @@ from understudy.simulator.seeds import run_plan
 from understudy.soak import running_checks
 from understudy.soak.running_checks import LOG_CHECKS, OTHER_CHECKS, RunningChecks
 
-pytestmark = pytest.mark.slow
-
 SECONDS = 30
 PIECE_MS = 1_500.0
 

@@ -103,7 +103,6 @@ def run_folder(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.slow
 @pytest.mark.xdist_group("spark class_cache")
 def test_java_accepts_the_cache_that_is_made(tmp_path: Path, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = choose_java()
@@ -119,7 +118,6 @@ def test_java_accepts_the_cache_that_is_made(tmp_path: Path, run_folder: Path, m
         assert len(spark.replay([run_folder]).runs) == 1
 
 
-@pytest.mark.slow
 @pytest.mark.xdist_group("spark class_cache")
 def test_a_broken_cache_is_ignored(tmp_path: Path, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(class_cache.VARIABLE, str(tmp_path))

@@ -35,7 +35,7 @@ from understudy.spark.ingest_job import SparkEngine
 from understudy.spark.replay_job import SparkReplay
 from understudy.spark.standalone import START_TIMEOUT_S
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark cluster")]
+pytestmark = pytest.mark.xdist_group("spark cluster")
 
 RUNS = 20
 

@@ -17,7 +17,7 @@ from understudy.replay.result import replay_in_python
 from understudy.spark.compare_job import compare_tables, read_tables
 from understudy.spark.replay_job import SparkReplay
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark compare_job")]
+pytestmark = pytest.mark.xdist_group("spark compare_job")
 
 
 @pytest.fixture(scope="module")

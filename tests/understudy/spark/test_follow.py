@@ -21,7 +21,7 @@ from understudy.spark.context import SparkFailed
 from understudy.spark.follow_job import LogStream
 from understudy.spark.lake_sink import LakeSink
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark follow")]
+pytestmark = pytest.mark.xdist_group("spark follow")
 
 TIMEOUT_S = 120.0
 

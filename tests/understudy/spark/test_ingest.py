@@ -28,7 +28,7 @@ from understudy.spark.context import SparkFailed
 from understudy.spark.ddl import ddl
 from understudy.spark.ingest_job import SparkEngine
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark ingest")]
+pytestmark = pytest.mark.xdist_group("spark ingest")
 
 
 @pytest.fixture

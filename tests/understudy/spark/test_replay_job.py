@@ -24,7 +24,7 @@ from understudy.spark.context import SparkFailed
 from understudy.spark.replay_job import SparkReplay, TablesExist
 from understudy.testbed.local_cluster import LocalCluster
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark replay_job")]
+pytestmark = pytest.mark.xdist_group("spark replay_job")
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 EARLIER = ("run-0.1.0", "seed-20")
@@ -109,6 +109,7 @@ def test_a_run_of_real_processes(spark: SparkReplay, tmp_path: Path) -> None:
     assert [failover.cause for failover in expected.runs[0].failovers][:1] == ["kill"]
 
 
+@pytest.mark.representative("a Spark job")
 def test_every_record_type_of_every_version(spark: SparkReplay) -> None:
     samples = Path(__file__).parents[2] / "foundation" / "eventlog" / "samples"
     assert assert_same_replay(spark, sorted(samples.iterdir())).findings == ()

@@ -14,8 +14,6 @@ import pytest
 
 from tests.foundation.eventlog.stories import killed_controller
 
-pytestmark = pytest.mark.slow
-
 TIMEOUT_S = 180.0
 
 

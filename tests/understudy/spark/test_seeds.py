@@ -21,7 +21,7 @@ from understudy.spark.context import SparkSettings, spark_context
 from understudy.spark.seed_ledger import SeedHunt
 from understudy.spark.seeds_job import run_seeds
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark seeds")]
+pytestmark = pytest.mark.xdist_group("spark seeds")
 
 SECONDS = 6
 

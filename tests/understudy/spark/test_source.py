@@ -17,7 +17,7 @@ from understudy.lake.log_rows import FileRange
 from understudy.spark import register
 from understudy.spark.source import EventLogReader, EventLogStreamReader, FileRanges, SourceSettings, split
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark source")]
+pytestmark = pytest.mark.xdist_group("spark source")
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE |
 TIMEOUT_S = 180.0
 
 
-@pytest.mark.slow
 def test_the_programs_of_the_page_run_and_print_what_the_lake_holds(tmp_path: Path) -> None:
     for seed in (1, 2):
         run_seed(seed, 30, events=tmp_path / "runs" / f"seed-{seed}")

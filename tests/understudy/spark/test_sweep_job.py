@@ -13,7 +13,7 @@ from understudy.lessons.sweeping import keep_median, measure_in_python, run_swee
 from understudy.spark.context import SparkSettings
 from understudy.spark.sweep_job import measure_in_spark
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark sweep_job")]
+pytestmark = pytest.mark.xdist_group("spark sweep_job")
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,6 @@ from understudy.testbed.broker_forks import BrokerForks, Fork, can_fork_brokers
 from understudy.testbed.processes import ChildProcess, ProcessDied
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(not can_fork_brokers(), reason="this system has no pidfds"),
 ]
 PATIENCE_S = 60.0

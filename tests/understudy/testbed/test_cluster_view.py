@@ -17,8 +17,6 @@ from understudy.testbed import cluster_view
 from understudy.testbed.cluster_view import ClusterView, RegisteredBroker
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 
-pytestmark = pytest.mark.slow
-
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 

@@ -20,8 +20,6 @@ from understudy.testbed import linux
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper, four_letter_word, zookeeper_jars
 from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[EmbeddedZooKeeper]:

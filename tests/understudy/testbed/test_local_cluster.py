@@ -34,8 +34,6 @@ from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.local_cluster import LocalCluster
 from understudy.testbed.run_folder import ProcessEntry, read_cluster_file, write_cluster_file
 
-pytestmark = pytest.mark.slow
-
 SESSION_MS = 3_000
 """Short, because many tests wait for the end of a session; long enough not to end on a busy machine."""
 

@@ -13,8 +13,6 @@ from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.local_broker import LocalBroker
 from understudy.testbed.local_cluster import LocalCluster
 
-pytestmark = pytest.mark.slow
-
 ACTIVE = "kafka_controller_kafkacontroller_activecontrollercount"
 
 

@@ -17,8 +17,6 @@ import pytest
 from understudy.testbed import linux
 from understudy.testbed.processes import ChildProcess, ProcessDied, describe_exit
 
-pytestmark = pytest.mark.slow
-
 SLEEPER = [sys.executable, "-c", "import time; print('awake', flush=True); time.sleep(600)"]
 
 

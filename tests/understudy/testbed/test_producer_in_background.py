@@ -5,15 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from brokers.machine.socket_network import SocketNetwork
 from understudy.admin_client import AdminClient
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.local_cluster import LocalCluster
 from understudy.testbed.producer_in_background import Delivered, ProducerInBackground
-
-pytestmark = pytest.mark.slow
 
 TOPIC, PARTITIONS = "orders", 2
 

@@ -257,7 +257,6 @@ def test_a_damaged_file_is_reported_with_its_name_and_offset(tmp_path: Path, con
     assert message in str(raised.value)
 
 
-@pytest.mark.slow
 def test_the_log_of_a_real_server_has_every_transaction_of_a_client(tmp_path: Path) -> None:
     with EmbeddedZooKeeper(tmp_path / "zookeeper") as server:
         client = KazooClient(server.connect_string)

@@ -15,8 +15,6 @@ from understudy.testbed.local_cluster import LocalCluster
 from understudy.testbed.processes import ChildProcess
 from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def process(tmp_path: Path) -> Iterator[ChildProcess]:

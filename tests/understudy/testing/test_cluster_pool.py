@@ -16,7 +16,6 @@ from understudy.testing.arguments import ClusterArguments
 from understudy.testing.cluster_pool import ClusterPool
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(not can_fork_brokers(), reason="this system has no pidfds"),
 ]
 

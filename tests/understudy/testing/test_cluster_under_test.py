@@ -17,7 +17,7 @@ from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testing import ClusterUnderTest, controller_change, isr, leader_change, point_reached
 from understudy.testing.faults import TEST_BEGUN
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster_under_test")]
+pytestmark = pytest.mark.xdist_group("cluster_under_test")
 
 
 @pytest.fixture(scope="module")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import shlex
-import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from tests.interop.mixed import operator
 from tests.interop.tool_script import Line
 from tests.interop.tools import TIMEOUT_S, Outcome
+from understudy.cli.main import main
 from understudy.testbed.local_cluster import LocalCluster
 from understudy.testbed.processes import ChildProcess
 from understudy.tools.tools import TOOLS
@@ -19,6 +23,10 @@ from understudy.tools.tools import TOOLS
 VERBS = {tool.kafka.removesuffix(".sh"): tool.name for tool in TOOLS.values()}
 """Our verb for each of Kafka's scripts."""
 SHELL = "zookeeper-shell"
+
+# A script runs dozens of tools, whose imports take most of their time: each is a fork of a process that has done them.
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(["brokers.machine.real_world", "understudy.cli.main", "understudy.tools.tools"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +41,17 @@ class OurTools:
         name, *words = shlex.split(line)
         if name == SHELL:
             return self._create_znode(words)
-        done = subprocess.run(
-            self._command(name, words),
-            input=stdin,
-            capture_output=True,
-            text=True,
-            cwd=self.directory,
-            timeout=timeout_s,
-        )
-        return Outcome(done.returncode, done.stdout, done.stderr)
+        with tempfile.TemporaryDirectory() as folder:
+            streams = [Path(folder) / name for name in ("stdin", "stdout", "stderr")]
+            streams[0].write_text(stdin)
+            tool = _FORKS.Process(target=_run_tool, args=([VERBS[name], *words], self.directory, streams))
+            tool.start()
+            tool.join(timeout_s)
+            if tool.exitcode is None:
+                tool.kill()
+                tool.join()
+                raise TimeoutError(f"{line} has not ended after {timeout_s:g} s")
+            return Outcome(tool.exitcode, *(stream.read_text() for stream in streams[1:]))
 
     def start(self, line: str, log: Path) -> ChildProcess:
         """Start a command line of one of Kafka's tools with ours; its output goes to `log`."""
@@ -56,6 +66,18 @@ class OurTools:
         with operator(self.cluster) as zookeeper:
             zookeeper.create(path, " ".join(data).encode())
         return Outcome(0, f"Connecting to {connect}\nCreated {path}\n", "")
+
+
+_FLAGS = (os.O_RDONLY, os.O_WRONLY | os.O_CREAT, os.O_WRONLY | os.O_CREAT)
+
+
+def _run_tool(words: Sequence[str], directory: Path, streams: Sequence[Path]) -> NoReturn:
+    """Run a tool in a fork, with files for its standard streams."""
+    os.chdir(directory)
+    for number, (stream, flags) in enumerate(zip(streams, _FLAGS, strict=True)):
+        os.dup2(os.open(stream, flags), number)
+    sys.stdin = os.fdopen(0, encoding="utf-8")  # multiprocessing has replaced it
+    sys.exit(main(words))
 
 
 def can_run(line: Line) -> bool:

@@ -31,7 +31,6 @@ def test_numbers_are_those_of_javas_random_source() -> None:
     assert {SplittableRandom(1).next_int(8), *(source.next_int(8) for _ in range(100))} <= set(range(8))
 
 
-@pytest.mark.slow
 def test_payloads_begin_again_after_the_distinct_ones() -> None:
     size = DISTINCT_BYTES // 4
     made = list(islice(payloads_of(Options([("record-size", str(size))]), a_console()[0]), 6))

@@ -31,7 +31,6 @@ def test_it_can_do_what_processes_can_except_what_needs_a_proxy_or_their_pids() 
     assert able["compose"] <= able["real"]
 
 
-@pytest.mark.slow
 def test_at_least_ten_of_the_named_experiments_say_that_they_run_in_containers() -> None:
     found = [read_experiment_file(find(name)) for name in names()]
     assert sum("compose" in each.engines for each in found) >= 10

@@ -41,7 +41,6 @@ def test_what_is_refused_has_its_line(text: str, line: int, why: str) -> None:
     assert str(refused.value).startswith(f"f.yaml:{line}: ")
 
 
-@pytest.mark.slow
 def test_large_files_are_refused_before_they_are_built() -> None:
     for text in ("a: " + "x" * MOST_BYTES, "[" * (DEEPEST + 2), "\n".join(["- 1"] * (MOST_NODES + 1))):
         with pytest.raises(BadExperiment):

@@ -17,17 +17,20 @@ from understudy.experiments.report.verdict import Status, Verdict
 from understudy.experiments.running import run_experiment
 from understudy.findings import FindingKind
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("experiments-on-processes")]
+pytestmark = pytest.mark.xdist_group("experiments-on-processes")
 
-IN_TESTS = ("kill-controller", "late-order", "rebalance-interrupted", "truncate-to-high-watermark", "zookeeper-away")
-"""The others were run by hand, and take as long; these have a kill, a point, a group, a restart, and no ZooKeeper."""
+IN_TESTS = ("late-order", "rebalance-interrupted", "truncate-to-high-watermark", "zookeeper-away")
+"""The others were run by hand, and take as long; these have a point, a group, a restart, and no ZooKeeper."""
 
 
 def on(engine: str, name: str, folder: Path) -> Verdict:
     return run_experiment(freeze(read_experiment_file(find(name))), ENGINES[engine], folder, command="again")
 
 
-@pytest.mark.parametrize("name", IN_TESTS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param("kill-controller", marks=pytest.mark.representative("an experiment on processes")), *IN_TESTS],
+)
 def test_the_verdict_is_that_of_the_simulator(name: str, tmp_path: Path) -> None:
     simulated, real = (on(engine, name, tmp_path / engine) for engine in ("sim", "real"))
     assert real.status is simulated.status is Status.HELD, (simulated.why, real.why)

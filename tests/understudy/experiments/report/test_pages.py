@@ -71,7 +71,6 @@ def test_what_xml_cannot_contain_is_replaced(verdict: Verdict) -> None:
     ElementTree.fromstring(junit_xml([odd]))
 
 
-@pytest.mark.slow
 def test_everything_is_written_to_the_folder(verdict: Verdict, tmp_path: Path) -> None:
     write(verdict, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {REPORT, VERDICT, JUNIT, FROZEN}

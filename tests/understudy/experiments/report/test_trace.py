@@ -45,7 +45,6 @@ def test_each_node_is_a_process_and_what_it_was_and_did_are_tracks(events: list[
     assert all(event["ts"] >= 0 and event.get("dur", 0) >= 0 for event in events if event["ph"] != "M")
 
 
-@pytest.mark.slow
 def test_states_reigns_and_events_are_slices(folder: Path, events: list[dict[str, Any]]) -> None:
     records = read([folder]).records
     tracks = named(events, "thread_name")

@@ -65,7 +65,6 @@ def test_another_container_that_was_removed_changes_nothing(containers: Containe
     assert process(containers).is_running
 
 
-@pytest.mark.slow
 def test_faults_are_commands_on_the_container(containers: Containers, docker: ScriptedDocker) -> None:
     found = process(containers)
     found.pause()

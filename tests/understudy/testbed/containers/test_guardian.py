@@ -17,8 +17,6 @@ from understudy.testbed import linux
 from understudy.testbed.containers import guardian as module
 from understudy.testbed.containers.guardian import LOG, Guardian
 
-pytestmark = pytest.mark.slow
-
 OWNER = """\
 import pathlib, sys, time
 from understudy.testbed.containers.guardian import Guardian

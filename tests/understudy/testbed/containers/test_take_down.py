@@ -33,7 +33,6 @@ def test_what_the_command_leaves_is_removed_by_its_id(docker: ScriptedDocker, tm
     assert docker.changes == [DOWN, "container rm --force --volumes id-of-broker-1"]
 
 
-@pytest.mark.slow
 def test_what_cannot_be_removed_is_named(docker: ScriptedDocker, tmp_path: Path) -> None:
     docker.set(broker_1=["running", 0, 0])
     docker.refuse(compose="busy", container_rm="busy")

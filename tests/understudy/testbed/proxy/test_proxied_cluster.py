@@ -158,7 +158,6 @@ def test_each_broker_has_addresses_of_its_own() -> None:
 # ---------------------------------------------------------------------------- brokers, links, clients
 
 
-@pytest.mark.slow
 def test_a_stock_client_produces_and_consumes_through_the_proxy(cluster: LocalCluster) -> None:
     cluster.create_topic("stock", partitions=1, replication_factor=3)
     cluster.settle()
@@ -168,7 +167,6 @@ def test_a_stock_client_produces_and_consumes_through_the_proxy(cluster: LocalCl
     assert cluster.proxy.connections > 0
 
 
-@pytest.mark.slow
 def test_an_isolated_controller_is_replaced_and_rejoins_when_it_is_healed(cluster: LocalCluster) -> None:
     isolated = cluster.controller()
     isolated.isolate()
@@ -189,7 +187,6 @@ def test_an_isolated_controller_is_replaced_and_rejoins_when_it_is_healed(cluste
     ]
 
 
-@pytest.mark.slow
 def test_healing_one_isolated_broker_leaves_the_other_isolated(cluster: LocalCluster) -> None:
     controller = cluster.controller_id()
     one, other = (broker for broker in cluster.brokers if broker.id != controller)
@@ -204,7 +201,6 @@ def test_healing_one_isolated_broker_leaves_the_other_isolated(cluster: LocalClu
     cluster.wait_until(lambda: other.id in cluster.view.brokers(), "it has registered again", PATIENCE_S)
 
 
-@pytest.mark.slow
 def test_a_broker_that_is_down_cannot_be_isolated(cluster: LocalCluster) -> None:
     broker = next(broker for broker in cluster.brokers if broker.id != cluster.controller_id())
     broker.kill()
@@ -213,7 +209,6 @@ def test_a_broker_that_is_down_cannot_be_isolated(cluster: LocalCluster) -> None
     broker.start()
 
 
-@pytest.mark.slow
 def test_a_follower_that_is_cut_from_its_leader_leaves_the_isr_and_returns(cluster: LocalCluster) -> None:
     controller = cluster.controller_id()
     leader, follower = (broker_id for broker_id in cluster.broker_ids if broker_id != controller)
@@ -230,7 +225,6 @@ def test_a_follower_that_is_cut_from_its_leader_leaves_the_isr_and_returns(clust
     assert faults(cluster)[-2:] == [("cut", f"{one} -> {other}", ""), ("heal", f"{one} -> {other}", "")]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("applied", [True, False])
 def test_a_controller_does_not_learn_the_outcome_of_its_write_and_repeats_it(
     cluster: LocalCluster, applied: bool
@@ -259,7 +253,6 @@ def test_a_controller_does_not_learn_the_outcome_of_its_write_and_repeats_it(
     assert ("lose-answer", f"{controller.name} -> zookeeper", "") in faults(cluster)
 
 
-@pytest.mark.slow
 def test_a_session_outlives_a_reset_of_its_connection(cluster: LocalCluster) -> None:
     broker = cluster.brokers[0]
     before = cluster.view.brokers()[broker.id].epoch
@@ -270,7 +263,6 @@ def test_a_session_outlives_a_reset_of_its_connection(cluster: LocalCluster) -> 
     assert sum(isinstance(record.data, SessionOpened) for record in records(cluster)) == opened
 
 
-@pytest.mark.slow
 def test_an_expired_session_ends_at_once_and_the_broker_registers_again(cluster: LocalCluster) -> None:
     controller = cluster.controller()
     before = cluster.view.brokers()[controller.id].epoch
@@ -292,7 +284,6 @@ def test_an_expired_session_ends_at_once_and_the_broker_registers_again(cluster:
     cluster.expire_session(killed.id)  # harmless
 
 
-@pytest.mark.slow
 def test_a_broker_that_is_cut_from_zookeeper_alone_loses_its_session(cluster: LocalCluster) -> None:
     broker = next(broker for broker in cluster.brokers if broker.id != cluster.controller_id())
     cluster.cut_from_zookeeper(broker.id)
@@ -301,7 +292,6 @@ def test_a_broker_that_is_cut_from_zookeeper_alone_loses_its_session(cluster: Lo
     cluster.wait_until(lambda: broker.id in cluster.view.brokers(), "it has registered again", PATIENCE_S)
 
 
-@pytest.mark.slow
 def test_a_held_request_of_the_controller_arrives_when_it_is_released(cluster: LocalCluster) -> None:
     controller = cluster.controller_id()
     assert controller is not None
@@ -318,7 +308,6 @@ def test_a_held_request_of_the_controller_arrives_when_it_is_released(cluster: L
     assert ("hold", f"broker-{controller} -> broker-{leader}: LeaderAndIsr", "") in faults(cluster)
 
 
-@pytest.mark.slow
 def test_a_lost_answer_and_a_repeated_request_of_the_controller_do_no_harm(cluster: LocalCluster) -> None:
     controller = cluster.controller_id()
     assert controller is not None
@@ -330,7 +319,6 @@ def test_a_lost_answer_and_a_repeated_request_of_the_controller_do_no_harm(clust
     produce(cluster, "repeated")
 
 
-@pytest.mark.slow
 def test_a_delay_applies_to_requests_and_answers(cluster: LocalCluster) -> None:
     controller = cluster.controller_id()
     assert controller is not None
@@ -346,7 +334,6 @@ def test_a_delay_applies_to_requests_and_answers(cluster: LocalCluster) -> None:
     assert [fault for fault, _, _ in faults(cluster)[-2:]] == ["delay", "heal"]
 
 
-@pytest.mark.slow
 def test_clients_alone_can_be_cut_off(cluster: LocalCluster) -> None:
     leader = cluster.brokers[0]
     others = [broker.id for broker in cluster.brokers[1:]]
@@ -364,7 +351,6 @@ def test_clients_alone_can_be_cut_off(cluster: LocalCluster) -> None:
     assert delivered == [None]
 
 
-@pytest.mark.slow
 def test_a_broker_that_can_open_no_connection_does_not_replicate_until_it_can(cluster: LocalCluster) -> None:
     controller = cluster.controller_id()
     leader, follower = (broker_id for broker_id in cluster.broker_ids if broker_id != controller)
@@ -378,7 +364,6 @@ def test_a_broker_that_can_open_no_connection_does_not_replicate_until_it_can(cl
     cluster.wait_until(lambda: set(cluster.isr("refused", 0)) == {leader, follower}, "the ISR has expanded", PATIENCE_S)
 
 
-@pytest.mark.slow
 def test_a_restarted_broker_keeps_its_addresses(cluster: LocalCluster) -> None:
     broker = next(broker for broker in cluster.brokers if broker.id != cluster.controller_id())
     before = broker.address

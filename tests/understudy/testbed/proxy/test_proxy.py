@@ -165,7 +165,6 @@ def test_a_held_link_delivers_late_in_order_and_completely(
     assert server.recv(1) == b""
 
 
-@pytest.mark.slow
 def test_a_held_link_leaves_the_bytes_in_the_kernel(proxy: Proxy, pair: tuple[socket.socket, socket.socket]) -> None:
     client, server = pair
     proxy.hold([TO])

@@ -1,0 +1,36 @@
+"""The shares of searches: how much of each one a usual run of the tests takes, and what `make nightly` takes.
+
+A search finds more the longer it goes on, but each assertion is made by its first part, too. CONTRIBUTING.md lists the
+searches; a test compares its table with this one.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+
+class Share(NamedTuple):
+    """How many cases of a search are tried.
+
+    Attributes:
+        usual: the number in `make test-all` and `.ci/run`.
+        whole: the number in `make nightly`, which sets NIGHTLY=1.
+        reason: why the usual number is enough for a change.
+    """
+
+    usual: int
+    whole: int
+    reason: str
+
+
+SHARES = {
+    "seeds": Share(40, 200, "the histories of `make seeds` and the ledger are other ones each time"),
+    "golden-seeds": Share(1, 3, "a seed changes the order of answers, which the first one and two have done already"),
+}
+
+
+def share_of(search: str) -> int:
+    """Return how many cases of a search this run tries."""
+    share = SHARES[search]
+    return share.whole if os.environ.get("NIGHTLY") == "1" else share.usual
