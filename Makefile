@@ -42,7 +42,7 @@ kafka-tests: setup  ## the integration tests of Apache Kafka 3.9.1 against our b
 client-suites: setup  ## the own tests of franz-go, sarama, librdkafka and kafka-python against our brokers (half an hour)
 	CLIENT_SUITES=all $(PYTEST) tests/interop/test_client_suites.py -m interop -n 0 $(ARGS)
 
-clients: setup  ## stock clients across seven faults, judged; writes docs/clients.md (half an hour; ARGS='--client NAME')
+clients: setup  ## stock clients across seven faults, judged; writes docs/reference/clients.md (half an hour; ARGS='--client NAME')
 	.venv/bin/python -m tests.interop.report_cards $(ARGS)
 
 soak: setup  ## 200 rounds of faults under a running producer: no acknowledged record may be lost (ROUNDS=N)
@@ -51,7 +51,7 @@ soak: setup  ## 200 rounds of faults under a running producer: no acknowledged r
 fast: setup  ## the tests that start no broker, ZooKeeper or Spark, and search briefly
 	$(PYTEST) -m 'not slow and not docker and not interop' -n 2 --dist load $(ARGS)
 
-spec: setup  ## which test stands for which behaviour of docs/behaviours.md; fails where none does
+spec: setup  ## which test stands for which behaviour of docs/reference/behaviours.md; fails where none does
 	@.venv/bin/python -m tests.behaviours
 
 pages: setup  ## write the pages of docs/ that are made from the code
@@ -84,14 +84,14 @@ bench: setup  ## the benchmarks, as ratios measured in one run
 seeds: setup  ## 1,000 new seeds, a simulated minute each; failed ones are shrunk and reported (SEEDS=N FROM=seed)
 	@.venv/bin/understudy hunt --seeds $(SEEDS) --from $(FROM) --workers $(CORES) $(ARGS)
 
-ledger: setup  ## the same, and a line about it in docs/seed-ledger.md
-	@.venv/bin/understudy hunt --seeds $(SEEDS) --from $(FROM) --workers $(CORES) --ledger docs/seed-ledger.md $(ARGS)
+ledger: setup  ## the same, and a line about it in docs/inside/seed-ledger.md
+	@.venv/bin/understudy hunt --seeds $(SEEDS) --from $(FROM) --workers $(CORES) --ledger docs/inside/seed-ledger.md $(ARGS)
 
 crash-points: setup  ## inject five faults into the controller at each named point of its procedures; print the table
 	@.venv/bin/understudy crash-points --workers $(CORES) $(ARGS)
 
 mutants: setup  ## switch each fence and each historic fix off: which check notices, after how many seeds (MUTANT_SEEDS=N)
-	@.venv/bin/understudy mutants --seeds $(MUTANT_SEEDS) --workers $(CORES) --write docs/reliability.md $(ARGS)
+	@.venv/bin/understudy mutants --seeds $(MUTANT_SEEDS) --workers $(CORES) --write docs/inside/reliability.md $(ARGS)
 
 lessons: setup  ## simulate all lessons again, and keep their runs for `understudy lesson --recorded` (three minutes)
 	@for name in $$(.venv/bin/understudy lesson | awk '{print $$2}'); do \

@@ -169,5 +169,7 @@ def test_a_long_line_is_found() -> None:
 
 
 def test_the_architecture_lists_the_rooms_of_brokers_in_the_order_of_their_contract() -> None:
-    listed = re.findall(r"^\| `brokers/(\w+)(?:/|\.py)` \|", (ROOT / "docs/architecture.md").read_text(), re.MULTILINE)
+    listed = re.findall(
+        r"^\| `brokers/(\w+)(?:/|\.py)` \|", (ROOT / "docs/inside/architecture.md").read_text(), re.MULTILINE
+    )
     assert listed == [room for layer in rooms_of_brokers() for room in layer]
