@@ -13,7 +13,7 @@ FROM  ?= $(shell date +%s)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test interop kafka-tests client-suites clients soak spec pages check format lint types layers fast bench seeds ledger crash-points mutants lessons token-mutants clean
+.PHONY: help setup demo test interop kafka-tests client-suites clients soak spec pages site check format lint types layers fast bench seeds ledger crash-points mutants lessons token-mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -56,6 +56,12 @@ spec: setup  ## which test stands for which behaviour of docs/reference/behaviou
 
 pages: setup  ## write the pages of docs/ that are made from the code
 	@.venv/bin/python -m tests.pages
+
+site: setup  ## docs/ as a site with a search, in build/site; fails if a link or an anchor leads nowhere
+	@rm -rf build/site
+	@.venv/bin/python -m sphinx --builder html --jobs auto --fresh-env --fail-on-warning --quiet \
+	  --doctree-dir build/site-cache docs build/site
+	@echo "open file://$(CURDIR)/build/site/index.html"
 
 format: setup
 	.venv/bin/ruff format .
