@@ -14,7 +14,7 @@ FROM  ?= $(shell date +%s)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-rest test-all nightly interop kafka-tests client-suites clients soak spec pages check format lint types layers fast bench seeds ledger crash-points mutants lessons token-mutants clean
+.PHONY: help setup demo test test-rest test-all nightly interop kafka-tests client-suites clients soak spec pages site wheel check format lint types layers fast bench seeds ledger crash-points mutants lessons token-mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -53,7 +53,7 @@ kafka-tests: setup  ## the integration tests of Apache Kafka 3.9.1 against our b
 client-suites: setup  ## the own tests of franz-go, sarama, librdkafka and kafka-python against our brokers (half an hour)
 	CLIENT_SUITES=all $(PYTEST) tests/interop/test_client_suites.py -m interop -n 0 $(ARGS)
 
-clients: setup  ## stock clients across seven faults, judged; writes docs/clients.md (half an hour; ARGS='--client NAME')
+clients: setup  ## stock clients across seven faults, judged; writes docs/reference/clients.md (half an hour; ARGS='--client NAME')
 	.venv/bin/python -m tests.interop.report_cards $(ARGS)
 
 soak: setup  ## 200 rounds of faults under a running producer: no acknowledged record may be lost (ROUNDS=N)
@@ -62,11 +62,17 @@ soak: setup  ## 200 rounds of faults under a running producer: no acknowledged r
 fast: setup  ## the quick tests: one minute
 	$(PYTEST) -m 'not slow and not docker and not interop' -n 2 --dist worksteal $(ARGS)
 
-spec: setup  ## which test stands for which behaviour of docs/behaviours.md; fails where none does
+spec: setup  ## which test stands for which behaviour of docs/reference/behaviours.md; fails where none does
 	@.venv/bin/python -m tests.behaviours
 
 pages: setup  ## write the pages of docs/ that are made from the code
 	@.venv/bin/python -m tests.pages
+
+site: setup  ## docs/ as a site with a search, in build/site; fails if a link or an anchor leads nowhere
+	@rm -rf build/site
+	@.venv/bin/python -m sphinx --builder html --jobs auto --fresh-env --fail-on-warning --quiet \
+	  --doctree-dir build/site-cache docs build/site
+	@echo "open file://$(CURDIR)/build/site/index.html"
 
 format: setup
 	.venv/bin/ruff format .
@@ -95,14 +101,14 @@ bench: setup  ## the benchmarks, as ratios measured in one run
 seeds: setup  ## 1,000 new seeds, a simulated minute each; failed ones are shrunk and reported (SEEDS=N FROM=seed)
 	@.venv/bin/understudy hunt --seeds $(SEEDS) --from $(FROM) --workers $(CORES) $(ARGS)
 
-ledger: setup  ## the same, and a line about it in docs/seed-ledger.md
-	@.venv/bin/understudy hunt --seeds $(SEEDS) --from $(FROM) --workers $(CORES) --ledger docs/seed-ledger.md $(ARGS)
+ledger: setup  ## the same, and a line about it in docs/inside/seed-ledger.md
+	@.venv/bin/understudy hunt --seeds $(SEEDS) --from $(FROM) --workers $(CORES) --ledger docs/inside/seed-ledger.md $(ARGS)
 
 crash-points: setup  ## inject five faults into the controller at each named point of its procedures; print the table
 	@.venv/bin/understudy crash-points --workers $(CORES) $(ARGS)
 
 mutants: setup  ## switch each fence and each historic fix off: which check notices, after how many seeds (MUTANT_SEEDS=N)
-	@.venv/bin/understudy mutants --seeds $(MUTANT_SEEDS) --workers $(CORES) --write docs/reliability.md $(ARGS)
+	@.venv/bin/understudy mutants --seeds $(MUTANT_SEEDS) --workers $(CORES) --write docs/inside/reliability.md $(ARGS)
 
 lessons: setup  ## simulate all lessons again, and keep their runs for `understudy lesson --recorded` (three minutes)
 	@for name in $$(.venv/bin/understudy lesson | awk '{print $$2}'); do \

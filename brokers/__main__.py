@@ -4,8 +4,9 @@ SIGTERM or SIGINT.
 The first signal begins a controlled shutdown, a second one ends the process at once. Exit codes: 0 after a shutdown, 1
 when the configuration is wrong, the broker could not start, or it failed; the reason is the last line of the log.
 
-The environment: `LOG_FORMAT` stands for `--log-format`, `LOG_LEVEL` is the level of the root logger (docs/logs.md);
-without `UNDERSTUDY_EXPERIMENT`, which experiments set, a configuration that switches a protection off is refused.
+The environment: `LOG_FORMAT` stands for `--log-format`, `LOG_LEVEL` is the level of the root logger
+(docs/reference/logs.md); without `UNDERSTUDY_EXPERIMENT`, which experiments set, a configuration that switches a
+protection off is refused.
 """
 
 from __future__ import annotations

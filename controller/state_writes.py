@@ -4,7 +4,7 @@ Leader elections, removals from the ISR and the epoch bumps of a reassignment sh
 its write step. Mirrors what `doElectLeaderForPartitions`, `doRemoveReplicasFromIsr` and `updateLeaderEpoch` of Kafka
 have in common, with one difference: Kafka reads each state before it writes it. Here the first decision is taken from
 memory, which is what ZooKeeper last accepted, each write expects exactly that version, and only the states whose
-version differs are read (docs/decisions/0002).
+version differs are read (docs/inside/decisions/0002).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`python -m tests.behaviours` prints every behaviour of docs/behaviours.md with the tests that name it.
+"""`python -m tests.behaviours` prints every behaviour of docs/reference/behaviours.md with the tests that name it.
 
 An id is accounted for if a collected test names it (`@pytest.mark.spec`), if the page lists it as waiting, or if
-docs/fidelity.md explains what becomes of it. Exits 1 where an id is none of the three, or where a test names an id that
-does not exist.
+docs/inside/fidelity.md explains what becomes of it. Exits 1 where an id is none of the three, or where a test names an
+id that does not exist.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 _ID = re.compile(r"\b[A-Z]{2,3}-\d+\b")
-_PAGE = ROOT / "docs/behaviours.md"
+_PAGE = ROOT / "docs/reference/behaviours.md"
 _ITEM = re.compile(r"^- \*\*([A-Z]{2,3}-\d+)\*\* \((\w+)\) (.+(?:\n  .+)*)", re.MULTILINE)
 """An item of a list: the id, what a test of it needs, and a sentence that may go on in indented lines."""
 
 
 class Behaviour(NamedTuple):
-    """One sentence of docs/behaviours.md. `level` is what a test of it needs: `values`, `wire` …"""
+    """One sentence of docs/reference/behaviours.md. `level` is what a test of it needs: `values`, `wire` …"""
 
     id: str
     text: str
@@ -37,13 +37,13 @@ def behaviours() -> list[Behaviour]:
 
 def waiting_ids() -> frozenset[str]:
     found = re.search(r"\*\*Waiting\*\*(.+\n)+", _PAGE.read_text())
-    assert found is not None, "docs/behaviours.md says what waits"
+    assert found is not None, "docs/reference/behaviours.md says what waits"
     return frozenset(_ID.findall(found.group()))
 
 
 def explained() -> frozenset[str]:
-    """The ids that docs/fidelity.md names."""
-    return frozenset(_ID.findall((ROOT / "docs/fidelity.md").read_text()))
+    """The ids that docs/inside/fidelity.md names."""
+    return frozenset(_ID.findall((ROOT / "docs/inside/fidelity.md").read_text()))
 
 
 @dataclass
@@ -71,11 +71,14 @@ def problems(
     ids = [behaviour.id for behaviour in known]
     bare = [asked for asked in ids if not tests.get(asked) and asked not in waiting and asked not in fidelity]
     families = {_family(behaviour) for behaviour in ids}
-    # Tests also name ids of docs/invariants.md, which have families of their own.
+    # Tests also name ids of docs/reference/invariants.md, which have families of their own.
     unknown = sorted(named for named in {*tests, *waiting} - {*ids} if _family(named) in families)
     return [
-        *(f"{asked}: no test names it, it is not waiting, and docs/fidelity.md does not explain it" for asked in bare),
-        *(f"{named}: named, but not in docs/behaviours.md" for named in unknown),
+        *(
+            f"{asked}: no test names it, it is not waiting, and docs/inside/fidelity.md does not explain it"
+            for asked in bare
+        ),
+        *(f"{named}: named, but not in docs/reference/behaviours.md" for named in unknown),
     ]
 
 
@@ -94,7 +97,7 @@ def table(
         notes = [
             *([f"{len(named)} tests, {named[0]}" if len(named) > 1 else named[0]] if named else []),
             *(["waits"] if behaviour in waiting else []),
-            *(["docs/fidelity.md"] if behaviour in fidelity else []),
+            *(["docs/inside/fidelity.md"] if behaviour in fidelity else []),
         ]
         yield f"{behaviour:7}{level:11}{text[:60]:62}{'; '.join(notes) or '-'}"
 
@@ -113,7 +116,9 @@ def main() -> int:
     rest = [behaviour.id for behaviour in known if not marks.tests.get(behaviour.id)]
     waits = sum(behaviour in waiting for behaviour in rest)
     listed = sum(behaviour in fidelity and behaviour not in waiting for behaviour in rest)
-    print(f"\n{len(known)} behaviours: {tested} with tests, {waits} wait, {listed} explained in docs/fidelity.md")
+    print(
+        f"\n{len(known)} behaviours: {tested} with tests, {waits} wait, {listed} explained in docs/inside/fidelity.md"
+    )
     wrong = problems(known, marks.tests, waiting, fidelity)
     print("\n".join(wrong))
     return 1 if wrong else 0

@@ -1,4 +1,5 @@
-"""Generates docs/metrics.md from the table of MBeans: `python -m tests.metrics_page`; a test keeps it current."""
+"""Generates docs/reference/metrics.md from the table of MBeans: `python -m tests.metrics_page`; a test keeps it
+current."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from brokers.mbeans import MBEANS
 from controller.controller_state import ControllerState
 from foundation.metrics.mbeans import Kind, MBean
 
-PAGE = Path(__file__).parent.parent / "docs" / "metrics.md"
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "metrics.md"
 
 HEAD = """\
 # Metrics
@@ -25,8 +26,8 @@ curl -s http://127.0.0.1:7071/metrics | grep activecontrollercount
 ```
 
 The names are those that the JMX exporter gives Kafka's MBeans with its own example rules for Kafka, so dashboards and
-alerts made for Apache Kafka find them ([decision 4](decisions/0004-metrics-names.md)). The kind of an MBean determines
-its series:
+alerts made for Apache Kafka find them ([decision 4](../inside/decisions/0004-metrics-names.md)). The kind of an MBean
+determines its series:
 
 | kind | series |
 |---|---|

@@ -1,4 +1,4 @@
-"""Captures operators' log lines for tests, and holds their fields against docs/logs.md."""
+"""Captures operators' log lines for tests, and holds their fields against docs/reference/logs.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import structlog
 
-PAGE = Path(__file__).parent.parent / "docs" / "logs.md"
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "logs.md"
 
 _ROW = re.compile(r"\| (`\w+`(?:, `\w+`)*) \| ([\w ]+) \|")
 _TYPES: Mapping[str, tuple[type, ...]] = {
@@ -57,7 +57,7 @@ class _Named(structlog.PrintLogger):
 
 
 def undocumented(fields: Mapping[str, object]) -> list[str]:
-    """The fields of a line that docs/logs.md does not list, or lists with another type."""
+    """The fields of a line that docs/reference/logs.md does not list, or lists with another type."""
     return [
         f"{name}={value!r} ({type(value).__name__})"
         for name, value in fields.items()
@@ -70,7 +70,7 @@ def operators_log(level: int = logging.INFO) -> Iterator[list[Line]]:
     """Capture the lines written from now on, at `level` or above; nothing reaches the terminal.
 
     Raises:
-        AssertionError: a line has a field that docs/logs.md does not list, or lists with another type.
+        AssertionError: a line has a field that docs/reference/logs.md does not list, or lists with another type.
     """
     lines: list[Line] = []
     wrong: list[str] = []
@@ -92,4 +92,4 @@ def operators_log(level: int = logging.INFO) -> Iterator[list[Line]]:
         yield lines
     finally:
         structlog.configure(**before)
-    assert wrong == [], "fields as docs/logs.md does not know them"
+    assert wrong == [], "fields as docs/reference/logs.md does not know them"

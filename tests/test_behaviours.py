@@ -13,7 +13,7 @@ KNOWN = [Behaviour("AB-1", "one", "U"), Behaviour("AB-2", "two", "W"), Behaviour
 
 
 def test_every_behaviour_is_read_and_ids_are_unique() -> None:
-    page = (ROOT / "docs/behaviours.md").read_text()
+    page = (ROOT / "docs/reference/behaviours.md").read_text()
     items = [line for line in page.splitlines() if re.match(r"\W*[A-Z]{2,3}-\d", line)]
     assert len(behaviours()) == len(items) == 338
     assert [behaviour for behaviour, count in Counter(row.id for row in behaviours()).items() if count > 1] == []
@@ -68,12 +68,12 @@ def test_ids_with_tests_or_explanations_are_no_problem(
 
 def test_ids_without_tests_and_unknown_ids_are_reported() -> None:
     found = problems(KNOWN, {"AB-1": ["x"], "AB-2": [], "AB-9": ["x"]}, ["CD-8"], ["AB-3"])
-    bare = "no test names it, it is not waiting, and docs/fidelity.md does not explain it"
+    bare = "no test names it, it is not waiting, and docs/inside/fidelity.md does not explain it"
     assert found == [
         f"AB-2: {bare}",
         f"CD-1: {bare}",
-        "AB-9: named, but not in docs/behaviours.md",
-        "CD-8: named, but not in docs/behaviours.md",
+        "AB-9: named, but not in docs/reference/behaviours.md",
+        "CD-8: named, but not in docs/reference/behaviours.md",
     ]
 
 
@@ -82,6 +82,6 @@ def test_table_lists_the_tests_of_each_behaviour() -> None:
     lines = [line.split() for line in table(KNOWN, tests, ["AB-2"], ["AB-2"])]
     assert lines == [
         ["AB-1", "U", "one", "2", "tests,", "a.py::x"],
-        ["AB-2", "W", "two", "a.py::x;", "waits;", "docs/fidelity.md"],
+        ["AB-2", "W", "two", "a.py::x;", "waits;", "docs/inside/fidelity.md"],
         ["CD-1", "S", "three", "-"],
     ]

@@ -1,4 +1,4 @@
-"""Tests of the Markdown pages: named paths exist, ids are defined, lines end at 120 columns.
+"""Tests of the Markdown pages: named paths and anchors exist, ids are defined, lines end at 120 columns.
 
 Every id that code, tests or pages name has to be defined in a page.
 """
@@ -11,6 +11,7 @@ import re
 import tokenize
 from collections.abc import Iterator
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +37,65 @@ def test_every_path_in_a_page_exists(page: Path) -> None:
     named = [ROOT / path for path in _PATH.findall(text)]
     linked = [page.parent / target for target in _LINK.findall(text)]
     assert [path.relative_to(ROOT).as_posix() for path in (*named, *linked) if not path.resolve().exists()] == []
+
+
+# ------------------------------------------------------------------ links
+
+_ANCHORED = re.compile(r"\]\(([^)#:\s]*)#([^)\s]+)\)")
+_HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
+README_LINES = 120
+"""The README is the front page; what is longer belongs in docs/."""
+
+
+def outside_blocks(page: Path) -> str:
+    """The text of a page without its blocks of code."""
+    return _FENCE.sub("", page.read_text())
+
+
+@cache
+def anchors(page: Path) -> frozenset[str]:
+    """The anchors of a page's headings, as GitHub and the site make them; the second of equal ones ends with `-1`."""
+    found: set[str] = set()
+    for heading in _HEADING.findall(outside_blocks(page)):
+        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        anchor = re.sub(r"[^\w -]", "", words).replace(" ", "-")
+        repeated = (f"{anchor}-{number}" for number in count(1))
+        found.add(anchor if anchor not in found else next(each for each in repeated if each not in found))
+    return frozenset(found)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_anchor_in_a_link_is_a_heading(page: Path) -> None:
+    links = [((page.parent / target).resolve() if target else page, anchor) for target, anchor in anchored(page)]
+    assert [f"{name_of(target)}#{anchor}" for target, anchor in links if anchor not in anchors(target)] == []
+
+
+def anchored(page: Path) -> list[tuple[str, str]]:
+    """The path and the anchor of each link with an anchor; the path is empty within a page."""
+    return _ANCHORED.findall(outside_blocks(page))
+
+
+def test_anchors_are_made_of_headings(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# One: `two`, three\n\n```\n# none\n```\n\n## [A](b.md) ISR\n## A ISR\n\n[a](c.md#d) [e](#f)\n")
+    assert anchors(page) == {"one-two-three", "a-isr", "a-isr-1"}
+    assert anchored(page) == [("c.md", "d"), ("", "f")]
+
+
+def test_every_page_of_docs_is_reachable_from_the_first() -> None:
+    first = ROOT / "docs/index.md"
+    found, waiting = {first}, [first]
+    while waiting:
+        page = waiting.pop()
+        linked = {(page.parent / target).resolve() for target in _LINK.findall(outside_blocks(page))}
+        new = {target for target in linked - found if target.suffix == ".md" and target.is_relative_to(ROOT / "docs")}
+        found |= new
+        waiting += new
+    assert {page for page in PAGES if page.is_relative_to(ROOT / "docs")} == found
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
 
 
 # ------------------------------------------------------------------ ids
@@ -167,5 +227,7 @@ def test_a_long_line_is_found() -> None:
 
 
 def test_the_architecture_lists_the_rooms_of_brokers_in_the_order_of_their_contract() -> None:
-    listed = re.findall(r"^\| `brokers/(\w+)(?:/|\.py)` \|", (ROOT / "docs/architecture.md").read_text(), re.MULTILINE)
+    listed = re.findall(
+        r"^\| `brokers/(\w+)(?:/|\.py)` \|", (ROOT / "docs/inside/architecture.md").read_text(), re.MULTILINE
+    )
     assert listed == [room for layer in rooms_of_brokers() for room in layer]

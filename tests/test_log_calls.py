@@ -1,4 +1,5 @@
-"""Tests of every logger call in the product: the message is a constant, the fields are listed in docs/logs.md."""
+"""Tests of every logger call in the product: the message is a constant, the fields are listed in
+docs/reference/logs.md."""
 
 from __future__ import annotations
 
@@ -94,7 +95,7 @@ def test_messages_are_constants(path: Path) -> None:
 @pytest.mark.parametrize("path", LOGGING, ids=name_of)
 def test_fields_are_documented(path: Path) -> None:
     assert [
-        f"line {call.line}: {keyword.arg} is not in docs/logs.md"
+        f"line {call.line}: {keyword.arg} is not in docs/reference/logs.md"
         for call in calls_in(path)
         for keyword in call.keywords
         if keyword.arg is not None and keyword.arg not in FIELDS

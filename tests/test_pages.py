@@ -48,7 +48,7 @@ def test_every_legal_move_is_drawn_and_explained_and_no_other(valid_previous: Va
     assert {state for move in legal for state in move} == {*valid_previous}, "a state without any move"
 
 
-# ------------------------------------------------------------------ docs/kafka-names.md
+# ------------------------------------------------------------------ docs/reference/kafka-names.md
 
 
 def test_every_module_and_name_of_ours_in_the_table_exists() -> None:
@@ -93,7 +93,7 @@ def test_mirrored_names_are_read_from_docstrings() -> None:
     assert list(mirrored("controller/context.py")) == ["ControllerContext"]
 
 
-# ------------------------------------------------------------------ docs/event-log.md
+# ------------------------------------------------------------------ docs/reference/event-log.md
 
 
 def test_every_record_type_and_every_field_of_it_is_described_in_its_source() -> None:
@@ -107,7 +107,7 @@ def test_every_record_type_is_in_the_page_with_all_its_fields() -> None:
         assert re.findall(r"^\| `(\w+)` \|", sections[name], re.MULTILINE) == list(payload.__struct_fields__)
 
 
-# ------------------------------------------------------------------ docs/tables.md
+# ------------------------------------------------------------------ docs/reference/tables.md
 
 
 def test_every_column_of_every_table_is_described_in_its_source() -> None:

@@ -11,7 +11,7 @@ virtual time. Both implement `Cluster`, and their brokers `BrokerHandle`, so tha
         cluster.settle()
 
 All calls are synchronous. On processes a call that waits sleeps; in the simulator it runs the simulated event loop, so
-it cannot be used inside that loop (docs/decisions/0005). Times are seconds of the cluster's own clock.
+it cannot be used inside that loop (docs/inside/decisions/0005). Times are seconds of the cluster's own clock.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def show(run: str | Path, *, height: int = 900) -> ShownRun:
 
 
 def table(run: str | Path, name: str) -> DataFrame:
-    """Return a table of one or many runs (docs/tables.md), with the id of the run as the first column.
+    """Return a table of one or many runs (docs/reference/tables.md), with the id of the run as the first column.
 
     Args:
         run: a run folder, a folder of runs, or a file of event logs.

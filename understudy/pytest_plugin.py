@@ -5,7 +5,7 @@
         understudy_cluster.controller.kill()
 
 pytest loads it by its entry point; no other module imports it. It loads the rest of the product when a test first uses
-the fixture. See docs/testing-clients.md.
+the fixture. See docs/guides/testing-clients.md.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ EVICTIONS = MBean(
 )
 
 FETCH_SESSION_MBEANS = (SESSIONS, PARTITIONS, EVICTIONS)
-"""In the order of docs/metrics.md."""
+"""In the order of docs/reference/metrics.md."""
 
 
 def fetch_session_readings(cache: FetchSessionCache) -> Iterator[Reading]:

@@ -46,7 +46,7 @@ ISR_SHRINKS = _meter("IsrShrinksPerSec", "ISRs that lagging followers have left.
 FAILED_ISR_UPDATES = _meter("FailedIsrUpdatesPerSec", "Changes of an ISR that the controller has refused.")
 
 REPLICA_MBEANS: tuple[MBean, ...] = (*COUNTS.values(), ISR_EXPANDS, ISR_SHRINKS, FAILED_ISR_UPDATES)
-"""In the order of docs/metrics.md."""
+"""In the order of docs/reference/metrics.md."""
 
 
 class ReplicaCounts(NamedTuple):

@@ -1,4 +1,4 @@
-"""Converts Kafka's MBeans to Prometheus text, as the JMX exporter does (docs/decisions/0004-metrics-names.md).
+"""Converts Kafka's MBeans to Prometheus text, as the JMX exporter does (docs/inside/decisions/0004-metrics-names.md).
 
 The rules are those of the exporter's own example for Kafka, `kafka-2_0_0.yml`: `kafka_<domain>_<type>_<name>` in lower
 case for a gauge, `…_total` without `PerSec` for the count of a meter, `…_count` and a label `quantile` for a histogram

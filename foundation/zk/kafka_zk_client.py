@@ -2,9 +2,9 @@
 
 Each part of it covers one family of znodes: `zk.states.update(...)`, `zk.topics.assignments(...)`. Every write of the
 controller's state goes out in transactions that check `/controller_epoch` at the version of this controller's election;
-there is no other way to write (EL-13). Many states share one transaction (docs/decisions/0002). After a lost answer,
-reads are repeated, and a conditional write that conflicts counts as written where ZooKeeper holds exactly what was
-meant (`transactions`).
+there is no other way to write (EL-13). Many states share one transaction (docs/inside/decisions/0002). After a lost
+answer, reads are repeated, and a conditional write that conflicts counts as written where ZooKeeper holds exactly what
+was meant (`transactions`).
 """
 
 from __future__ import annotations

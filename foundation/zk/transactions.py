@@ -1,6 +1,6 @@
 """Repeats requests whose answer was lost, and sends many fenced writes in one transaction.
 
-Mirrors `retryRequestsUntilConnected` of `kafka.zk.KafkaZkClient`, with two differences (docs/decisions/0002):
+Mirrors `retryRequestsUntilConnected` of `kafka.zk.KafkaZkClient`, with two differences (docs/inside/decisions/0002):
 
 - Kafka sends each fenced write as a transaction of its own. Here up to `MAX_OPS` writes share one check of
   `/controller_epoch`; after a conflict the operations that conflict are dropped and the others sent again.

@@ -1,4 +1,4 @@
-"""Tests that docs/metrics.md is current and lists each metric once."""
+"""Tests that docs/reference/metrics.md is current and lists each metric once."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ pytestmark = [
 ]
 
 IN_TESTS = ("kill-controller", "zombie-controller-writes")
-"""A kill, and a broker that stops itself at a point; docs/experiments.md lists what else was run."""
+"""A kill, and a broker that stops itself at a point; docs/guides/experiments.md lists what else was run."""
 EVERY_KIND = """\
 schema: understudy/v1
 name: every-kind

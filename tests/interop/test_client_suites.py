@@ -1,4 +1,4 @@
-"""The tests that stock clients bring along pass with our brokers, or stand in docs/fidelity.md with the reason.
+"""The tests that stock clients bring along pass with our brokers, or stand in docs/inside/fidelity.md with the reason.
 
 `make client-suites` runs them: `CLIENT_SUITES=all`. Where a program is missing that fetches or builds a suite, that
 suite is skipped; `REQUIRE_CLIENT_SUITES=1` turns the skip into a failure.
@@ -27,7 +27,7 @@ from tests.interop.client_suites import (
 from tests.interop.maven import NotFetched
 from tests.interop.tests_of_clients import ClientTests, Left
 
-FIDELITY = Path(__file__).parents[2] / "docs" / "fidelity.md"
+FIDELITY = Path(__file__).parents[2] / "docs" / "inside" / "fidelity.md"
 ALL = [suite.tests for suite in SUITES.values()]
 
 
@@ -101,7 +101,7 @@ def test_pytest_reports_every_case_of_a_test(cases: str, result: str) -> None:
 
 
 def section() -> str:
-    """The section of docs/fidelity.md about the tests of clients."""
+    """The section of docs/inside/fidelity.md about the tests of clients."""
     _, found = FIDELITY.read_text(encoding="utf-8").split("\n## Tests of stock clients\n")
     return found.split("\n## ")[0]
 

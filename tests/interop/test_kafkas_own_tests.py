@@ -1,4 +1,4 @@
-"""Apache Kafka's own integration tests pass with our brokers, or stand in docs/fidelity.md with the reason.
+"""Apache Kafka's own integration tests pass with our brokers, or stand in docs/inside/fidelity.md with the reason.
 
 `make interop` runs the classes that are quick, `make kafka-tests` all of them. A test that is listed with a reason has
 to fail, so that the list cannot outlive the reason.
@@ -17,7 +17,7 @@ from tests.interop.kafkas_own_tests import CLASS_TIMEOUT_S, KafkasTests, Outcome
 from tests.interop.maven import NotFetched
 from tests.interop.tests_of_kafka import CLASSES, EXCEPTIONS, Exceptional, JudgedClass, reason_of
 
-FIDELITY = Path(__file__).parents[2] / "docs" / "fidelity.md"
+FIDELITY = Path(__file__).parents[2] / "docs" / "inside" / "fidelity.md"
 RUNS_ALL = os.environ.get("KAFKA_TESTS") == "all"
 
 
@@ -62,7 +62,7 @@ def test_a_failure_without_a_reason_and_a_reason_without_a_failure_are_complaint
 
 
 def section() -> str:
-    """The section of docs/fidelity.md about Kafka's own tests."""
+    """The section of docs/inside/fidelity.md about Kafka's own tests."""
     _, found = FIDELITY.read_text(encoding="utf-8").split("\n## Apache Kafka's own tests\n")
     return found.split("\n## ")[0]
 

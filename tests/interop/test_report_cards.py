@@ -1,6 +1,7 @@
 """The judge of the report cards finds each kind of failure; the drivers in Python pass beside our brokers.
 
-The fast tests judge lines that no client has printed. docs/clients.md is what the tool makes of the cards it kept.
+The fast tests judge lines that no client has printed. docs/reference/clients.md is what the tool makes of the cards it
+kept.
 """
 
 from __future__ import annotations
@@ -269,7 +270,8 @@ def test_what_a_driver_prints_beside_events_is_trouble(tmp_path: Path) -> None:
 
 @pytest.mark.xdist_group("stock clients")
 def test_the_drivers_in_python_pass_when_the_leader_is_killed(tmp_path: Path) -> None:
-    """Not the controller: which admin clients find the new one is a matter of the clients, see docs/clients.md."""
+    """Not the controller: which admin clients find the new one is a matter of the clients, see
+    docs/reference/clients.md."""
     clients = ("kafka-python", "confluent-kafka", "aiokafka")
     [scene] = (scene for scene in SCENES if scene.play is leader_killed)
     cards = run_scene(scene, {client: DRIVERS[client](tmp_path) for client in clients}, tmp_path)

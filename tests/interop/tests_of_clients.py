@@ -1,6 +1,6 @@
 """Which tests of stock clients are run against our brokers, and which are not, and why.
 
-docs/fidelity.md has the same lists; a test compares them.
+docs/inside/fidelity.md has the same lists; a test compares them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import Enum
 
 
 class Left(Enum):
-    """Why a test is not run; the value is how docs/fidelity.md names it."""
+    """Why a test is not run; the value is how docs/inside/fidelity.md names it."""
 
     NEW_GROUPS = "New protocols of groups"
     TRANSACTIONS = "Transactions"

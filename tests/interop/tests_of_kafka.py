@@ -1,6 +1,6 @@
 """Which of Apache Kafka's own test classes are run, and which of their tests do not pass with our brokers, and why.
 
-docs/fidelity.md has the same lists; a test compares them.
+docs/inside/fidelity.md has the same lists; a test compares them.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ CLASSES = (
 
 
 class Exceptional(Enum):
-    """Why a test does not pass; the value is how docs/fidelity.md names it."""
+    """Why a test does not pass; the value is how docs/inside/fidelity.md names it."""
 
     TRANSACTIONS = "Transactions"
     TIERED_STORAGE = "Tiered storage"

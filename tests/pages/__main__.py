@@ -7,7 +7,7 @@ from tests.pages import architecture, event_log, invariants, kafka_names, state_
 from tests.pages.source import DOCS
 
 PAGES = {
-    metrics_page.PAGE.name: metrics_page.page,
+    metrics_page.PAGE.relative_to(DOCS).as_posix(): metrics_page.page,
     **{
         module.NAME: module.page
         for module in (architecture, event_log, invariants, kafka_names, state_machines, tables, verbs)

@@ -1,4 +1,4 @@
-"""Generates docs/event-log.md: every record type with its fields.
+"""Generates docs/reference/event-log.md: every record type with its fields.
 
 They are read from the structs that foundation/eventlog/records.py lists, and from the docstrings of these.
 """
@@ -18,7 +18,7 @@ from foundation.eventlog.records import PAYLOAD_BY_TYPE, ControllerElected, Enve
 from tests.pages.source import attribute_docstrings, classes, docstring, parse
 from tests.pages.text import paragraph
 
-NAME = "event-log.md"
+NAME = "reference/event-log.md"
 
 HEAD = """\
 # The event log

@@ -1,4 +1,5 @@
-"""Generates docs/invariants.md: the invariants, read from the classes of the checks, and the other ids code names."""
+"""Generates docs/reference/invariants.md: the invariants, read from the classes of the checks, and the other ids code
+names."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from understudy.checkers.client_history import CLIENT_CHECKS, ClientCheck
 from understudy.checkers.groups import GROUP_CHECKS, GroupCheck
 from understudy.checkers.invariant_checker import ALL_CHECKS
 
-NAME = "invariants.md"
+NAME = "reference/invariants.md"
 
 HEAD = """\
 # Invariants and rules
@@ -93,14 +94,14 @@ them, and that a session never reads an older state after a newer one.
   of a session is processed before anything of the next one.
 - **D14** Every queue and every wait has a bound, and each bound has a consequence: the controller resigns, a channel
   coalesces its requests, one partition fails while the others go on, a request that ZooKeeper would refuse is not sent.
-  Where Kafka has no such bound, [fidelity.md](fidelity.md#bounds-that-kafka-does-not-have) lists it.
+  Where Kafka has no such bound, [fidelity.md](../inside/fidelity.md#bounds-that-kafka-does-not-have) lists it.
 - **D15** Many partition states are written in one transaction, decided from memory
-  ([decision 2](decisions/0002-writes-from-memory.md)).
+  ([decision 2](../inside/decisions/0002-writes-from-memory.md)).
 - **D16** Znodes hold the bytes Kafka writes, and `server.properties` is read as Java reads it.
 - **D17** Broker processes start with `python -P` in their run folder, so that no folder of the user's hides a package.
   SIGTERM begins a controlled shutdown that has a bound; a second signal ends the process at once.
 - **D18** Named points stand before and after every fenced write and every flush of requests
-  ([the list](../controller/points.py)); they do nothing unless an experiment arms them.
+  ([the list](../../controller/points.py)); they do nothing unless an experiment arms them.
 - **R-5** The result of a ZooKeeper request is a value, and *unknown* is one of them: no write is repeated without
   finding out whether the first was applied.
 - **R-6** What was read before an `await` may have changed after it. Conditional writes and the exceptions that end a

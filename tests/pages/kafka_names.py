@@ -1,4 +1,4 @@
-"""Generates docs/kafka-names.md: which of Kafka's classes and methods is which module here, both ways.
+"""Generates docs/reference/kafka-names.md: which of Kafka's classes and methods is which module here, both ways.
 
 The table stands here. tests/test_pages.py compares it with the sources: every path and name of ours exists, and what a
 module's docstring says it mirrors is in the table.
@@ -15,7 +15,7 @@ from foundation.wire.registry import APIS
 from tests.pages.source import parse, product_files
 from tests.pages.text import bullet
 
-NAME = "kafka-names.md"
+NAME = "reference/kafka-names.md"
 
 HEAD = """\
 # Kafka's names and ours

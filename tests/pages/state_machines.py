@@ -1,4 +1,5 @@
-"""Generates docs/state-machines.md: the valid transitions, read from the tables of the product, with explanations.
+"""Generates docs/reference/state-machines.md: the valid transitions, read from the tables of the product, with
+explanations.
 
 The explanations are here.
 """
@@ -20,7 +21,7 @@ from controller.transitions import (
 from tests.pages.source import attribute_docstrings, classes, parse
 from tests.pages.text import bullet
 
-NAME = "state-machines.md"
+NAME = "reference/state-machines.md"
 SOURCE = "controller/transitions.py"
 GROUPS_SOURCE = "brokers/coordinator/group/group_state.py"
 

@@ -1,4 +1,4 @@
-"""Generates docs/tables.md: every table of a run with its columns, from the structs that define them."""
+"""Generates docs/reference/tables.md: every table of a run with its columns, from the structs that define them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.pages.event_log import section
 from tests.pages.source import attribute_docstrings, classes, docstring, parse
 from tests.pages.text import paragraph
 
-NAME = "tables.md"
+NAME = "reference/tables.md"
 
 _SOURCE = "foundation/eventlog/metric_tables.py"
 _ROWS_SOURCE = "foundation/eventlog/row_tables.py"

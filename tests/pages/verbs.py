@@ -1,4 +1,5 @@
-"""Generates docs/verbs.md: the verbs on a running cluster, from the table that routes and command line are made of."""
+"""Generates docs/reference/verbs.md: the verbs on a running cluster, from the table that routes and command line are
+made of."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Iterator
 from understudy.control.api_description import ANSWERS, OPERATIONS, READS
 from understudy.control.verb_table import TARGETS, VERBS, Verb
 
-NAME = "verbs.md"
+NAME = "reference/verbs.md"
 
 HEAD = """\
 # Verbs on a running cluster
@@ -48,7 +49,8 @@ The fault is recorded in `run/compose/testbed/events`, which the user of the con
 command may not write there, it refuses. With `--for` the command itself waits, and undoes the verb also at Ctrl-C.
 `isolate` takes the container off its network: traffic is lost, where a held connection would deliver it late.
 
-`understudy watch . --compose` shows the cluster in a browser, and does the verbs from there ([page.md](page.md)).
+`understudy watch . --compose` shows the cluster in a browser, and does the verbs from there
+([page.md](../guides/page.md)).
 """
 
 PORT = """\

@@ -1,6 +1,6 @@
 """The known bugs and limits of Kafka's ZooKeeper mode, with a scenario for each that Understudy shares or avoids.
 
-docs/fidelity.md lists them.
+docs/inside/fidelity.md lists them.
 """
 
 from __future__ import annotations

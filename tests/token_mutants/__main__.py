@@ -1,4 +1,4 @@
-"""Draws mutants of single tokens, judges them by tests and seeds, and writes docs/token-mutants.md.
+"""Draws mutants of single tokens, judges them by tests and seeds, and writes docs/inside/token-mutants.md.
 
 Exits 0 where every survivor has a reason in reasons.yaml, 1 where one has none. Results are kept as they come, so a run
 that is interrupted goes on where it stopped.

@@ -1,4 +1,5 @@
-"""docs/token-mutants.md: how many single-token mutants were noticed, by what, and why the survivors cannot be."""
+"""docs/inside/token-mutants.md: how many single-token mutants were noticed, by what, and why the survivors cannot
+be."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from tests.pages.source import DOCS
 from tests.token_mutants.results import Key, Result
 from tests.token_mutants.sites import ROOMS
 
-PAGE = DOCS / "token-mutants.md"
+PAGE = DOCS / "inside" / "token-mutants.md"
 NO_REASON = "**no reason yet**"
 
 _HEAD = """# Single-token mutants

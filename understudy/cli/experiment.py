@@ -192,7 +192,7 @@ def defects(options: argparse.Namespace) -> int:
 
     experiment = _read(options.file)
     if not experiment.defects:
-        raise BadInput(f"{options.file} has no defects; docs/experiments.md says how to add one")
+        raise BadInput(f"{options.file} has no defects; docs/guides/experiments.md says how to add one")
 
     def run_plan(plan: FrozenPlan) -> Verdict:
         with tempfile.TemporaryDirectory() as folder:

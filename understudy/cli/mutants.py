@@ -31,7 +31,10 @@ def register(verbs: Verbs) -> None:
     parser.add_argument("--seconds", type=count, default=30, metavar="S", help="simulated seconds of each seed (30)")
     parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to work on (1)")
     parser.add_argument(
-        "--write", type=Path, metavar="PAGE", help="put the results into the table of this page, docs/reliability.md"
+        "--write",
+        type=Path,
+        metavar="PAGE",
+        help="put the results into the table of this page, docs/inside/reliability.md",
     )
     parser.add_argument(
         "--experiments-only",
@@ -108,7 +111,7 @@ def experiments() -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for each in names():
         for defect_name, defect in read_experiment_file(find(each)).defects.items():
-            link = f"[{each}](../understudy/experiments/scenarios/{each}.yaml) ({', '.join(defect.breaks)})"
+            link = f"[{each}](../../understudy/experiments/scenarios/{each}.yaml) ({', '.join(defect.breaks)})"
             for name in dict.fromkeys(part.strip() for part in defect_name.split("+")):
                 found.setdefault(name, []).append(link)
     return {name: ", ".join(links) for name, links in found.items()}

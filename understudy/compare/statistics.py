@@ -1,4 +1,4 @@
-"""Quantiles with bootstrap intervals, permutation tests, and Holm's correction; docs/compare.md has the reasons.
+"""Quantiles with bootstrap intervals, permutation tests, and Holm's correction; docs/guides/compare.md has the reasons.
 
 Values are whole microseconds, or any other integers. They come in runs, and a run may have several: failovers of one
 run have the cluster, the topics and often the cause in common, so they are not independent. Whatever is drawn at random

@@ -134,7 +134,7 @@ def _legend(comparison: Comparison) -> list[str]:
     if comparison.baseline:
         lines += [
             f'"{CHANGED}": p is at most {SIGNIFICANT} in a permutation test of ranks over whole runs, after Holm\'s',
-            f"correction for {count(comparison.tests, 'test')}. docs/compare.md has the reasons.",
+            f"correction for {count(comparison.tests, 'test')}. docs/guides/compare.md has the reasons.",
         ]
     return lines
 

@@ -1,7 +1,7 @@
 """The verbs on a running cluster, in one table.
 
-The routes of the control port, its OpenAPI page, the command line and docs/verbs.md are made from it. This module
-imports nothing slow, so that `understudy --help` stays fast.
+The routes of the control port, its OpenAPI page, the command line and docs/reference/verbs.md are made from it. This
+module imports nothing slow, so that `understudy --help` stays fast.
 """
 
 from __future__ import annotations

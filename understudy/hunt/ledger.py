@@ -13,9 +13,9 @@ from typing import NamedTuple
 _HEAD = """\
 # Seeds that were run
 
-Each line is a hunt: `understudy hunt --ledger docs/seed-ledger.md` adds it when the hunt has ended. A seed is a
+Each line is a hunt: `understudy hunt --ledger docs/inside/seed-ledger.md` adds it when the hunt has ended. A seed is a
 cluster, its faults and its clients for so many simulated seconds, judged by every check ([the
-invariants](invariants.md)). [Hunting](hunting.md) says how seeds are run, shrunk and replayed.
+invariants](../reference/invariants.md)). [Hunting](../guides/hunting.md) says how seeds are run, shrunk and replayed.
 
 Seeds have consumer groups and a compacted topic since `understudy/simulator/seed_groups.py` exists; those up to commit
 4e560ce58264 had none. `understudy simulate --seed N --no-groups` replays them as they were.

@@ -1,7 +1,7 @@
 """Imports what every broker logs: its process, its ZooKeeper session, and the control requests that it handles.
 
 The statements are those of `KafkaServer`, `KafkaZkClient`, `ReplicaManager`, `Partition`, `ZkMetadataCache`,
-`KafkaApis`, and of ZooKeeper's client. docs/import-kafka.md has them in a table.
+`KafkaApis`, and of ZooKeeper's client. docs/guides/import-kafka.md has them in a table.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Imports what a controller logs: its election and failover, brokers, topics, partition states and requests.
 
 The statements are those of `KafkaController`, `ControllerChannelManager`, `ZkPartitionStateMachine` and
-`ZkReplicaStateMachine`. docs/import-kafka.md has them in a table.
+`ZkReplicaStateMachine`. docs/guides/import-kafka.md has them in a table.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ predict:
   # or a number: {{answer: outage_ms, unit: ms, within: 30}}
 
 stops:
-  # A record by its type and its fields; docs/event-log.md lists them. `nth`, `after: STOP`, `side: other`.
+  # A record by its type and its fields; docs/reference/event-log.md lists them. `nth`, `after: STOP`, `side: other`.
   - name: killed
     find: FaultInjected
     where: {{fault: kill}}

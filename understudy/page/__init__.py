@@ -2,5 +2,5 @@
 
 `records` encodes the records of the event logs as the page gets them, `chunks` holds them, `runs` reads finished and
 live runs, `app` is the HTTP application, `server` runs it, and `export` writes one file. The page itself is in
-`static`; docs/decisions/0011-page.md says how they fit.
+`static`; docs/inside/decisions/0011-page.md says how they fit.
 """

@@ -1,4 +1,4 @@
-"""Encodes records of the event log as the page gets them: one JSON array each (docs/decisions/0011-page.md)."""
+"""Encodes records of the event log as the page gets them: one JSON array each (docs/inside/decisions/0011-page.md)."""
 
 from __future__ import annotations
 

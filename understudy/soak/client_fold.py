@@ -17,7 +17,7 @@ MOST_UNREAD: Final = 20_000
 
 
 class Broken(NamedTuple):
-    """An invariant of clients (docs/invariants.md, H) and what contradicts it."""
+    """An invariant of clients (docs/reference/invariants.md, H) and what contradicts it."""
 
     check: str
     what: str

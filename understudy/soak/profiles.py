@@ -1,6 +1,6 @@
 """The profiles of a soak, as data: which faults there are, how often each comes, and how long the cluster rests.
 
-docs/soak.md has the same tables; a test compares them.
+docs/guides/soak.md has the same tables; a test compares them.
 """
 
 from __future__ import annotations

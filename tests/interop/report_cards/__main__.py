@@ -1,4 +1,5 @@
-"""Runs the report cards of stock clients and writes docs/clients.md: `python -m tests.interop.report_cards`."""
+"""Runs the report cards of stock clients and writes docs/reference/clients.md: `python -m
+tests.interop.report_cards`."""
 
 from __future__ import annotations
 
@@ -59,8 +60,8 @@ def _write_page() -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tests.interop.report_cards",
-        description="Run stock clients across faults, judge them, and write docs/clients.md. Cards of clients and "
-        "scenes that are not chosen stay as they are.",
+        description="Run stock clients across faults, judge them, and write docs/reference/clients.md. Cards of "
+        "clients and scenes that are not chosen stay as they are.",
     )
     parser.add_argument("--client", action="append", choices=list(DRIVERS), help="only this client; may be repeated")
     parser.add_argument(

@@ -1,4 +1,5 @@
-"""What is known about the failures in docs/clients.md, by client: it is shown where a scene of the client failed."""
+"""What is known about the failures in docs/reference/clients.md, by client: it is shown where a scene of the client
+failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes docs/clients.md from the cards that runs have kept in cards.json."""
+"""Writes docs/reference/clients.md from the cards that runs have kept in cards.json."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.interop.report_cards.scenes import SCENES
 
 ROOT = Path(__file__).parents[3]
 KEPT = Path(__file__).parent / "cards.json"
-PAGE = ROOT / "docs" / "clients.md"
+PAGE = ROOT / "docs" / "reference" / "clients.md"
 OURS, KAFKAS = "Understudy", f"Apache Kafka {KAFKA_VERSION}"
 CLUSTERS = (OURS, KAFKAS)
 
@@ -25,8 +25,9 @@ _HEAD = """\
 
 Each client below holds an admin client, a producer and a consumer open while a fault is injected into its cluster, and
 is judged by what it printed and by what the log holds. The drivers are small programs in
-[examples/clients](../examples/clients/README.md), one for each client, with the client's own defaults wherever they can
-be kept. [Members of groups](#members-of-groups) are judged beside them. `make clients` runs all and writes this page.
+[examples/clients](../../examples/clients/README.md), one for each client, with the client's own defaults wherever they
+can be kept. [Members of groups](#members-of-groups) are judged beside them. `make clients` runs all and writes this
+page.
 
 ## How to read it
 
@@ -91,7 +92,7 @@ def store(kept: Kept, path: Path = KEPT) -> None:
 
 
 def page(kept: Kept) -> str:
-    """The text of docs/clients.md."""
+    """The text of docs/reference/clients.md."""
     parts = [_HEAD, "## The verdicts\n\n", _summary(kept), _overview(kept)]
     parts += [_client(kept, client) for client in DRIVERS if _has_cards(kept, client)]
     parts += [_MEMBERS, _members(kept), _not_run(kept)]

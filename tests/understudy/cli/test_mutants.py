@@ -13,7 +13,7 @@ from understudy.cli.main import main
 from understudy.cli.mutants import BEGIN, END, row, with_rows
 from understudy.hunt.mutants import SearchResult, check_of, ordinal
 
-PAGE = ROOT / "docs" / "reliability.md"
+PAGE = ROOT / "docs" / "inside" / "reliability.md"
 
 
 def test_a_seed_that_notices_is_named_with_its_checks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,6 +90,6 @@ def test_ordinals() -> None:
 
 def test_the_page_names_the_experiments_of_today() -> None:
     page = PAGE.read_text()
-    assert with_rows(page, {}) == page, "run `understudy mutants --experiments-only --write docs/reliability.md`"
+    assert with_rows(page, {}) == page, "run `understudy mutants --experiments-only --write docs/inside/reliability.md`"
     rows = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
     assert set(rows) <= set(SWITCHES)

@@ -1,4 +1,5 @@
-"""Tests of `understudy plan`: each command of docs/planning.md prints what the page shows, and errors are clear."""
+"""Tests of `understudy plan`: each command of docs/guides/planning.md prints what the page shows, and errors are
+clear."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import pytest
 
 from understudy.cli.main import main
 
-PAGE = Path(__file__).parents[3] / "docs" / "planning.md"
+PAGE = Path(__file__).parents[3] / "docs" / "guides" / "planning.md"
 EXAMPLES = re.findall(
     r"^```\n\$ understudy ([^\n]+)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
 )

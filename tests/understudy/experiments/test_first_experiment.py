@@ -1,4 +1,4 @@
-"""The file that `understudy experiment new` writes, and the changes to it that docs/experiments.md proposes."""
+"""The file that `understudy experiment new` writes, and the changes to it that docs/guides/experiments.md proposes."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from understudy.hunt.ledger import BadLedger, HuntLine, add_line, ledger_page, r
 
 ONE = HuntLine("2026-01-31", "0123456789ab", 1, 1_000, 60, 412_345, 6_789, 0, "nothing")
 OTHER = HuntLine("2026-02-01", "", 5_001, 5_100, 30, 20_001, 300, 2, "C4a at seed 5002; R6 at seed 5009")
-DOCS = Path(__file__).parents[3] / "docs" / "seed-ledger.md"
+DOCS = Path(__file__).parents[3] / "docs" / "inside" / "seed-ledger.md"
 
 
 def test_lines_are_added_and_read_back(tmp_path: Path) -> None:

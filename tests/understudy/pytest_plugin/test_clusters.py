@@ -127,7 +127,7 @@ def test_the_examples_pass(example: Path, pytester: pytest.Pytester) -> None:
 
 
 def test_the_first_test_of_the_page_passes(pytester: pytest.Pytester) -> None:
-    page = (ROOT / "docs" / "testing-clients.md").read_text()
+    page = (ROOT / "docs" / "guides" / "testing-clients.md").read_text()
     code = page.partition("```python\n")[2].partition("```")[0]
     (pytester.path / "test_my_client.py").write_text(code)
     pytester.runpytest_subprocess(*OPTIONS, "-p", "no:warnings", timeout=TIMEOUT_S).assert_outcomes(passed=1)

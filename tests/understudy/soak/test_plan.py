@@ -190,7 +190,7 @@ def test_a_range_says_its_unit() -> None:
 
 
 def test_the_page_has_the_tables_of_the_profiles() -> None:
-    lines = (Path(__file__).parents[3] / "docs" / "soak.md").read_text(encoding="utf-8").splitlines()
+    lines = (Path(__file__).parents[3] / "docs" / "guides" / "soak.md").read_text(encoding="utf-8").splitlines()
     for name, kind in KINDS.items():
         lasting = [step for step in kind.steps if step.lasts is not None]
         names = [f"{step.verb}: " if len(kind.steps) > 1 else "" for step in lasting]

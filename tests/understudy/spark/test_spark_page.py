@@ -1,4 +1,4 @@
-"""The programs in docs/spark.md run as they are written there."""
+"""The programs in docs/guides/spark.md run as they are written there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.understudy.lake.lakes import take
 from understudy.lake import Lake
 from understudy.simulator.seeds import run_seed
 
-PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
+PAGE = Path(__file__).parents[3] / "docs" / "guides" / "spark.md"
 PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 TIMEOUT_S = 180.0
 

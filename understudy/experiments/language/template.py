@@ -25,7 +25,7 @@ steps:
   - {{after: successor, wait: 1s..2s, start: C}}        # the seed draws from 1s..2s
 
 expect:
-  always: [all-safety]                                 # or ids: [C1, P1-P6, H1]; see docs/invariants.md
+  always: [all-safety]                                 # or ids: [C1, P1-P6, H1]; see docs/reference/invariants.md
   within: {{L1: 6s, L2: 7s, L3: 15s}}                    # after the last fault
   sometimes: [elected]                                 # what the run must reach
 
