@@ -13,7 +13,7 @@ FROM  ?= $(shell date +%s)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test interop kafka-tests client-suites clients soak spec pages check format lint types layers fast bench seeds ledger crash-points mutants lessons token-mutants clean
+.PHONY: help setup demo test interop kafka-tests client-suites clients soak spec pages check format lint types layers fast bench seeds ledger crash-points mutants lessons token-mutants wheel clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -92,6 +92,9 @@ crash-points: setup  ## inject five faults into the controller at each named poi
 
 mutants: setup  ## switch each fence and each historic fix off: which check notices, after how many seeds (MUTANT_SEEDS=N)
 	@.venv/bin/understudy mutants --seeds $(MUTANT_SEEDS) --workers $(CORES) --write docs/reliability.md $(ARGS)
+
+wheel: setup  ## build the wheel into dist/, and use it in an environment of its own (PROVE=/path/to/another/python)
+	.venv/bin/python -m devtools.prove_wheel $(if $(PROVE),--python $(PROVE)) $(ARGS)
 
 lessons: setup  ## simulate all lessons again, and keep their runs for `understudy lesson --recorded` (three minutes)
 	@for name in $$(.venv/bin/understudy lesson | awk '{print $$2}'); do \
