@@ -1,5 +1,5 @@
-# Builds one image for the brokers, ZooKeeper and their health checks. ZooKeeper's jars come from Spark's source package:
-# the build stage unpacks it, and five of its jars go into the image.
+# Builds one image for the brokers, ZooKeeper and their health checks, from a wheel. ZooKeeper's jars come from Spark's
+# source package: the build stage unpacks it, and the wheel takes five of its jars.
 FROM python:3.11-slim AS build
 
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
@@ -17,29 +17,23 @@ RUN python -m venv /opt/understudy \
 RUN pip install --constraint constraints.txt setuptools
 
 COPY pyproject.toml README.md LICENSE ./
+COPY devtools ./devtools
 COPY foundation ./foundation
 COPY controller ./controller
 COPY brokers ./brokers
 COPY understudy ./understudy
-RUN pip wheel --no-index --no-build-isolation --no-deps --wheel-dir /wheels . \
+RUN UNDERSTUDY_ZOOKEEPER_JARS=/spark/jars pip wheel --no-index --no-build-isolation --no-deps --wheel-dir /wheels . \
  && /opt/understudy/bin/pip install --no-index --no-deps /wheels/*.whl
-# embedded_zookeeper.py has the only list of these jars.
-RUN mkdir /opt/zookeeper \
- && UNDERSTUDY_ZOOKEEPER_JARS=/spark/jars python -c \
-    "from understudy.testbed.embedded_zookeeper import zookeeper_jars; print(*zookeeper_jars(), sep='\n')" > jars \
- && xargs cp --target-directory=/opt/zookeeper < jars
 
 
 FROM python:3.11-slim
 
 RUN useradd --uid 1000 --create-home understudy \
  && install --directory --owner=understudy --group=understudy /var/lib/understudy /run/understudy
-COPY --from=build /opt/zookeeper /opt/zookeeper
 COPY --from=build /opt/understudy /opt/understudy
 
 ENV PATH=/opt/understudy/bin:$PATH \
-    PYTHONUNBUFFERED=1 \
-    UNDERSTUDY_ZOOKEEPER_JARS=/opt/zookeeper
+    PYTHONUNBUFFERED=1
 ARG UNDERSTUDY_COMMIT=
 ENV UNDERSTUDY_COMMIT=$UNDERSTUDY_COMMIT
 USER understudy

@@ -110,6 +110,9 @@ crash-points: setup  ## inject five faults into the controller at each named poi
 mutants: setup  ## switch each fence and each historic fix off: which check notices, after how many seeds (MUTANT_SEEDS=N)
 	@.venv/bin/understudy mutants --seeds $(MUTANT_SEEDS) --workers $(CORES) --write docs/inside/reliability.md $(ARGS)
 
+wheel: setup  ## build the wheel into dist/, and use it in an environment of its own (PROVE=/path/to/another/python)
+	.venv/bin/python -m devtools.prove_wheel $(if $(PROVE),--python $(PROVE)) $(ARGS)
+
 lessons: setup  ## simulate all lessons again, and keep their runs for `understudy lesson --recorded` (three minutes)
 	@for name in $$(.venv/bin/understudy lesson | awk '{print $$2}'); do \
 	  .venv/bin/understudy lesson $$name --record || exit 1; \

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from foundation.eventlog.metric_tables import TABLES, RunMetrics, Table
+from understudy.extras import require
 from understudy.page.export import page_of
 from understudy.replay.result import replay_in_python
 
@@ -66,14 +67,13 @@ def table(run: str | Path, name: str) -> DataFrame:
     Raises:
         ValueError: there is no such table.
         FileNotFoundError: `run` has no event logs.
-        ImportError: pandas is not installed.
+        MissingExtra: pandas is not installed.
     """
     if name not in TABLES:
         raise ValueError(f"there is no table {name!r}; the tables are {', '.join(TABLES)}")
-    try:
-        from pandas import DataFrame
-    except ImportError:
-        raise ImportError("table() returns a DataFrame of pandas, which the extra `notebook` installs") from None
+    require("notebook")
+    from pandas import DataFrame
+
     runs = replay_in_python([Path(run)]).runs
     if not runs:
         raise FileNotFoundError(f"{run} has no event logs; give a run folder, or a folder of runs")

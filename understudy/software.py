@@ -8,6 +8,8 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+from understudy.extras import DISTRIBUTION
+
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SHOWN_DIGITS = 12
 
@@ -16,7 +18,7 @@ _SHOWN_DIGITS = 12
 def software_version() -> str:
     """Return the version of the installed package; empty where it is not installed."""
     try:
-        return metadata.version("understudy")
+        return metadata.version(DISTRIBUTION)
     except metadata.PackageNotFoundError:
         return ""
 

@@ -29,7 +29,8 @@ from tests.docker_engine import why_no_compose
 from understudy.cli.main import parser
 from understudy.testbed import describe_run
 from understudy.testbed.cluster_view import ClusterView
-from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper, zookeeper_jars
+from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.testbed.zookeeper_jars import zookeeper_jars
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE_FILE = (ROOT / "docker-compose.yml").read_text()
@@ -238,10 +239,10 @@ def test_a_build_after_a_change_of_the_sources_downloads_nothing() -> None:
 
 
 def test_the_jars_are_those_that_the_embedded_zookeeper_needs() -> None:
-    """The build reads the only list of them, and the server looks where the build has put them."""
-    assert "from understudy.testbed.embedded_zookeeper import zookeeper_jars" in DOCKERFILE
-    assert "UNDERSTUDY_ZOOKEEPER_JARS=/opt/zookeeper" in DOCKERFILE
-    assert "COPY --from=build /opt/zookeeper /opt/zookeeper" in DOCKERFILE
+    """The build of the wheel takes the jars of the only list from where the image build has unpacked Spark."""
+    assert "--directory /spark/jars" in DOCKERFILE
+    assert "UNDERSTUDY_ZOOKEEPER_JARS=/spark/jars pip wheel" in DOCKERFILE
+    assert "COPY devtools" in DOCKERFILE
 
 
 @pytest.fixture

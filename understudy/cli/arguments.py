@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
+
+from understudy.extras import DISTRIBUTION
 
 if TYPE_CHECKING:
     from foundation.eventlog.fences import Switch
@@ -129,17 +130,11 @@ def os_error(error: OSError) -> str:
     return f"{where}{error.strerror or error}"
 
 
-def check_pyarrow(what: str = "a lake") -> None:
-    """Raise `Failed` where pyarrow is not installed, which `what` needs."""
-    if importlib.util.find_spec("pyarrow") is None:
-        raise Failed(f"{what} needs pyarrow, which is not installed: pip install pyarrow")
-
-
 def version() -> str:
     """Return the version of the installed package."""
     from importlib import metadata
 
     try:
-        return metadata.version("understudy")
+        return metadata.version(DISTRIBUTION)
     except metadata.PackageNotFoundError:
         return "of unknown version: the package is not installed"

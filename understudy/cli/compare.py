@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.cli.activity import Activity
-from understudy.cli.arguments import BadInput, Failed, Verbs, check_pyarrow, names, property_assignment
+from understudy.cli.arguments import BadInput, Failed, Verbs, names, property_assignment
 from understudy.cli.progress import Progress
+from understudy.extras import require
 
 if TYPE_CHECKING:
     from understudy.compare.comparison import Comparison
@@ -128,7 +129,7 @@ def _in_spark(options: argparse.Namespace) -> Comparison:
 
 def _in_lake(options: argparse.Namespace) -> ObservedFolders:
     """Observe the runs of a lake, from its tables."""
-    check_pyarrow()
+    require("spark", "pyarrow")
     from understudy.compare.folders import ObservedFolders
     from understudy.compare.groups import command_in_lake, observe
     from understudy.lake.lake import Lake

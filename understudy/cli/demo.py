@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from understudy.cli.arguments import BadInput, Failed, Verbs
 from understudy.cli.demo_output import DemoFailed, DemoOutput
+from understudy.cli.demo_report import Reporter, reporter
 from understudy.cli.up import RUNS
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from understudy.admin_client import AdminClient
     from understudy.findings import Findings
     from understudy.picture import ClusterPicture
-    from understudy.spark.background import SparkInBackground
     from understudy.testbed.local_cluster import LocalCluster
     from understudy.testbed.producer_in_background import Delivered, ProducerInBackground
 
@@ -62,10 +62,6 @@ def run(options: argparse.Namespace) -> int:
     from understudy.clients.cluster_requests import NoBrokerAnswers
     from understudy.cluster import ClusterError
     from understudy.java import JavaNotFound, choose_java
-    from understudy.spark import class_cache
-    from understudy.spark.background import SparkInBackground
-    from understudy.spark.context import SparkFailed, SparkSettings
-    from understudy.spark.gateway import GatewayFailed
     from understudy.testbed.cluster_view import NO_ANSWER
     from understudy.testbed.local_cluster import LocalCluster
     from understudy.testbed.producer_in_background import ProducerInBackground
@@ -79,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         java = choose_java()
         output.heading("The cast")
-        with SparkInBackground(SparkSettings.with_class_cache(java)) as spark:
+        with reporter(java) as report:
             with (
                 LocalCluster(
                     brokers=3, directory=folder, session_timeout_ms=session_ms, properties=RECORDING_LOGS
@@ -90,22 +86,19 @@ def run(options: argparse.Namespace) -> int:
                 demo.create_topic()
                 demo.kill_controller()
                 demo.restart_killed_broker()
-                spark.start()
+                report.start()
                 demo.pause_controller_past_its_session()
                 demo.read_what_was_produced()
                 cluster.stop()
-            demo.report(folder, spark)
-        class_cache.make_in_background(java)
+            demo.report(folder, report)
     except (JavaNotFound, ZooKeeperNotStarted) as missing:
         raise Failed(str(missing)) from None
     except (
         ApiError,
         ClusterError,
-        GatewayFailed,
         NoBrokerAnswers,
         OSError,
         DemoFailed,
-        SparkFailed,
         *NO_ANSWER,
     ) as error:
         output.failure(f"The story did not happen: {error}")
@@ -233,14 +226,14 @@ class Demo:
         if self._delivered.repeated:
             raise DemoFailed(f"a record was appended twice: {self._delivered.repeated[0]}")
 
-    def report(self, folder: Path, spark: SparkInBackground) -> None:
-        """Print Spark's report on the run, and check that it shows both failovers and that every invariant holds."""
+    def report(self, folder: Path, reporter: Reporter) -> None:
+        """Print the report on the run, and check that it shows both failovers and that every invariant holds."""
         from understudy.cli.check import check_run_folder
         from understudy.replay.report import render
 
-        self._output.heading("Curtain: what the event logs say, by Spark")
+        self._output.heading("Curtain: what the event logs say")
         with self._output.activity() as activity:
-            result = spark.replay([folder], progress=activity.step)
+            result = reporter.replay([folder], progress=activity.step)
         self._output.print(render(result))
         if result.findings:
             raise DemoFailed(f"the event logs are damaged: {result.findings[0]}")

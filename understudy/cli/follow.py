@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.cli.activity import Activity
-from understudy.cli.arguments import BadInput, Failed, check_pyarrow, os_error
+from understudy.cli.arguments import BadInput, Failed, os_error
 from understudy.cli.interruptions import Interruption, interruptible
 from understudy.cli.screen import Screen
+from understudy.extras import require
 
 if TYPE_CHECKING:
     from understudy.replay.result import Replay
@@ -68,7 +69,7 @@ def follow(options: argparse.Namespace) -> tuple[Replay, bool]:
     Raises:
         Failed: Spark does not start, a log was deleted, or the lake cannot be written at the end.
     """
-    check_pyarrow("--follow")
+    require("spark", "pyarrow")
     from understudy.java import JavaNotFound
     from understudy.lake.manifest import LakeError
     from understudy.spark.context import SparkFailed

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.cli.activity import Activity
-from understudy.cli.arguments import BadInput, Failed, Verbs, check_pyarrow, os_error
+from understudy.cli.arguments import BadInput, Failed, Verbs, os_error
+from understudy.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +54,7 @@ def register(verbs: Verbs) -> None:
 def run(options: argparse.Namespace) -> int:
     if bool(options.runs) == bool(options.remove):
         options.usage_error("give either RUN folders to ingest, or --remove RUN_ID")
-    check_pyarrow()
+    require("spark", "pyarrow")
     from understudy.lake.ingest import NothingToIngest
     from understudy.lake.manifest import LakeError, LaterLake, NotALake
     from understudy.lake.writer import UnknownRun

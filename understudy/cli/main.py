@@ -39,6 +39,7 @@ from understudy.cli import (
     zookeeper,
 )
 from understudy.cli.arguments import Failed, version
+from understudy.extras import MissingExtra
 
 VERBS = (
     demo,
@@ -84,6 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Failed as failure:
         print(f"understudy {options.verb}: {failure}", file=sys.stderr)
         return failure.exit_code
+    except MissingExtra as missing:
+        print(f"understudy {options.verb}: {missing}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from understudy.cli import follow
 from understudy.cli.activity import Activity
-from understudy.cli.arguments import BadInput, Failed, Verbs, check_pyarrow
+from understudy.cli.arguments import BadInput, Failed, Verbs
+from understudy.extras import require
 
 if TYPE_CHECKING:
     from understudy.replay.result import Replay
@@ -103,7 +104,7 @@ def _in_spark(options: argparse.Namespace) -> None:
 
 def _from_lake(options: argparse.Namespace) -> None:
     """Print the page of a lake, whose tables were computed when its runs were ingested."""
-    check_pyarrow()
+    require("spark", "pyarrow")
     from understudy.lake.lake import Lake
     from understudy.lake.manifest import LakeError
     from understudy.replay.kernel import run_for_page

@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import BadInput, Failed, Verbs, check_pyarrow, claim_for_events, count, fences_off
+from understudy.cli.arguments import BadInput, Failed, Verbs, claim_for_events, count, fences_off
 from understudy.cli.progress import Progress
+from understudy.extras import require
 
 if TYPE_CHECKING:
     from understudy.hunt.seed_tasks import SeedOutcome
@@ -179,7 +180,7 @@ def _outcomes_in_spark(seeds: range, options: argparse.Namespace, settings: Spar
 
 def _hunt(lake: Path, seconds: int) -> SeedHunt:
     """Open the ledger of a lake."""
-    check_pyarrow()
+    require("spark", "pyarrow")
     from understudy.spark.seed_ledger import SeedHunt
 
     return SeedHunt.in_lake(lake, seconds)

@@ -1,1 +1,5 @@
 """Compares runs by their settings: distributions, intervals, and what is more than noise."""
+
+from understudy.extras import require
+
+require("spark", "numpy")

@@ -12,6 +12,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from understudy.extras import require
+
 if TYPE_CHECKING:
     from understudy.lake.lake import Lake as Lake
 
@@ -21,10 +23,5 @@ __all__ = ["Lake"]
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(importlib.import_module("understudy.lake.lake"), name)
-    except ModuleNotFoundError as error:
-        if error.name != "pyarrow":
-            raise
-        needed = f"understudy.lake.{name} needs pyarrow: pip install pyarrow"
-        raise ModuleNotFoundError(needed, name="pyarrow") from None
+    require("spark", "pyarrow")
+    return getattr(importlib.import_module("understudy.lake.lake"), name)

@@ -12,6 +12,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from understudy.extras import require
+
 if TYPE_CHECKING:
     from understudy.spark.lake_tables import read_lake as read_lake
     from understudy.spark.lake_tables import read_records as read_records
@@ -25,16 +27,12 @@ _MODULES = {
     "spark_session": "understudy.spark.session",
 }
 
+require("spark")
+
 __all__ = ["read_lake", "read_records", "register", "spark_session"]
 
 
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(importlib.import_module(_MODULES[name]), name)
-    except ModuleNotFoundError as error:
-        if error.name != "pyarrow":
-            raise
-        needed = f"understudy.spark.{name} needs pyarrow: pip install pyarrow"
-        raise ModuleNotFoundError(needed, name="pyarrow") from None
+    return getattr(importlib.import_module(_MODULES[name]), name)

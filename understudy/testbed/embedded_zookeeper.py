@@ -1,4 +1,4 @@
-"""Runs Apache ZooKeeper from the jars inside the PySpark wheel: a real server that starts in a fraction of a second.
+"""Runs Apache ZooKeeper from jars that our wheel or PySpark has: a real server that starts in a fraction of a second.
 
 It needs five jars and two JVM flags. The server binds a free port of the loopback interface and keeps it over restarts.
 Mirrors Kafka's `kafka.zk.EmbeddedZookeeper`, except that this one is a process and can be killed, paused and restarted.
@@ -7,12 +7,10 @@ Mirrors Kafka's `kafka.zk.EmbeddedZookeeper`, except that this one is a process 
 from __future__ import annotations
 
 import errno
-import importlib.util
 import os
 import socket
 import tempfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -20,9 +18,9 @@ from brokers.config.properties import format_properties
 from understudy.java import JavaRuntime, choose_java
 from understudy.testbed import linux
 from understudy.testbed.processes import ChildProcess, ProcessDied
+from understudy.testbed.zookeeper_jars import JarsNotFound, zookeeper_jars
 from understudy.testbed.zookeeper_server import ZooKeeperNotStarted, ZooKeeperServer
 
-_JARS = ("zookeeper-[0-9]*.jar", "zookeeper-jute-*.jar", "slf4j-api-*.jar", "metrics-core-*.jar", "snappy-java-*.jar")
 _MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
 _POLL_S = 0.02
 _READY_TIMEOUT_S = 60.0
@@ -151,6 +149,10 @@ class EmbeddedZooKeeper(ZooKeeperServer):
         self._process = ChildProcess("ZooKeeper", self._command(config), log=self.log, directory=self.directory)
 
     def _command(self, config: Path) -> list[str]:
+        try:
+            jars = zookeeper_jars()
+        except JarsNotFound as missing:
+            raise ZooKeeperNotStarted(str(missing)) from None
         return [
             str(self.java.executable),
             "-XX:TieredStopAtLevel=1",
@@ -163,7 +165,7 @@ class EmbeddedZooKeeper(ZooKeeperServer):
             "-Dzookeeper.preAllocSize=1024",
             "-Dslf4j.internal.verbosity=ERROR",
             "-cp",
-            os.pathsep.join(str(jar) for jar in zookeeper_jars()),
+            os.pathsep.join(map(str, jars)),
             _MAIN,
             str(config),
         ]
@@ -215,25 +217,6 @@ class EmbeddedZooKeeper(ZooKeeperServer):
             self._temporary.cleanup()
 
 
-def zookeeper_jars() -> tuple[Path, ...]:
-    """Find the five jars that a standalone server needs, without importing PySpark.
-
-    The environment variable `UNDERSTUDY_ZOOKEEPER_JARS` names another folder with them, so that a container image need
-    not contain all of Spark.
-
-    Raises:
-        ZooKeeperNotStarted: PySpark is not installed, or a jar is missing.
-    """
-    folder = _jar_folder(os.environ)
-    jars = []
-    for pattern in _JARS:
-        found = sorted(folder.glob(pattern))
-        if not found:
-            raise ZooKeeperNotStarted(f"no {pattern} in {folder}; pip install 'pyspark>=4.3,<4.4' brings it")
-        jars.append(found[-1])
-    return tuple(jars)
-
-
 def four_letter_word(host: str, port: int, word: str, timeout_s: float = 2.0) -> str:
     """Send one of ZooKeeper's four-letter words, and return the answer; empty where no server answers."""
     answer = b""
@@ -245,18 +228,6 @@ def four_letter_word(host: str, port: int, word: str, timeout_s: float = 2.0) ->
     except OSError:
         return ""
     return answer.decode(errors="replace")
-
-
-def _jar_folder(environment: Mapping[str, str]) -> Path:
-    named = environment.get("UNDERSTUDY_ZOOKEEPER_JARS")
-    if named:
-        return Path(named)
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise ZooKeeperNotStarted(
-            "ZooKeeper's jars come with PySpark, which is not installed: pip install 'pyspark>=4.3,<4.4'"
-        )
-    return Path(spec.origin).parent / "jars"
 
 
 def _free_port(host: str) -> int:

@@ -166,4 +166,6 @@ def test_a_missing_pyarrow_is_named(runs: Path) -> None:
         [sys.executable, "-c", WITHOUT_PYARROW], capture_output=True, text=True, timeout=60, env=os.environ, check=False
     )
     assert done.returncode == 1
-    assert "a lake needs pyarrow, which is not installed: pip install pyarrow" in done.stderr
+    assert done.stderr == (
+        "understudy ingest: Apache Arrow is needed, which is not installed: pip install 'kafka-understudy[spark]'\n"
+    )

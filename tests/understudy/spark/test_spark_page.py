@@ -67,4 +67,4 @@ def test_a_missing_pyarrow_is_named(name: str) -> None:
     program = f"import sys; sys.modules['pyarrow'] = None; from {package} import {exported}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
-    assert f"{name} needs pyarrow: pip install pyarrow" in done.stderr
+    assert "Apache Arrow is needed, which is not installed: pip install 'kafka-understudy[spark]'" in done.stderr
