@@ -78,12 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> None:
-    try:
-        from understudy.compare.comparison import compare
-    except ModuleNotFoundError as error:
-        if error.name != "numpy":
-            raise
-        raise Failed("numpy is not installed; the extra `analysis` has it: pip install numpy") from None
+    from understudy.compare.comparison import compare
     from understudy.compare.html_page import write_page
     from understudy.compare.json_page import as_json
     from understudy.compare.text_page import render

@@ -163,4 +163,4 @@ def test_without_numpy_the_extra_is_named(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "numpy", None)
     assert main(["compare", str(runs), "--by", "world"]) == 1
-    assert "numpy is not installed; the extra `analysis` has it: pip install numpy" in capsys.readouterr().err
+    assert "NumPy is needed, which is not installed: pip install 'kafka-understudy[spark]'" in capsys.readouterr().err
