@@ -13,6 +13,8 @@ import pytest
 
 from tests.pages.source import DOCS
 
+pytestmark = pytest.mark.xdist_group("site")
+
 _LOADED = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src", "video": "src"}
 """The elements that a browser loads something for, and the attribute that says what; `a` is loaded by a reader only."""
 _IN_STYLES = re.compile(r"(?:url\(|@import)\s*['\"]?([^'\")\s;]+)")
@@ -35,13 +37,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
 def test_every_page_of_docs_is_a_page_of_the_site(site: Path) -> None:
     pages = {page.relative_to(DOCS).with_suffix(".html") for page in DOCS.rglob("*.md")}
     assert pages == {page.relative_to(site) for page in site.rglob("*.html")} - {Path("search.html")}
 
 
-@pytest.mark.slow
 def test_no_page_loads_anything_from_a_network(site: Path) -> None:
     texts = [file for file in site.rglob("*") if file.suffix in {".html", ".css", ".svg"}]
     remote = [f"{file.relative_to(site)}: {address}" for file in texts for address in loaded(file.read_text())]
@@ -49,7 +49,6 @@ def test_no_page_loads_anything_from_a_network(site: Path) -> None:
     assert any(each.endswith("furo.css") or "furo.css?" in each for each in remote), "no style sheet was seen"
 
 
-@pytest.mark.slow
 def test_the_index_of_the_search_knows_the_pages(site: Path) -> None:
     index = (site / "searchindex.js").read_text()
     assert "reference/event-log" in index
@@ -57,7 +56,6 @@ def test_the_index_of_the_search_knows_the_pages(site: Path) -> None:
     assert "searchindex.js" in (site / "search.html").read_text()
 
 
-@pytest.mark.slow
 def test_links_to_files_outside_of_docs_are_text(site: Path) -> None:
     page = (site / "guides" / "testing-clients.html").read_text()
     assert re.search(r"a named point \(<code[^>]*><span[^>]*>controller/points\.py</span></code>\)", page)
@@ -66,7 +64,6 @@ def test_links_to_files_outside_of_docs_are_text(site: Path) -> None:
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
