@@ -16,8 +16,7 @@ import structlog
 from hypothesis import HealthCheck, settings
 
 from tests.docker_engine import why_no_engine
-from tests.durations import listed
-from tests.tiers import LeftOut, mark_slow_tests
+from tests.tiers import TIME, Tiers
 from tests.timing import Timing
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 
@@ -40,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     path = config.getoption("times_to")
-    config.pluginmanager.register(LeftOut(config))
+    config.pluginmanager.register(Tiers(config))
     if path is not None:
         config.pluginmanager.register(Timing(None if hasattr(config, "workerinput") else Path(path)))
 
@@ -83,10 +82,9 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    mark_slow_tests(items)
     if hasattr(config, "workerinput"):
         # With several workers the longest tests begin first: if one began last, a core would be without work.
-        items.sort(key=lambda item: -listed().get(item.nodeid, 0.0))
+        items.sort(key=lambda item: -item.stash[TIME].total_s if TIME in item.stash else 0.0)
     _skip_docker_tests_without_an_engine(items)
 
 

@@ -15,44 +15,58 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 SLOW_S = 0.25
 """Seconds from which a test is `slow`: not among those of `make fast`."""
 LONG_S = 1.0
 """Seconds from which a test is `long`: `make test` runs it only if it is the representative of a kind."""
 LIST = Path(__file__).parent / "slow_tests.tsv"
-_HEADER = "# Seconds and node id of each slow test. Written by: python -m tests.durations\n"
+_HEADER = "# Seconds in total, of them for shared fixtures, and node id; written by python -m tests.durations\n"
+
+
+class TestTime(NamedTuple):
+    """The seconds that a test takes.
+
+    Attributes:
+        total_s: of its own, and of the fixtures that it shares with other tests.
+        shared_s: of these fixtures alone.
+    """
+
+    total_s: float
+    shared_s: float
 
 
 @cache
-def listed() -> Mapping[str, float]:
-    """The seconds of each slow test, by its node id, as the list has them."""
+def listed() -> Mapping[str, TestTime]:
+    """The times of slow tests by node id, as the list has them."""
     return parse(LIST.read_text())
 
 
-def parse(text: str) -> dict[str, float]:
-    """Read a list: lines of seconds, a tab and a node id.
+def parse(text: str) -> dict[str, TestTime]:
+    """Read a list: lines of the seconds in total, those of shared fixtures, and the node id, with tabs between them.
 
     Raises:
         ValueError: a line has another form.
     """
-    rows = (line.split("\t", 1) for line in text.splitlines() if not line.startswith("#"))
-    return {test: float(seconds) for seconds, test in rows}
+    rows = (line.split("\t", 2) for line in text.splitlines() if not line.startswith("#"))
+    return {test: TestTime(float(total), float(shared)) for total, shared, test in rows}
 
 
-def format_list(seconds_by_test: Mapping[str, float]) -> str:
+def format_list(times: Mapping[str, TestTime]) -> str:
     """Write the slow tests among these as a list, in the order of their node ids."""
-    slow = sorted((test, seconds) for test, seconds in seconds_by_test.items() if seconds >= SLOW_S)
-    return _HEADER + "".join(f"{seconds:.2f}\t{test}\n" for test, seconds in slow)
+    slow = sorted((test, time) for test, time in times.items() if time.total_s >= SLOW_S)
+    return _HEADER + "".join(f"{time.total_s:.2f}\t{time.shared_s:.2f}\t{test}\n" for test, time in slow)
 
 
-def measured(reports: Iterable[str]) -> dict[str, float]:
-    """The seconds of each test in reports, given as texts: the median of the reports that have it."""
-    found: dict[str, list[float]] = {}
+def measured(reports: Iterable[str]) -> dict[str, TestTime]:
+    """The time of each test in reports, given as texts: the medians of the reports that have it."""
+    found: dict[str, list[TestTime]] = {}
     for report in reports:
         for line in map(json.loads, report.splitlines()):
-            found.setdefault(line["test"], []).append(line["own_s"] + line["shared_s"])
-    return {test: median(seconds) for test, seconds in found.items()}
+            time = TestTime(line["own_s"] + line["shared_s"], line["shared_s"])
+            found.setdefault(line["test"], []).append(time)
+    return {test: TestTime(*map(median, zip(*times, strict=True))) for test, times in found.items()}
 
 
 def main(arguments: list[str]) -> int:
@@ -60,10 +74,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("reports", nargs="+", type=Path, metavar="REPORT", help="written by pytest --times-to REPORT")
     parser.add_argument("--whole", action="store_true", help="drop tests that no report has")
     options = parser.parse_args(arguments)
-    seconds = measured(path.read_text() for path in options.reports)
-    LIST.write_text(format_list(seconds if options.whole else {**listed(), **seconds}))
-    slow, long = (sum(each >= least for each in seconds.values()) for least in (SLOW_S, LONG_S))
-    print(f"{len(seconds)} tests measured: {slow} are slow, {long} of them long")
+    times = measured(path.read_text() for path in options.reports)
+    LIST.write_text(format_list(times if options.whole else {**listed(), **times}))
+    slow, long = (sum(time.total_s >= least for time in times.values()) for least in (SLOW_S, LONG_S))
+    print(f"{len(times)} tests measured: {slow} are slow, {long} of them long")
     return 0
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.durations import LONG_S, SLOW_S, listed
+from tests.durations import LONG_S, TestTime, listed
 
 KINDS = (
     "a cluster of processes",
@@ -41,19 +41,14 @@ _UNLISTED_S = 10 * LONG_S
 """Seconds from which a test that has no line in the list is named at the end of a run."""
 
 
-def mark_slow_tests(items: Iterable[pytest.Item]) -> None:
-    """Give the marks `slow` and `long` to the tests that the list names."""
-    seconds_by_test = listed()
-    for item in items:
-        seconds = seconds_by_test.get(item.nodeid, 0.0)
-        if seconds >= SLOW_S:
-            item.add_marker(pytest.mark.slow)
-        if seconds >= LONG_S:
-            item.add_marker(pytest.mark.long)
+NODE_ID = pytest.StashKey[str]()
+"""The node id of a test without the group that pytest-xdist appends to it."""
+TIME = pytest.StashKey[TestTime]()
+"""The time of a test that the list has."""
 
 
-class LeftOut:
-    """Counts the tests that the marks of a run leave out, and prints which command runs them.
+class Tiers:
+    """A pytest plugin that marks tests by their times, counts those that a run leaves out, and prints what runs them.
 
     With pytest-xdist the workers count, for only they collect tests; their counts reach the process that started them.
     """
@@ -62,6 +57,22 @@ class LeftOut:
         self._config = config
         self._count_by_mark: dict[str, int] = {}
         self._unlisted: list[tuple[float, str]] = []
+
+    @pytest.hookimpl(tryfirst=True)  # before pytest-xdist changes node ids, and before marks choose tests
+    def pytest_collection_modifyitems(self, items: Iterable[pytest.Item]) -> None:
+        times = listed()
+        for item in items:
+            item.stash[NODE_ID] = item.nodeid
+            time = times.get(item.nodeid)
+            if time is None:
+                continue
+            item.stash[TIME] = time
+            item.add_marker(pytest.mark.slow)
+            if time.total_s >= LONG_S:
+                item.add_marker(pytest.mark.long)
+            if time.shared_s >= LONG_S and item.get_closest_marker("xdist_group") is None:
+                # One worker runs the tests that share a costly fixture, so that it is set up once.
+                item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 
     def pytest_deselected(self, items: Iterable[pytest.Item]) -> None:
         for item in items:
@@ -81,7 +92,7 @@ class LeftOut:
         self._count_by_mark = getattr(node, "workeroutput", {}).get("left_out", self._count_by_mark)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.duration >= _UNLISTED_S and report.nodeid not in listed():
+        if report.duration >= _UNLISTED_S and report.nodeid.partition("@")[0] not in listed():
             self._unlisted.append((report.duration, report.nodeid))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

@@ -16,7 +16,9 @@ from typing import Any
 
 import pytest
 
-_OWN, _SHARED = "seconds of its own", "seconds of shared fixtures"
+from tests.tiers import NODE_ID
+
+_TEST, _OWN, _SHARED = "node id", "seconds of its own", "seconds of shared fixtures"
 
 
 class Timing:
@@ -68,7 +70,12 @@ class Timing:
         try:
             return (yield from self._phase(item))
         finally:
-            item.user_properties += [(_OWN, round(self._own_s.pop(item.nodeid), 4)), (_SHARED, round(shared, 4))]
+            own = self._own_s.pop(item.nodeid)
+            item.user_properties += [
+                (_TEST, item.stash[NODE_ID]),
+                (_OWN, round(own, 4)),
+                (_SHARED, round(shared, 4)),
+            ]
 
     def _phase(self, item: pytest.Item) -> Generator[None, object, object]:
         started = self._last = time.perf_counter()
@@ -91,7 +98,11 @@ class Timing:
         if self._path is None or report.when != "teardown":
             return
         times = dict(report.user_properties)
-        line = {"test": report.nodeid, "own_s": times.get(_OWN, 0.0), "shared_s": times.get(_SHARED, 0.0)}
+        line = {
+            "test": times.get(_TEST, report.nodeid),
+            "own_s": times.get(_OWN, 0.0),
+            "shared_s": times.get(_SHARED, 0.0),
+        }
         self._lines.append(json.dumps(line))
 
     def pytest_sessionfinish(self) -> None:

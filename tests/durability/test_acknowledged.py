@@ -1,6 +1,6 @@
 """No acknowledged record is lost on real processes, under every fault against every role.
 
-`make soak` runs 200 rounds instead of 20.
+`make soak` runs 200 rounds.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from tests.durability.ledger import Ledger
 from tests.durability.replicas import divergent_replicas
 from tests.durability.rounds import RECORDS_PER_ROUND, run
+from tests.shares import share_of
 from understudy.testbed.local_cluster import LocalCluster
 
-ROUNDS = int(os.environ.get("SOAK_ROUNDS", "20"))
+ROUNDS = int(os.environ.get("SOAK_ROUNDS") or share_of("durability-rounds"))
 
 pytestmark = pytest.mark.timeout(600 + 30 * ROUNDS)
 

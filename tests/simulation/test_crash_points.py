@@ -16,6 +16,7 @@ from controller.term import Term
 from foundation.cluster.assignment import ReplicaAssignment
 from foundation.cluster.identifiers import BrokerId, TopicPartition
 from foundation.eventlog.fences import Fence
+from tests.shares import SHARES, share_of
 from understudy.cli import crash_points as command
 from understudy.simulator.crash_points import (
     ControllerFault,
@@ -30,6 +31,8 @@ from understudy.simulator.settled_state import SettledState, differences
 
 BY_NAME = {procedure.name: procedure for procedure in PROCEDURES}
 FAST = "topic-creation"
+OF_POINTS = SHARES["crash-points"].whole
+"""The share is so many of each group of points that follow one another."""
 
 
 @cache
@@ -48,9 +51,10 @@ def failures(procedure: Procedure, *faults: ControllerFault, fences_off: tuple[F
 
 
 def failures_with_faults_in_turn(procedure: Procedure) -> list[str]:
-    """The runs with problems, of one run per point, with another fault at each next point."""
+    """The runs with problems, of one run per point of the share, with another fault at each next point."""
     fault_free = fault_free_run(procedure.name)
-    targets = zip(fault_free.reached, cycle(ControllerFault), strict=False)
+    every = enumerate(zip(fault_free.reached, cycle(ControllerFault), strict=False))
+    targets = (target for number, target in every if number % OF_POINTS < share_of("crash-points"))
     outcomes = (run_with_fault(procedure, fault_free, at, fault) for at, fault in targets)
     return [str(outcome) for outcome in outcomes if outcome.problems]
 

@@ -44,9 +44,9 @@ def test_the_extras_of_the_distribution_bring_these_packages() -> None:
     [
         ("replay runs", "Apache Spark"),
         ("replay --follow runs", "Apache Arrow"),
-        ("compare runs --spark local[2]", "NumPy"),
+        ("compare runs --by world", "NumPy"),
         ("ingest runs --lake lake", "Apache Arrow"),
-        ("simulate --seeds 1..3 --spark local[2]", "Apache Spark"),
+        ("simulate --seeds 3 --spark local[2]", "Apache Spark"),
         ("hunt --seeds 3 --spark local[2]", "Apache Spark"),
     ],
 )

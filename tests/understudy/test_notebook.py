@@ -54,7 +54,7 @@ def test_a_table_that_does_not_exist_is_named(run: Path) -> None:
 
 def test_without_pandas_a_table_says_what_installs_it(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match="the extra `notebook` installs"):
+    with pytest.raises(ImportError, match=r"pip install 'kafka-understudy\[notebook\]'"):
         understudy.table(run, "failovers")
 
 

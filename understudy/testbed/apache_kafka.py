@@ -107,7 +107,7 @@ class KafkaProcess(BrokerProcess):
         logs_requests: bool = False,
     ) -> None:
         shared = {key: value for key, value in properties.items() if not key.startswith(_OWN_KEY_PREFIX)}
-        super().__init__(broker_id, directory, rack=rack, properties=shared)
+        super().__init__(broker_id, directory, rack=rack, properties=shared, forked=False)
         self.request_log = directory / "requests.log"
         self._kafka = kafka
         self._logs_requests = logs_requests

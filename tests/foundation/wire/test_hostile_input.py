@@ -33,6 +33,7 @@ from foundation.wire.registry import Api
 from foundation.wire.schema import ArrayOf, FixedInt, Message, Plain, StructOf, fields_of
 from tests.foundation.wire.test_golden_frames import FRAMES
 from tests.foundation.wire.values import EVERY_VERSION, QUICK, begins_or_ends_a_layout, messages
+from tests.shares import share_of
 
 ONE_PARTITION = b"\0" * 6 + b"\2\1\2" + b"\0" * 14
 FETCHED = b"\0" * 10 + b"\1"
@@ -206,7 +207,7 @@ def test_a_broken_request_header_is_refused(frame: bytes, text: str) -> None:
 
 # ------------------------------------------------------------------ 100,000 mutations
 
-MUTATIONS = 100_000
+MUTATIONS = share_of("mutated-frames")
 NO_REASON = "though every field by itself"
 """The text of `diagnosis` when it finds no flaw in bytes that the generated reader refused."""
 EDGES = (

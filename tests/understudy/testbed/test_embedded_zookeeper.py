@@ -150,4 +150,4 @@ def test_a_port_that_is_taken_is_reported(
 def test_a_server_without_jars_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     with pytest.raises(ZooKeeperNotStarted, match=r"no zookeeper-\[0-9\]\*\.jar in .*install the wheel"):
-        EmbeddedZooKeeper().start()
+        EmbeddedZooKeeper(tmp_path).start()

@@ -13,7 +13,7 @@ from tests.interop.tool_script import IN_PROGRESS, ScriptRunner, differences, pa
 from tests.understudy.tools.our_tools import OurTools, can_run
 from understudy.testbed.local_cluster import LocalCluster
 
-pytestmark = pytest.mark.timeout(600), pytest.mark.xdist_group("our-tools")
+pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("our-tools")]
 
 SCRIPTS = recorded_with_kafka.SCRIPTS
 WITHOUT_OUR_TOOLS = {"api-versions", "cluster"}
