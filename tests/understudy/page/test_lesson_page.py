@@ -141,6 +141,10 @@ def the_run_of_the_step_is_in_view_at_each_width(page: Page) -> None:
         assert second.locator(".here").is_visible()
         assert first.locator(".here").is_hidden()
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.locator("#back").click()
+    assert has_in_view(page, first), "the run of the step before is not in view again"
+    page.locator("#next").click()
+    assert has_in_view(page, second)
     page.set_viewport_size({"width": 1280, "height": 800})
     have_one_scale(frames)
     for frame in frames:
