@@ -38,6 +38,11 @@ class Fence(Enum):
     """A Fetch at another leader epoch than the leader's (KIP-320)."""
 
 
+ROUTINE_FENCES: Final = frozenset({Fence.FETCH_LEADER_EPOCH.value})
+"""The fences that are part of every change of a leader: a follower asks once in its old leader epoch, then in the new
+one. The page shows their hits less prominently than those of the others."""
+
+
 class Fix(Enum):
     """The fixes by the JIRA or KIP that made them, each with what Kafka does since then."""
 

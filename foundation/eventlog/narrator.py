@@ -1,5 +1,8 @@
 """Describes a record of the event log in a sentence: for the page of a run, and for the transcripts of the stories.
 
+What is part of normal operation is described as such: a fence that a follower meets after a change of the leader, and a
+write to ZooKeeper whose failure the writer expects (`Narrator`).
+
 Left out are the records that only carry data for a check (`ContextAtIdle`, `RequestDetail`). The simulator's stories
 show fewer records than the page; `understudy.simulator.story_sentences` chooses.
 """
@@ -10,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
+from foundation.eventlog.fences import ROUTINE_FENCES
 from foundation.eventlog.records import (
     AssignedMember,
     BrokerRegistered,
@@ -82,10 +86,47 @@ MOST_NAMED: Final = 12
 """A sentence names so many partitions, topics or paths and counts the rest: a failover may have 100,000."""
 
 
+class Narrator:
+    """Describes the records of one run, each once and in their order.
+
+    The record of a write's outcome does not name the write; this class remembers the writes that have no outcome yet.
+    """
+
+    def __init__(self) -> None:
+        self._writes: dict[tuple[str, int, int], ZkWrite] = {}
+
+    def describe(self, record: Envelope) -> str | None:
+        """Describe a record as `describe` does; a failed write that is part of normal operation says what it means."""
+        match record.data:
+            case ZkWrite() as write:
+                self._writes[record.node, record.incarnation, record.seq] = write
+            case ZkWriteDone(outcome=outcome) if record.cause is not None:
+                begun = self._writes.pop((record.node, record.incarnation, record.cause), None)
+                if begun is not None and begun.paths and (words := _expected_failure(outcome, begun)):
+                    return words
+        return describe(record)
+
+
 def describe(record: Envelope) -> str | None:
     """Describe a record in a sentence without a full stop; None for a record that is left out."""
     sentence = _SENTENCES.get(type(record.data))
     return None if sentence is None else sentence(record)
+
+
+def _expected_failure(outcome: str, write: ZkWrite) -> str | None:
+    """Describe the failure of a write that its writer expects and goes on after; None for any other."""
+    path = write.paths[-1]
+    match outcome, write.purpose:
+        case "NoNode", "preferred-election":
+            # Each takeover deletes this znode at its end, as Kafka does; it exists only after a request of a tool.
+            return f"finds no {path} to delete: no leader election was requested"
+        case "NoNode", "top-level-paths" | "cluster-id":
+            return f"finds that the parent of {path} does not exist yet, and creates it next"
+        case "NoNode", "config" | "consumer-offset" | "broker-id":
+            return f"finds that {path} does not exist yet, and creates it next"
+        case "NodeExists", "top-level-paths" | "cluster-id" | "election":
+            return f"finds that {write.paths[0]} exists already"
+    return None
 
 
 def _describe_fault(record: Envelope) -> str | None:
@@ -94,6 +135,10 @@ def _describe_fault(record: Envelope) -> str | None:
             return f"{fault} {target}{f' ({role})' if role else ''}"
         case PointReached(point=point, action=action):
             return f"reaches {point}: {action}"
+        case FenceHit(fence=fence, what=what, offered=offered, known=known, switched_off=False) if (
+            fence in ROUTINE_FENCES
+        ):
+            return f"answers {what} with FENCED_LEADER_EPOCH: leader epoch {offered} is over, {known} is current"
         case FenceHit(fence=fence, what=what, offered=offered, known=known, switched_off=off):
             verdict = "is switched off and lets pass" if off else "refuses"
             return f"fence {fence} {verdict} {what} (offered {offered}, known {known})"
@@ -147,6 +192,10 @@ def _describe_zookeeper(record: Envelope) -> str | None:
             return f"has its write to ZooKeeper confirmed{f', zxid {zxid}' if zxid >= 0 else ''}"
         case ZkWriteDone(outcome="Unknown"):
             return "cannot tell whether a write was applied"
+        case ZkWriteDone(outcome="NoNode"):
+            return "finds that a znode of its write does not exist: NoNode"
+        case ZkWriteDone(outcome="NodeExists"):
+            return "finds that a znode of its write exists already: NodeExists"
         case ZkWriteDone(outcome=outcome):
             return f"has its write to ZooKeeper refused: {outcome}"
     return None

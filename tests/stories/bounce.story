@@ -37,8 +37,8 @@ settle
    2.333  broker-2   writes (isr-removal) orders-1: leader 2 epoch 1 ISR 2 3, orders-2: leader 3 epoch 1 ISR 3 2
    2.333  broker-2   sends LeaderAndIsr to broker 2 with 3 partitions
    2.333  broker-2   applies LeaderAndIsr from controller 2: leads orders-1 at epoch 1 and follows orders-2 at epoch 1
-   2.333  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 0, known 1)
-   2.333  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 0, known 1)
+   2.333  broker-2   answers Fetch orders-1 with FENCED_LEADER_EPOCH: leader epoch 0 is over, 1 is current
+   2.333  broker-2   answers Fetch orders-1 with FENCED_LEADER_EPOCH: leader epoch 0 is over, 1 is current
    2.333  broker-2   applies UpdateMetadata from controller 2: live brokers 2 3, 3 partitions
    2.333  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3
    2.333  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3, 3 partitions
@@ -48,11 +48,11 @@ settle
    2.341  broker-2   sends LeaderAndIsr to broker 3 with 3 partitions
    2.341  broker-2   sends LeaderAndIsr to broker 1 with 3 partitions
    2.343  broker-1   applies LeaderAndIsr from controller 2: follows orders-0 at epoch 1, orders-1 at epoch 1, orders-2 at epoch 1
-   2.343  broker-1   fence broker.fetch-leader-epoch refuses Fetch orders-0 (offered 0, known 1)
-   2.343  broker-1   fence broker.fetch-leader-epoch refuses Fetch orders-0 (offered 0, known 1)
+   2.343  broker-1   answers Fetch orders-0 with FENCED_LEADER_EPOCH: leader epoch 0 is over, 1 is current
+   2.343  broker-1   answers Fetch orders-0 with FENCED_LEADER_EPOCH: leader epoch 0 is over, 1 is current
    2.343  broker-3   applies LeaderAndIsr from controller 2: leads orders-2 at epoch 1 and follows orders-1 at epoch 1
-   2.343  broker-3   fence broker.fetch-leader-epoch refuses Fetch orders-2 (offered 0, known 1)
-   2.343  broker-3   fence broker.fetch-leader-epoch refuses Fetch orders-2 (offered 0, known 1)
+   2.343  broker-3   answers Fetch orders-2 with FENCED_LEADER_EPOCH: leader epoch 0 is over, 1 is current
+   2.343  broker-3   answers Fetch orders-2 with FENCED_LEADER_EPOCH: leader epoch 0 is over, 1 is current
    2.345  broker-2   proposes ISR 2 3 1 for orders-1
    2.345  broker-2   proposes ISR 2 3 1 for orders-0
    2.347  broker-2   writes (alter-partition) orders-1: leader 2 epoch 1 ISR 2 3 1, orders-0: leader 2 epoch 1 ISR 2 3 1

@@ -44,7 +44,7 @@ settle
    6.505  broker-1   writes (isr-removal) orders-0: leader 1 epoch 1 ISR 1 3, orders-1: leader none epoch 1 ISR 3 1
    6.505  broker-1   sends LeaderAndIsr to broker 1 with 2 partitions
    6.505  broker-1   applies LeaderAndIsr from controller 1: leads orders-0 at epoch 1
-   6.505  broker-1   fence broker.fetch-leader-epoch refuses Fetch orders-0 (offered 0, known 1)
+   6.505  broker-1   answers Fetch orders-0 with FENCED_LEADER_EPOCH: leader epoch 0 is over, 1 is current
    6.505  broker-1   applies UpdateMetadata from controller 1: live brokers 1 3, 2 partitions
    6.505  broker-1   writes (offline) orders-1: leader 3 epoch 2 ISR 3 1
    6.505  broker-1   is ready to serve as controller, epoch 3
@@ -62,7 +62,7 @@ settle
    6.531  broker-3   applies UpdateMetadata from controller 1: live brokers 1 3, 1 partition
    9.224  simulator  continue broker-2
    9.224  broker-2   loses its connection to ZooKeeper
-   9.227  broker-1   fence broker.fetch-leader-epoch refuses Fetch orders-0 (offered 0, known 1)
+   9.227  broker-1   answers Fetch orders-0 with FENCED_LEADER_EPOCH: leader epoch 0 is over, 1 is current
    9.282  broker-2   is notified that its session has expired
    9.282  broker-2   resigns from controller epoch 2: the ZooKeeper session expired
    9.282  broker-2   opens a ZooKeeper session
@@ -76,8 +76,8 @@ settle
    9.290  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2 3, 2 partitions
    9.293  broker-1   sends LeaderAndIsr to broker 2 with 2 partitions
    9.296  broker-2   applies LeaderAndIsr from controller 1: follows orders-0 at epoch 1, orders-1 at epoch 2
-   9.296  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 0, known 2)
-   9.296  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 0, known 2)
+   9.296  broker-2   answers Fetch orders-1 with FENCED_LEADER_EPOCH: leader epoch 0 is over, 2 is current
+   9.296  broker-2   answers Fetch orders-1 with FENCED_LEADER_EPOCH: leader epoch 0 is over, 2 is current
    9.299  broker-1   proposes ISR 1 3 2 for orders-0
    9.299  broker-1   writes (alter-partition) orders-0: leader 1 epoch 1 ISR 1 3 2
    9.299  broker-1   applies UpdateMetadata from controller 1: live brokers 1 2 3, 1 partition

@@ -32,7 +32,7 @@ advance 6s
    6.534  broker-1   writes (isr-removal) orders-0: leader 1 epoch 1 ISR 1 2, orders-1: leader 2 epoch 1 ISR 2 1, orders-2: leader none epoch 1 ISR 1 2
    6.534  broker-1   sends LeaderAndIsr to broker 1 with 3 partitions
    6.534  broker-1   applies LeaderAndIsr from controller 1: leads orders-0 at epoch 1 and follows orders-1 at epoch 1
-   6.534  broker-1   fence broker.fetch-leader-epoch refuses Fetch orders-0 (offered 0, known 1)
+   6.534  broker-1   answers Fetch orders-0 with FENCED_LEADER_EPOCH: leader epoch 0 is over, 1 is current
    6.534  broker-1   applies UpdateMetadata from controller 1: live brokers 1 2, 3 partitions
    6.534  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2
    6.535  broker-1   sends LeaderAndIsr to broker 2 with 3 partitions
@@ -44,7 +44,7 @@ advance 6s
    6.538  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2, 3 partitions
    6.539  broker-1   sends LeaderAndIsr to broker 2 with 3 partitions
    6.540  broker-2   applies LeaderAndIsr from controller 1: leads orders-1 at epoch 1 and follows orders-0 at epoch 1
-   6.540  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 0, known 1)
+   6.540  broker-2   answers Fetch orders-1 with FENCED_LEADER_EPOCH: leader epoch 0 is over, 1 is current
    6.542  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2, 3 partitions
    6.542  broker-1   sends LeaderAndIsr to broker 2 with 1 partition
    6.543  broker-2   applies LeaderAndIsr from controller 1: follows orders-2 at epoch 2

@@ -29,7 +29,7 @@ settle
    6.531  broker-2   writes (isr-removal) orders-0: leader 1 epoch 1 ISR 1 2, orders-1: leader 2 epoch 1 ISR 2 1, orders-2: leader none epoch 1 ISR 1 2
    6.531  broker-2   sends LeaderAndIsr to broker 2 with 3 partitions
    6.531  broker-2   applies LeaderAndIsr from controller 2: leads orders-1 at epoch 1 and follows orders-0 at epoch 1
-   6.531  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 0, known 1)
+   6.531  broker-2   answers Fetch orders-1 with FENCED_LEADER_EPOCH: leader epoch 0 is over, 1 is current
    6.531  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2, 3 partitions
    6.533  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2
    6.533  broker-2   writes (offline) orders-2: leader 1 epoch 2 ISR 1 2
@@ -41,7 +41,7 @@ settle
    6.540  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2, 3 partitions
    6.543  broker-2   sends LeaderAndIsr to broker 1 with 3 partitions
    6.543  broker-1   applies LeaderAndIsr from controller 2: leads orders-0 at epoch 1 and follows orders-1 at epoch 1
-   6.543  broker-1   fence broker.fetch-leader-epoch refuses Fetch orders-0 (offered 0, known 1)
+   6.543  broker-1   answers Fetch orders-0 with FENCED_LEADER_EPOCH: leader epoch 0 is over, 1 is current
    6.545  broker-2   fence controller.partition-epochs refuses orders-1 (offered 0, known 1)
    6.545  broker-2   receives FENCED_LEADER_EPOCH for its ISR change of orders-1: ISR none
    6.545  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2, 1 partition
@@ -93,8 +93,8 @@ advance 4s
   11.544  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
   11.544  broker-3   applies LeaderAndIsr from controller 2: leads orders-2 at epoch 3
   11.545  broker-1   applies LeaderAndIsr from controller 2: follows orders-2 at epoch 3
-  11.545  broker-1   fence broker.fetch-leader-epoch refuses Fetch orders-2 (offered 2, known 3)
-  11.545  broker-1   fence broker.fetch-leader-epoch refuses Fetch orders-2 (offered 2, known 3)
+  11.545  broker-1   answers Fetch orders-2 with FENCED_LEADER_EPOCH: leader epoch 2 is over, 3 is current
+  11.545  broker-1   answers Fetch orders-2 with FENCED_LEADER_EPOCH: leader epoch 2 is over, 3 is current
   11.547  broker-3   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
   11.548  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
   12.320  = controller 2 epoch 2; leaders (ISR): orders-0 1 (1 2 3), orders-1 2 (2 1 3), orders-2 3 (1 2 3)
@@ -117,12 +117,12 @@ settle
   18.509  broker-2   writes (isr-removal) orders-1: leader 2 epoch 2 ISR 2 3, orders-2: leader 3 epoch 4 ISR 2 3
   18.509  broker-2   sends LeaderAndIsr to broker 2 with 3 partitions
   18.509  broker-2   applies LeaderAndIsr from controller 2: leads orders-1 at epoch 2 and follows orders-2 at epoch 4
-  18.509  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 1, known 2)
+  18.509  broker-2   answers Fetch orders-1 with FENCED_LEADER_EPOCH: leader epoch 1 is over, 2 is current
   18.509  broker-2   applies UpdateMetadata from controller 2: live brokers 2 3, 3 partitions
   18.510  broker-3   applies UpdateMetadata from controller 2: live brokers 2 3, 1 partition
   18.513  broker-2   sends LeaderAndIsr to broker 3 with 3 partitions
   18.513  broker-3   applies LeaderAndIsr from controller 2: leads orders-2 at epoch 4 and follows orders-1 at epoch 2
-  18.513  broker-3   fence broker.fetch-leader-epoch refuses Fetch orders-2 (offered 3, known 4)
+  18.513  broker-3   answers Fetch orders-2 with FENCED_LEADER_EPOCH: leader epoch 3 is over, 4 is current
   18.517  broker-3   applies UpdateMetadata from controller 2: live brokers 2 3, 3 partitions
   20.320  simulator  start broker-1
   20.323  broker-1   opens a ZooKeeper session
@@ -160,8 +160,8 @@ advance 12s
   31.546  broker-2   sends LeaderAndIsr to broker 2 with 1 partition
   31.546  broker-2   sends LeaderAndIsr to broker 3 with 1 partition
   31.546  broker-2   applies LeaderAndIsr from controller 2: follows orders-0 at epoch 3
-  31.546  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-0 (offered 2, known 3)
-  31.546  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-0 (offered 2, known 3)
+  31.546  broker-2   answers Fetch orders-0 with FENCED_LEADER_EPOCH: leader epoch 2 is over, 3 is current
+  31.546  broker-2   answers Fetch orders-0 with FENCED_LEADER_EPOCH: leader epoch 2 is over, 3 is current
   31.546  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 3, 1 partition
   31.547  broker-3   applies LeaderAndIsr from controller 2: follows orders-0 at epoch 3
   31.547  broker-1   applies LeaderAndIsr from controller 2: leads orders-0 at epoch 3

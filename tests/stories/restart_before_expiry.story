@@ -39,7 +39,7 @@ settle
    6.509  broker-2   writes (isr-removal) orders-1: leader 2 epoch 1 ISR 2 3
    6.509  broker-2   sends LeaderAndIsr to broker 2 with 3 partitions
    6.509  broker-2   applies LeaderAndIsr from controller 2: leads orders-1 at epoch 1
-   6.509  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 0, known 1)
+   6.509  broker-2   answers Fetch orders-1 with FENCED_LEADER_EPOCH: leader epoch 0 is over, 1 is current
    6.509  broker-2   applies UpdateMetadata from controller 2: live brokers 2 3, 3 partitions
    6.510  broker-3   applies LeaderAndIsr from controller 2: follows orders-0 at epoch 1
    6.514  broker-3   applies UpdateMetadata from controller 2: live brokers 2 3, 1 partition

@@ -23,7 +23,7 @@ advance 3s
    0.240  broker-3   applies StopReplica from controller 3: stops orders-0
    0.241  broker-2   applies LeaderAndIsr from controller 3: follows orders-0 at epoch 1
    0.241  broker-1   applies LeaderAndIsr from controller 3: leads orders-0 at epoch 1
-   0.241  broker-1   fence broker.fetch-leader-epoch refuses Fetch orders-0 (offered 0, known 1)
+   0.241  broker-1   answers Fetch orders-0 with FENCED_LEADER_EPOCH: leader epoch 0 is over, 1 is current
    0.242  broker-1   applies UpdateMetadata from controller 3: live brokers 1 2 3, 1 partition
    0.243  broker-2   applies UpdateMetadata from controller 3: live brokers 1 2 3, 1 partition
    0.243  broker-3   resigns from controller epoch 1: the broker is shutting down

@@ -59,7 +59,7 @@ advance 3s
    2.260  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 4, 4 partitions
    2.263  broker-2   sends LeaderAndIsr to broker 1 with 2 partitions
    2.264  broker-1   applies LeaderAndIsr from controller 2: leads orders-0 at epoch 1
-   2.264  broker-1   fence broker.fetch-leader-epoch refuses Fetch orders-0 (offered 0, known 1)
+   2.264  broker-1   answers Fetch orders-0 with FENCED_LEADER_EPOCH: leader epoch 0 is over, 1 is current
    2.267  broker-1   applies UpdateMetadata from controller 2: live brokers 1 2 4, 3 partitions
    2.269  broker-2   finds dead brokers 4
    2.270  broker-2   sends LeaderAndIsr to broker 1 with 1 partition

@@ -52,7 +52,7 @@ advance 8s
   13.079  broker-3   applies UpdateMetadata from controller 1: live brokers 1 3, 3 partitions
   13.081  broker-1   sends LeaderAndIsr to broker 3 with 3 partitions
   13.084  broker-3   applies LeaderAndIsr from controller 1: leads orders-2 at epoch 1
-  13.084  broker-3   fence broker.fetch-leader-epoch refuses Fetch orders-2 (offered 0, known 1)
+  13.084  broker-3   answers Fetch orders-2 with FENCED_LEADER_EPOCH: leader epoch 0 is over, 1 is current
   13.089  broker-3   applies UpdateMetadata from controller 1: live brokers 1 3, 3 partitions
   13.091  broker-1   sends LeaderAndIsr to broker 3 with 2 partitions
   13.094  broker-3   applies LeaderAndIsr from controller 1: leads orders-0 at epoch 3, orders-1 at epoch 2
@@ -74,7 +74,7 @@ settle
   20.506  broker-2   cannot tell whether a write was applied
   20.506  broker-2   applies LeaderAndIsr from controller 2: leads orders-0 at epoch 1
   20.506  broker-2   applies UpdateMetadata from controller 2: live brokers 2 3, 1 partition
-  20.507  broker-3   fence broker.fetch-leader-epoch refuses Fetch orders-2 (offered 0, known 1)
+  20.507  broker-3   answers Fetch orders-2 with FENCED_LEADER_EPOCH: leader epoch 0 is over, 1 is current
   20.507  broker-3   fence broker.controller-epoch refuses LeaderAndIsr from 2 (offered 1, known 2)
   20.509  broker-2   receives STALE_CONTROLLER_EPOCH from broker 3 (LeaderAndIsr)
   20.510  broker-3   fence broker.controller-epoch refuses UpdateMetadata from 2 (offered 1, known 2)
@@ -91,7 +91,7 @@ settle
   20.631  broker-2   applies UpdateMetadata from controller 1: live brokers 1 2 3, 3 partitions
   20.633  broker-1   sends LeaderAndIsr to broker 2 with 3 partitions
   20.633  broker-2   applies LeaderAndIsr from controller 1: follows orders-0 at epoch 3, orders-1 at epoch 2, orders-2 at epoch 1
-  20.633  broker-2   fence broker.fetch-leader-epoch refuses Fetch orders-1 (offered 0, known 2)
+  20.633  broker-2   answers Fetch orders-1 with FENCED_LEADER_EPOCH: leader epoch 0 is over, 2 is current
   20.634  broker-3   proposes ISR 3 1 2 for orders-2
   20.634  broker-3   proposes ISR 3 1 2 for orders-0
   20.634  broker-3   proposes ISR 3 1 2 for orders-1

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from foundation.eventlog.fold_state import exact, exact_micros
-from foundation.eventlog.narrator import describe
+from foundation.eventlog.narrator import Narrator
 from foundation.eventlog.order import Identity, RemoteCauses
 from foundation.eventlog.records import Envelope
 from foundation.eventlog.run_records import micros
@@ -26,19 +26,21 @@ class Encoder:
 
     def __init__(self) -> None:
         self._causes = RemoteCauses()
+        self._narrator = Narrator()
 
     def encode(self, records: Sequence[Envelope]) -> list[bytes]:
         """Return the JSON array of each of the next records, without newlines."""
         links = [self._causes.of(record) for record in records]
-        text = _ENCODER.encode_lines(list(map(_row, records, links)))
+        words = [self._narrator.describe(record) for record in records]
+        text = _ENCODER.encode_lines(list(map(_row, records, words, links)))
         lines = text.split(b"\n")
         lines.pop()
         for number in _inexact(text, lines):
-            lines[number] = _exact_line(records[number], links[number])
+            lines[number] = _exact_line(records[number], words[number], links[number])
         return lines
 
 
-def _row(record: Envelope, link: Identity | None) -> tuple[object, ...]:
+def _row(record: Envelope, words: str | None, link: Identity | None) -> tuple[object, ...]:
     return (
         micros(record.mono_ms),
         record.node,
@@ -49,7 +51,7 @@ def _row(record: Envelope, link: Identity | None) -> tuple[object, ...]:
         record.zxid,
         record.controller_epoch,
         record.data,
-        describe(record),
+        words,
         None if link is None else (link.writer[1], link.writer[2], link.seq),
     )
 
@@ -67,9 +69,9 @@ def _has_long_number(text: bytes) -> bool:
     return _LONG_NUMBER in text.translate(_DIGITS)
 
 
-def _exact_line(record: Envelope, link: Identity | None) -> bytes:
+def _exact_line(record: Envelope, words: str | None, link: Identity | None) -> bytes:
     """Return the JSON array of a record that has such an integer, or may have one."""
-    _, node, _, _, name, _, _, _, _, words, origin = _row(record, link)
+    _, node, _, _, name, _, _, _, _, _, origin = _row(record, words, link)
     cause = None if record.cause is None else exact(record.cause)
     numbers = exact(record.zxid), exact(record.controller_epoch)
     moment = exact_micros(record.mono_ms)

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from foundation.eventlog.lines import decode_record
-from foundation.eventlog.narrator import MOST_NAMED, describe
+from foundation.eventlog.narrator import MOST_NAMED, Narrator, describe
+from foundation.eventlog.reader import read_lines
 from foundation.eventlog.records import (
     PAYLOAD_BY_TYPE,
     AssignedMember,
     Envelope,
     EventEnded,
+    FenceHit,
     GroupAssigned,
     GroupOffset,
     HighWatermarkChanged,
@@ -71,6 +73,20 @@ def test_a_sentence_has_no_full_stop_and_no_loose_ends(record: Envelope) -> None
         ),
         (ZkWriteDone(outcome="Ok", zxid=41), "has its write to ZooKeeper confirmed, zxid 41"),
         (ZkWriteDone(outcome="BadVersion"), "has its write to ZooKeeper refused: BadVersion"),
+        (ZkWriteDone(outcome="NoNode"), "finds that a znode of its write does not exist: NoNode"),
+        (ZkWriteDone(outcome="NodeExists"), "finds that a znode of its write exists already: NodeExists"),
+        (
+            FenceHit(fence="broker.controller-epoch", what="LeaderAndIsr from 1", offered=1, known=2),
+            "fence broker.controller-epoch refuses LeaderAndIsr from 1 (offered 1, known 2)",
+        ),
+        (
+            FenceHit(fence="broker.fetch-leader-epoch", what="Fetch orders-3", offered=0, known=1),
+            "answers Fetch orders-3 with FENCED_LEADER_EPOCH: leader epoch 0 is over, 1 is current",
+        ),
+        (
+            FenceHit(fence="broker.fetch-leader-epoch", what="Fetch orders-3", offered=0, known=1, switched_off=True),
+            "fence broker.fetch-leader-epoch is switched off and lets pass Fetch orders-3 (offered 0, known 1)",
+        ),
         (ZkWriteDone(outcome="Unknown"), "cannot tell whether a write was applied"),
         (
             EventEnded(event_id=1, event="BrokerChange", took_ms=12.34, outcome="moved"),
@@ -136,6 +152,43 @@ def test_a_sentence_has_no_full_stop_and_no_loose_ends(record: Envelope) -> None
 )
 def test_sentences(payload: Payload, words: str) -> None:
     assert sentence(payload) == words
+
+
+@pytest.mark.parametrize(
+    ("purpose", "paths", "outcome", "words"),
+    [
+        (
+            "preferred-election",
+            ("/admin/preferred_replica_election",),
+            "NoNode",
+            "finds no /admin/preferred_replica_election to delete: no leader election was requested",
+        ),
+        (
+            "top-level-paths",
+            ("/brokers/ids",),
+            "NoNode",
+            "finds that the parent of /brokers/ids does not exist yet, and creates it next",
+        ),
+        (
+            "config",
+            ("/controller", "/config/topics/orders"),
+            "NoNode",
+            "finds that /config/topics/orders does not exist yet, and creates it next",
+        ),
+        ("cluster-id", ("/cluster/id",), "NodeExists", "finds that /cluster/id exists already"),
+        ("election", ("/controller", "/controller_epoch"), "NodeExists", "finds that /controller exists already"),
+        ("leader-and-isr", ("/x",), "NoNode", "finds that a znode of its write does not exist: NoNode"),
+        ("leader-and-isr", ("/x",), "BadVersion", "has its write to ZooKeeper refused: BadVersion"),
+    ],
+)
+def test_a_failed_write_that_is_part_of_normal_operation_says_what_it_means(
+    purpose: str, paths: tuple[str, ...], outcome: str, words: str
+) -> None:
+    logs = Logs()
+    logs.at(1000, "broker-1", ZkWrite(purpose=purpose, paths=paths, operations=len(paths), fenced=False))
+    logs.at(1001, "broker-1", ZkWriteDone(outcome=outcome), cause=1)
+    narrator = Narrator()
+    assert [narrator.describe(record) for record in read_lines(logs.lines).records][1] == words
 
 
 def test_a_failover_of_many_partitions_is_one_line() -> None:

@@ -1,4 +1,4 @@
-"""The page's scripts in a browser, and records as they get them, for tests of the fold and of histories."""
+"""The page's scripts in a browser, and records as they get them, for tests of the fold, of histories and of strips."""
 
 from __future__ import annotations
 
@@ -14,14 +14,28 @@ from foundation.eventlog.fold_state import exact, exact_micros
 from foundation.eventlog.records import Envelope
 from understudy.page.payloads import page_data
 
-MODULES = ("channels", "fold", "history", "offsets", "state", "tables", "znodes")
+MODULES = (
+    "catalogue",
+    "channels",
+    "dom",
+    "fold",
+    "history",
+    "offsets",
+    "state",
+    "tables",
+    "timeline",
+    "words",
+    "znodes",
+)
 _HTML = """<!DOCTYPE html><meta charset="utf-8"><link rel="icon" href="data:,">
 <script type="importmap">{imports}</script>
 <script type="module">
 import * as fold from "#fold";
 import * as history from "#history";
+import {{ Catalogue }} from "#catalogue";
+import {{ Timeline }} from "#timeline";
 const {{ document: documentOf, ...others }} = fold;
-Object.assign(window, {{ ...others, ...history, documentOf }});
+Object.assign(window, {{ ...others, ...history, Catalogue, Timeline, documentOf }});
 window.loaded = true;
 </script>"""
 

@@ -88,6 +88,32 @@ def test_every_step_is_one_record(opened: Page) -> None:
     assert moment(opened) == int(total.replace(",", ""))
 
 
+def test_the_timeline_is_a_slider_with_a_value_in_words(opened: Page) -> None:
+    slider = opened.get_by_role("slider", name="moment of the run")
+    slider.focus()
+    press(opened, "Home")
+    assert moment(opened) == 0
+    expect(slider).to_have_attribute("aria-valuenow", "0.000")
+    expect(slider).to_have_attribute("aria-valuetext", re.compile(r"^0 s of [\d.]+ s: before the first record$"))
+    announced = opened.locator("#now").inner_text()
+    press(opened, "ArrowUp", "ArrowUp", "ArrowRight", "ArrowDown")
+    assert moment(opened) == 2
+    press(opened, "PageUp")
+    words = opened.locator("#sentences [aria-current] span").inner_text()
+    expect(slider).to_have_attribute(
+        "aria-valuetext", re.compile(rf"^[\d.]+ s of [\d.]+ s: .* {re.escape(words.strip())}$")
+    )
+    assert opened.locator("#now").inner_text() == announced, "what the slider says is announced once more"
+    before = moment(opened)
+    press(opened, "PageUp", "PageDown")
+    assert moment(opened) == before
+    press(opened, "End")
+    end = slider.get_attribute("aria-valuemax")
+    assert float(end or 0) > 0
+    expect(slider).to_have_attribute("aria-valuenow", str(end))
+    assert opened.evaluate("window.scrollY") == 0, "a key of the slider has scrolled the page"
+
+
 @pytest.mark.representative("a page in a browser")
 def test_a_zombie_is_shown_beside_the_controller(opened: Page) -> None:
     go_to_resignation(opened)
@@ -199,6 +225,7 @@ def test_everything_can_be_reached_by_the_tab_key(opened: Page) -> None:
         "grid",
         "play",
         "edge",
+        "strips",
     }
     assert wanted <= names
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FrameLocator, Locator, Page, expect
 
-from tests.browser import SCREENSHOTS, understudy
+from tests.browser import SCREENSHOTS, drawn, understudy
 from understudy.lessons.library import names
 
 pytestmark = pytest.mark.xdist_group("browser lessons")
+
+FRAMES_PASS = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+FITS = """() => [document.documentElement, ...document.querySelectorAll(".broker, footer")].every(
+  (each) => each.scrollWidth <= each.clientWidth)"""
 
 
 def answer(page: Page, question: dict[str, Any]) -> None:
@@ -30,10 +35,55 @@ def is_shown(page: Page, side: dict[str, Any], record: list[Any]) -> None:
     expect(frame.locator("#why .line")).to_contain_text(f"{node}, incarnation {incarnation}, line {seq}:")
 
 
+def has_in_view(page: Page, figure: Locator) -> bool:
+    """Whether all of a run is within the window, and nothing of the page lies over its middle."""
+    box, size = figure.bounding_box(), page.viewport_size
+    assert box is not None
+    assert size is not None
+    inside = box["x"] >= 0 and box["y"] >= 0
+    inside = inside and box["x"] + box["width"] <= size["width"] and box["y"] + box["height"] <= size["height"]
+    middle = [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
+    return inside and figure.evaluate("(figure, [x, y]) => figure.contains(document.elementFromPoint(x, y))", middle)
+
+
+def second_at(frame: FrameLocator, x: float) -> float:
+    """Click on a timeline, and return the time since the first record that it shows then."""
+    strips = frame.locator("#strips")
+    strips.click(position={"x": x, "y": 8})
+    strips.evaluate(FRAMES_PASS)
+    value = strips.get_attribute("aria-valuenow")
+    assert value is not None
+    return float(value)
+
+
+def have_one_scale(frames: Sequence[FrameLocator]) -> None:
+    """The same place of both timelines is the same time; the pages learn of each other's length a moment later."""
+    for x in (100, 120):
+        for _ in range(100):
+            one, other = (second_at(frame, x) for frame in frames)
+            if one == pytest.approx(other, abs=0.002):
+                break
+        else:
+            pytest.fail(f"{x} pixels are {one} s of one run and {other} s of the other")
+    assert one > 0
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lessons")
+
+
+def file_of(folder: Path, name: str) -> Path:
+    """The page of a lesson as one file, written once."""
+    file = folder / f"{name}.html"
+    if not file.exists():
+        understudy("lesson", name, "--recorded", "--page", str(file))
+    return file
+
+
 @pytest.mark.parametrize("name", names())
-def test_a_lesson_is_clicked_through(page: Page, tmp_path: Path, name: str) -> None:
-    file = tmp_path / "lesson.html"
-    understudy("lesson", name, "--recorded", "--page", str(file))
+def test_a_lesson_is_clicked_through(page: Page, folder: Path, name: str) -> None:
+    file = file_of(folder, name)
     page.set_viewport_size({"width": 1700, "height": 1000})
     page.goto(file.as_uri())
     lesson = json.loads(page.locator("#lesson").inner_text())
@@ -60,10 +110,8 @@ def test_a_lesson_is_clicked_through(page: Page, tmp_path: Path, name: str) -> N
     expect(button).to_be_disabled()
 
 
-def test_a_wrong_prediction_is_answered_with_the_right_one(page: Page, tmp_path: Path) -> None:
-    file = tmp_path / "lesson.html"
-    understudy("lesson", "zombie", "--recorded", "--page", str(file))
-    page.goto(file.as_uri())
+def test_a_wrong_prediction_is_answered_with_the_right_one(page: Page, folder: Path) -> None:
+    page.goto(file_of(folder, "zombie").as_uri())
     page.locator("#next").click()
     page.locator("input[type=radio]").nth(0).check()
     while not page.locator(".wrong").count():
@@ -71,3 +119,34 @@ def test_a_wrong_prediction_is_answered_with_the_right_one(page: Page, tmp_path:
     expect(page.locator(".wrong")).to_have_text("✗ It is: It sends them, and the brokers refuse them.")
     page.locator("#back").click()
     expect(page.locator("#lesson-step h2")).to_contain_text("resigns")
+    the_run_of_the_step_is_in_view_at_each_width(page)
+
+
+def the_run_of_the_step_is_in_view_at_each_width(page: Page) -> None:
+    """From the last stop of the first run on; the second of the zombie lasts four times as long."""
+    lesson = json.loads(page.locator("#lesson").inner_text())
+    first, second = (page.locator("figure").filter(has_text=side["title"]) for side in lesson["sides"])
+    for _ in range(2):
+        page.locator("#next").click()
+    expect(page.locator("#lesson-step > .faint").first).to_contain_text(lesson["sides"][1]["title"])
+    frames = [figure.frame_locator("iframe") for figure in (first, second)]
+    for width, height in ((1280, 800), (1400, 900), (800, 900)):
+        page.set_viewport_size({"width": width, "height": height})
+        drawn(page)
+        assert has_in_view(page, second), f"the run of the step is not in view at {width} pixels"
+        assert has_in_view(page, first) is (width >= 1200)
+        expect(page.locator("figure[aria-current]")).to_have_count(1)
+        expect(second).to_have_attribute("aria-current", "step")
+        expect(second.locator("figcaption")).to_contain_text("this step")
+        assert second.locator(".here").is_visible()
+        assert first.locator(".here").is_hidden()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.locator("#back").click()
+    assert has_in_view(page, first), "the run of the step before is not in view again"
+    page.locator("#next").click()
+    assert has_in_view(page, second)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    have_one_scale(frames)
+    for frame in frames:
+        assert frame.locator("body").evaluate(FITS)
+    page.screenshot(path=SCREENSHOTS / "lesson-two-runs.png")

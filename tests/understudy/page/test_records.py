@@ -11,7 +11,7 @@ import pytest
 from foundation.eventlog.lines import decode_record
 from foundation.eventlog.order import RemoteCauses, identity_of, remote_causes
 from foundation.eventlog.reader import read, read_lines
-from foundation.eventlog.records import ControllerElected, Envelope, RequestReceived, RequestSent
+from foundation.eventlog.records import ControllerElected, Envelope, RequestReceived, RequestSent, ZkWrite, ZkWriteDone
 from tests.foundation.eventlog.lines import Logs
 from understudy.page.payloads import page_data
 from understudy.page.records import Encoder
@@ -43,6 +43,14 @@ def test_a_record_is_an_array_of_eleven_values() -> None:
             None,
         ]
     ]
+
+
+def test_a_failed_write_that_is_part_of_each_takeover_is_named_in_the_words_of_its_outcome() -> None:
+    path = "/admin/preferred_replica_election"
+    logs = Logs()
+    logs.at(1000, "broker-1", ZkWrite(purpose="preferred-election", paths=(path,), operations=1, fenced=True))
+    logs.at(1001, "broker-1", ZkWriteDone(outcome="NoNode"), cause=1)
+    assert encoded(logs)[1][9] == f"finds no {path} to delete: no leader election was requested"
 
 
 def test_a_received_request_is_linked_to_the_one_that_was_sent() -> None:

@@ -12,6 +12,14 @@ const LIVES = new Map([
   ["stop", "stopping"],
 ]);
 
+const REPAIRS = new Set(["continue", "correct-clock", "heal", "heal-disk", "start"]);
+
+/** As in `foundation.eventlog.fences`: a follower meets these after each change of a leader. */
+const ROUTINE_FENCES = new Set(["broker.fetch-leader-epoch"]);
+
+/** The outcomes of a write that need no sentence among the decisions: what the writer does next has its own. */
+const ROUTINE_OUTCOMES = new Set(["Ok", "NoNode", "NodeExists"]);
+
 /** How much the story tells: what decides, with the steps between, with the records of clients. */
 export const DETAILS = ["decisions", "steps", "everything"];
 const STEPS = new Set([
@@ -40,6 +48,8 @@ export class Catalogue {
     this.first = 0;
     this.last = 0;
     this._writers = new Map();
+    /** The targets that had a fault, or its end. */
+    this._targets = new Set();
     this._leaderless = new Set();
     this._ledBy = new Map();
   }
@@ -120,17 +130,17 @@ export class Catalogue {
         this._reign(data.epoch, (reign) => { reign.end ??= us; });
         break;
       case "FaultInjected":
-        this.lanes.faults.push({ us, n, text: `${data.fault} ${data.target}` });
+        this._fault(us, n, data);
         this._live(us, data.target, LIVES.get(data.fault));
         this._serves(us, data.target, LIVES.get(data.fault));
         break;
       case "PointReached":
-        this.lanes.faults.push({ us, n, text: `${data.action} ${record[NODE]} at ${data.point}` });
+        this.lanes.faults.push({ us, n, text: `${data.action} ${record[NODE]} at ${data.point}`, isQuiet: false });
         this._live(us, record[NODE], LIVES.get(data.action));
         this._serves(us, record[NODE], LIVES.get(data.action));
         break;
       case "FenceHit":
-        this.lanes.fences.push({ us, n, text: data.fence, off: data.switched_off });
+        this.lanes.fences.push({ us, n, text: fenceText(data), isQuiet: isRoutineFence(data) });
         break;
       case "ProcessExiting":
         this._live(us, record[NODE], "dead");
@@ -144,6 +154,14 @@ export class Catalogue {
         this._deleted(us, data.deleted);
         break;
     }
+  }
+
+  /** The first start of a node is no fault, and ends none. */
+  _fault(us, n, { fault, target }) {
+    if (fault !== "start" || this._targets.has(target) || this.lanes.lives.has(target)) {
+      this.lanes.faults.push({ us, n, text: `${fault} ${target}`, isQuiet: REPAIRS.has(fault) });
+    }
+    this._targets.add(target);
   }
 
   _endReign(us) {
@@ -225,9 +243,22 @@ function detailOf(record) {
   const type = record[TYPE];
   const data = record[DATA];
   const isRoutine = type === "ResponseReceived" && data.error === "NONE" && data.refused_count === 0
-    || type === "ZkWriteDone" && data.outcome === "Ok"
+    || type === "ZkWriteDone" && ROUTINE_OUTCOMES.has(data.outcome)
+    || type === "FenceHit" && isRoutineFence(data)
     || type === "RequestSent" && data.api === "UpdateMetadata";
   return OF_CLIENTS.has(type) ? DETAILS[2] : STEPS.has(type) || isRoutine ? DETAILS[1] : DETAILS[0];
+}
+
+/** Whether the payload of a `FenceHit` is part of a normal change of a leader; one that is switched off never is. */
+export function isRoutineFence(data) {
+  return ROUTINE_FENCES.has(data.fence) && !data.switched_off;
+}
+
+function fenceText(data) {
+  if (data.switched_off) {
+    return `${data.fence} is off: lets pass ${data.what}`;
+  }
+  return isRoutineFence(data) ? `${data.what}: old leader epoch, normal` : `${data.fence} refuses ${data.what}`;
 }
 
 /** A list of whole numbers that takes four bytes for each. */

@@ -1,7 +1,7 @@
 /** The cluster: ZooKeeper with its znodes, the brokers, and the requests between them. */
 
 import { byId, h, keyed, s, setAttribute, setText } from "#dom";
-import { DATA, NODE, TYPE, epochOf } from "#catalogue";
+import { DATA, NODE, TYPE, epochOf, isRoutineFence } from "#catalogue";
 import { count, duration, epochClass, nodeName } from "#words";
 
 const RECENT = 40;
@@ -137,22 +137,24 @@ export class ClusterView {
     }
   }
 
-  /** What the broker refused or did last, as long as it is recent on the screen. */
+  /** What the broker refused or did last, as long as it is recent on the screen; what is routine yields to the rest. */
   _flash(name, us) {
     const within = 900_000 * Math.max(Math.min(this._player.speed, 1), 0.01);
     const { n } = this._player;
+    let routine = null;
     for (let index = n - 1; index >= Math.max(0, n - RECENT); index -= 1) {
       const at = this._history.timeAt(index);
       if (us - at > within && index !== n - 1) {
-        return null;
+        break;
       }
       const record = this._history.recordAt(index);
       const flash = record[NODE] === name ? flashOf(record) : null;
-      if (flash !== null) {
+      if (flash !== null && flash.kind !== "routine") {
         return flash;
       }
+      routine ??= flash;
     }
-    return null;
+    return routine;
   }
 
   _drawLines(state, nodes, cards, us) {
@@ -241,6 +243,9 @@ function flashOf(record) {
   const data = record[DATA];
   switch (record[TYPE]) {
     case "FenceHit":
+      if (isRoutineFence(data)) {
+        return { kind: "routine", text: `↻ ${data.what}: leader epoch ${data.known} now, no longer ${data.offered}` };
+      }
       return data.switched_off
         ? { kind: "off", text: `⚠ lets pass: ${data.what} (${data.fence} is off)` }
         : { kind: "refused", text: `⊘ refuses ${data.what}: offered ${data.offered}, known ${data.known}` };

@@ -22,6 +22,11 @@ export const KEYS = [
   ["?", "?", "this help", () => byId("help").showModal()],
 ];
 
+/** On the timeline, the keys of a slider mean what these do. */
+const ON_SLIDER = new Map([
+  ["ArrowUp", "ArrowRight"], ["ArrowDown", "ArrowLeft"], ["PageUp", "n"], ["PageDown", "p"],
+]);
+
 /** Listen to keys; `page` has what the functions of `KEYS` take. */
 export function listenToKeys(page) {
   document.addEventListener("keydown", (event) => {
@@ -30,7 +35,9 @@ export function listenToKeys(page) {
     if (isTyping || isButton || event.ctrlKey || event.metaKey || event.altKey) {
       return;
     }
-    const found = KEYS.find(([key]) => key === event.key);
+    const isOnSlider = event.target.matches?.("[role=slider]");
+    const wanted = isOnSlider && ON_SLIDER.get(event.key) || event.key;
+    const found = KEYS.find(([key]) => key === wanted);
     if (found !== undefined) {
       event.preventDefault();
       found[3](page);

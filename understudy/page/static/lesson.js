@@ -72,9 +72,10 @@ function frameOf(number) {
   if (frames[number] === null && (number > 0 || !["ready", "starting"].includes(phase))) {
     const side = lesson.sides[number];
     const frame = h("iframe", { title: `the run: ${side.title}`, ...source.frameOf(side.side) });
-    const figure = h("figure", { hidden: true }, h("figcaption", {}, side.title), frame);
+    const caption = h("figcaption", {}, side.title, h("span.here", {}, "◂ this step"));
+    const figure = h("figure", { hidden: true }, caption, frame);
     byId("frames").append(figure);
-    frames[number] = { frame, figure, isReady: false, wanted: null };
+    frames[number] = { frame, figure, isReady: false, wanted: null, lasts: 0 };
   }
   return frames[number];
 }
@@ -100,6 +101,7 @@ function draw() {
     byId("lesson-step").replaceChildren(...step.draw());
   }
   lesson.sides.forEach((_, number) => drawFrame(step, number));
+  shareScale();
   setText(byId("progress"), `${current + 1} of ${steps.length}`);
   setAttribute(byId("back"), "disabled", current === 0);
   drawNext();
@@ -109,11 +111,25 @@ function drawFrame(step, number) {
   const frame = number < step.sides ? frameOf(number) : frames[number];
   if (frame !== null) {
     setAttribute(frame.figure, "hidden", number >= step.sides);
-    setAttribute(frame.figure, "data-current", String(step.side === number));
+    setAttribute(frame.figure, "aria-current", step.side === number ? "step" : null);
     if (step.side === number) {
       show(frame, step.at);
     }
   }
+}
+
+/** Gives the timelines of the runs that are shown the scale of the longest of them. */
+function shareScale() {
+  const shown = frames.filter((each) => each !== null && each.isReady && !each.figure.hidden);
+  const atLeast = Math.max(0, ...shown.map(({ lasts }) => lasts));
+  for (const { frame } of shown) {
+    frame.contentWindow.postMessage({ atLeast }, "*");
+  }
+}
+
+/** Brings the run that the step is about into view; it is in view already if the runs are side by side. */
+function bringIntoView() {
+  byId("frames").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
 }
 
 function drawNext() {
@@ -232,6 +248,7 @@ function move(steppingBy) {
   }
   current = Math.max(0, Math.min(current + steppingBy, steps.length - 1));
   draw();
+  bringIntoView();
   byId("text").scrollTop = 0;
 }
 
@@ -249,10 +266,14 @@ window.addEventListener("message", (event) => {
   if (frame !== undefined && event.data?.isReady === true) {
     frame.isReady = true;
     ask(frame);
+  } else if (frame !== undefined && Number.isFinite(event.data?.lasts)) {
+    frame.lasts = event.data.lasts;
+    shareScale();
   }
 });
 byId("next").addEventListener("click", () => move(1));
 byId("back").addEventListener("click", () => move(-1));
+window.addEventListener("resize", bringIntoView);
 setText(byId("lesson-number"), `Lesson ${lesson.number || ""} · ${lesson.minutes} minutes · ${lesson.source}`);
 setText(byId("lesson-title"), lesson.title);
 document.title = `${lesson.title} · Understudy`;

@@ -11,6 +11,7 @@ import { KEYS, listenToKeys } from "#keys";
 import { linkTo, readLink } from "#link";
 import { LogsView } from "#logs";
 import { Player } from "#player";
+import { Slider } from "#slider";
 import { openSource } from "#source";
 import { Story, announce } from "#story";
 import { Timeline } from "#timeline";
@@ -31,6 +32,7 @@ class RunPage {
     this.player = new Player(this._history);
     this.player.isLive = this._run.is_live;
     this.timeline = new Timeline(byId("strips"), this._catalogue, this.player);
+    this._slider = new Slider(byId("strips"), this._history, this._catalogue, this.player);
     this._grid = new GridView(this.player, () => { this.player.version += 1; });
     this._logs = new LogsView();
     this._story = new Story(byId("sentences"), byId("why"), this._history, this._catalogue, this.player);
@@ -44,6 +46,8 @@ class RunPage {
     /** Whether all records are there, but for those that a live run will have. */
     this._isRead = false;
     this._grownAt = -Infinity;
+    /** How long the run lasts as the lesson around this page knows it, and since when. */
+    this._known = { lasts: -1, at: -Infinity };
     this._listen();
   }
 
@@ -129,9 +133,22 @@ class RunPage {
       } else if (event.source === window.parent && event.data?.at === "edge") {
         this._awaited = null;
         this.player.toEdge();
+      } else if (event.source === window.parent && Number.isFinite(event.data?.atLeast)) {
+        this.timeline.showAtLeast(event.data.atLeast);
       }
     });
     window.parent.postMessage({ isReady: true }, "*");
+    this._reportLength();
+  }
+
+  /** Report to the lesson around this page how long the run lasts: it gives the runs that it compares one scale. */
+  _reportLength() {
+    const now = performance.now();
+    const { lasts } = this.timeline;
+    if (lasts !== this._known.lasts && now - this._known.at >= GROWTH_EVERY_MS) {
+      this._known = { lasts, at: now };
+      window.parent.postMessage({ lasts }, "*");
+    }
   }
 
   /** Show the record that a lesson or a link asks for, now or as soon as it has come. */
@@ -174,7 +191,7 @@ class RunPage {
   }
 
   _firstFault() {
-    return this._catalogue.lanes.faults.find(({ text }) => !/^(start|describe)/.test(text));
+    return this._catalogue.lanes.faults.find(({ isQuiet }) => !isQuiet);
   }
 
   _frame() {
@@ -188,6 +205,9 @@ class RunPage {
     }
     if (isChanged || this._isRead) {
       this.timeline.draw();
+    }
+    if (this._known.lasts >= 0) {
+      this._reportLength();
     }
     if (isChanged) {
       this._cluster.drawLines();
@@ -229,7 +249,8 @@ class RunPage {
     setAttribute(byId("edge"), "aria-pressed", String(player.isAtEdge));
     const fault = state.last_fault && `last fault: ${state.last_fault}`;
     setText(byId("step"), [state.step, fault].filter(Boolean).join(" · "));
-    if (!player.isPlaying && !isAtLiveEdge) {
+    this._slider.draw();
+    if (!player.isPlaying && !isAtLiveEdge && !this._slider.hasFocus) {
       announce(byId("now"), n > 0 ? this._history.recordAt(n - 1) : null, this._catalogue.first);
     }
   }

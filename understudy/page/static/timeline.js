@@ -6,8 +6,10 @@ import { clock, count, duration, nodeName } from "#words";
 const LABELS_WIDTH = 96;
 const NARROW_LABELS_WIDTH = 66;
 const NARROW = 560;
-const STRIP = 18;
-const GAP = 4;
+/** The height of a strip and of the gap below it; in a small window they leave more of it to the cluster. */
+const ROOMY = { strip: 18, gap: 4 };
+const COMPACT = { strip: 13, gap: 3 };
+const LOW = 640;
 const AXIS = 18;
 const MARK = 5;
 const LARGEST_ZOOM_US = 200;
@@ -27,8 +29,11 @@ export class Timeline {
     this._player = player;
     /** The part of the run that is shown, in microseconds; null for all of it. */
     this._window = null;
+    /** How much of the time since the first record is shown at least, in microseconds. */
+    this._least = 0;
     this._hover = null;
     this._drag = null;
+    ({ strip: this._strip, gap: this._gap } = ROOMY);
     this._drawn = "";
     /** The strips without the moment: a drag changes nothing of them. */
     this._strips = { canvas: document.createElement("canvas"), key: "" };
@@ -43,6 +48,16 @@ export class Timeline {
   /** Show a part of the run, from and to in microseconds; null shows all of it. */
   show(window) {
     this._window = window;
+  }
+
+  /** How long the run has lasted, in microseconds. */
+  get lasts() {
+    return Math.max(this._catalogue.last, this._player.us) - this._catalogue.first;
+  }
+
+  /** Show at least so much of the time since the first record, in microseconds, as a longer run beside this one has. */
+  showAtLeast(us) {
+    this._least = us;
   }
 
   /** Zoom around the moment: a factor above 1 shows less of the run. */
@@ -62,7 +77,8 @@ export class Timeline {
   draw() {
     const { version, us } = this._player;
     const { x, y } = this._hover ?? {};
-    const key = [this._catalogue.length, version, us, this._window, x, y, this._canvas.clientWidth].join();
+    const size = [this._canvas.clientWidth, window.innerHeight];
+    const key = [this._catalogue.length, version, us, this._window, this._least, x, y, size].join();
     if (key !== this._drawn) {
       this._drawn = key;
       this._draw();
@@ -72,7 +88,9 @@ export class Timeline {
   _draw() {
     const lives = [...this._catalogue.lanes.lives].sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true }));
     const rows = 4 + lives.length;
-    const wanted = `${AXIS + rows * (STRIP + GAP)}px`;
+    const isSmall = this._canvas.clientWidth < NARROW || window.innerHeight < LOW;
+    ({ strip: this._strip, gap: this._gap } = isSmall ? COMPACT : ROOMY);
+    const wanted = `${AXIS + rows * (this._strip + this._gap)}px`;
     if (this._canvas.style.height !== wanted) {
       this._canvas.style.height = wanted;
     }
@@ -86,7 +104,7 @@ export class Timeline {
     this._drawStrips(lives, width, height, colours);
     context.drawImage(this._strips.canvas, 0, 0, width, height);
     prepare(context, width);
-    this._drawMoment(context, colours, AXIS + rows * (STRIP + GAP));
+    this._drawMoment(context, colours, AXIS + rows * (this._strip + this._gap));
   }
 
   _drawStrips(lives, width, height, colours) {
@@ -100,20 +118,21 @@ export class Timeline {
     prepare(context, width);
     const lanes = this._catalogue.lanes;
     this._drawAxis(context, colours);
+    const quiet = colours.faint;
     const strips = [
       ["controller", (y) => this._drawReigns(context, y, lanes.reigns, colours)],
-      ["faults", (y) => this._drawMarks(context, y, lanes.faults, colours.fault, cross)],
-      ["fences", (y) => this._drawMarks(context, y, lanes.fences, colours.fence, triangle)],
+      ["faults", (y) => this._drawMarks(context, y, lanes.faults, { colour: colours.fault, quiet }, cross)],
+      ["fences", (y) => this._drawMarks(context, y, lanes.fences, { colour: colours.fence, quiet }, triangle)],
       ["leaderless", (y) => this._drawLeaderless(context, y, lanes.leaderless, colours)],
       ...lives.map(([node, lane]) => [nodeName(node), (y) => this._drawLives(context, y, lane, colours)]),
     ];
     strips.forEach(([label, draw], row) => {
-      const y = AXIS + row * (STRIP + GAP);
+      const y = AXIS + row * (this._strip + this._gap);
       context.fillStyle = colours.track;
-      context.fillRect(this._left, y, this._width, STRIP);
+      context.fillRect(this._left, y, this._width, this._strip);
       draw(y);
       context.fillStyle = colours.text;
-      context.fillText(label, 4, y + STRIP / 2);
+      context.fillText(label, 4, y + this._strip / 2);
     });
   }
 
@@ -135,15 +154,21 @@ export class Timeline {
       const ready = this._x(reign.ready ?? reign.end ?? this._end());
       context.fillStyle = colours.epochs[reign.epoch % colours.epochs.length];
       context.globalAlpha = 0.45;
-      this._rect(context, left, y, Math.max(ready, left + 1), STRIP);
+      this._rect(context, left, y, Math.max(ready, left + 1), this._strip);
       context.globalAlpha = 1;
-      this._rect(context, ready, y, Math.max(right, left + 2), STRIP);
+      this._rect(context, ready, y, Math.max(right, left + 2), this._strip);
       context.fillStyle = colours.onEpoch;
       this._label(context, left, right, y, `broker ${reign.broker} · epoch ${reign.epoch}`);
     }
   }
 
-  _drawMarks(context, y, marks, colour, shape) {
+  /** Draw marks by a shape, and before them those of the same lane that are quiet as rings. */
+  _drawMarks(context, y, marks, { colour, quiet }, shape) {
+    this._drawMarksOf(context, y, marks.filter(({ isQuiet }) => isQuiet), quiet, ring);
+    this._drawMarksOf(context, y, marks.filter(({ isQuiet }) => !isQuiet), colour, shape);
+  }
+
+  _drawMarksOf(context, y, marks, colour, shape) {
     const [from, to] = this._range();
     context.fillStyle = colour;
     context.strokeStyle = colour;
@@ -152,7 +177,7 @@ export class Timeline {
     for (let index = firstFrom(marks, from); index < marks.length && marks[index].us <= to; index += 1) {
       const x = this._x(marks[index].us);
       if (x - last >= 1) {
-        shape(context, x, y + STRIP / 2);
+        shape(context, x, y + this._strip / 2);
         last = x;
       }
     }
@@ -164,10 +189,10 @@ export class Timeline {
       if (each.count > 0) {
         const left = this._x(each.us);
         const right = this._x(lane[index + 1]?.us ?? this._end());
-        const height = Math.max(4, STRIP * each.count / most);
+        const height = Math.max(4, this._strip * each.count / most);
         context.fillStyle = colours.fault;
         context.globalAlpha = 0.75;
-        this._rect(context, left, y + STRIP - height, Math.max(right, left + 1), height);
+        this._rect(context, left, y + this._strip - height, Math.max(right, left + 1), height);
         context.globalAlpha = 1;
         context.fillStyle = colours.text;
         this._label(context, left, right, y, String(each.count));
@@ -181,16 +206,16 @@ export class Timeline {
       const right = this._x(lane[index + 1]?.us ?? this._end());
       if (each.life === "running" || each.life === "stopping") {
         context.fillStyle = each.life === "running" ? colours.running : colours.paused;
-        this._rect(context, left, y + 5, right, STRIP - 10);
+        this._rect(context, left, y + this._strip * 0.28, right, this._strip * 0.44);
       } else if (each.life === "paused") {
         context.fillStyle = colours.paused;
         for (let x = Math.max(left, this._left); x < Math.min(right, this._left + this._width); x += 6) {
-          context.fillRect(x, y + 3, 3, STRIP - 6);
+          context.fillRect(x, y + this._strip * 0.16, 3, this._strip * 0.68);
         }
       } else {
         context.fillStyle = colours.fault;
-        this._rect(context, left, y + STRIP / 2 - 1, right, 2);
-        cross(Object.assign(context, { strokeStyle: colours.fault, lineWidth: 2 }), left, y + STRIP / 2);
+        this._rect(context, left, y + this._strip / 2 - 1, right, 2);
+        cross(Object.assign(context, { strokeStyle: colours.fault, lineWidth: 2 }), left, y + this._strip / 2);
       }
     });
   }
@@ -216,9 +241,10 @@ export class Timeline {
   _hoverText() {
     const us = this._us(this._hover.x);
     const at = clock(Math.round(us - this._catalogue.first));
-    const row = Math.floor((this._hover.y - AXIS) / (STRIP + GAP));
+    const row = Math.floor((this._hover.y - AXIS) / (this._strip + this._gap));
     const lane = [null, this._catalogue.lanes.faults, this._catalogue.lanes.fences][row];
-    const near = lane?.find((mark) => Math.abs(this._x(mark.us) - this._hover.x) <= MARK);
+    const under = lane?.filter((mark) => Math.abs(this._x(mark.us) - this._hover.x) <= MARK) ?? [];
+    const near = under.find(({ isQuiet }) => !isQuiet) ?? under[0];
     if (near !== undefined) {
       return `${at} · ${near.text}`;
     }
@@ -241,14 +267,15 @@ export class Timeline {
     const from = Math.max(left, this._left) + 4;
     const to = Math.min(right, this._left + this._width);
     if (context.measureText(text).width + 8 <= to - from + 4) {
-      context.fillText(text, from, y + STRIP / 2);
+      context.fillText(text, from, y + this._strip / 2);
     }
   }
 
   _whole() {
-    const { first, last } = this._catalogue;
-    const margin = Math.max((last - first) * 0.01, 1000);
-    return [first - margin, Math.max(last, this._player.us) + margin];
+    const { first } = this._catalogue;
+    const length = Math.max(this.lasts, this._least);
+    const margin = Math.max(length * 0.01, 1000);
+    return [first - margin, first + length + margin];
   }
 
   /** What has not ended lasts until the last record; of a live run, until now. */
@@ -323,6 +350,13 @@ function cross(context, x, y) {
   context.lineTo(x + MARK, y + MARK);
   context.moveTo(x + MARK, y - MARK);
   context.lineTo(x - MARK, y + MARK);
+  context.stroke();
+}
+
+function ring(context, x, y) {
+  context.lineWidth = 1.5;
+  context.beginPath();
+  context.arc(x, y, MARK - 1, 0, 2 * Math.PI);
   context.stroke();
 }
 

@@ -12,6 +12,11 @@ export function duration(us) {
   return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
 }
 
+/** A time in microseconds as seconds, to be read aloud: "12.4 s". */
+export function seconds(us) {
+  return `${Number((us / 1e6).toFixed(1))} s`;
+}
+
 /** A moment as time since the first record: "0:12.345678". */
 export function clock(us) {
   const sign = us < 0 ? "−" : "";
