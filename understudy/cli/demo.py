@@ -52,7 +52,7 @@ def register(verbs: Verbs) -> None:
     )
     verb.add_argument("--fast", action="store_true", help="shorter sessions and fewer partitions")
     verb.add_argument(
-        "--dir", type=Path, metavar="RUN", help="keep the run folder here (default: a new one under ./runs)"
+        "--dir", type=Path, metavar="DIR", help="keep the run folder here (default: a new one under ./runs)"
     )
     verb.set_defaults(run=run)
 

@@ -50,7 +50,7 @@ def register(verbs: Verbs) -> None:
     chosen.add_argument("--seed", type=int, metavar="N", help="by default that of the file")
     chosen.add_argument("--seeds", type=seeds, metavar="A..B", help="run all of these seeds")
     run_parser.add_argument("--without", metavar="SWITCH", help="switch a fence or a fix off; several with +")
-    run_parser.add_argument("--dir", type=Path, metavar="FOLDER", help="where the run's files go; default in ./runs")
+    run_parser.add_argument("--dir", type=Path, metavar="DIR", help="where the run's files go; default in ./runs")
     run_parser.add_argument("--trace", action="store_true", help="also write trace.json for ui.perfetto.dev")
     run_parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
     run_parser.set_defaults(run=run)

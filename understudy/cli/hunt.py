@@ -53,7 +53,7 @@ def register(verbs: Verbs) -> None:
         "--without", metavar="FENCE", help="switch a fence off, to see that a seed finds it; several are joined by +"
     )
     parser.add_argument(
-        "--dir", type=Path, default=FOLDER, metavar="FOLDER", help="where failed seeds are written down (%(default)s)"
+        "--dir", type=Path, default=FOLDER, metavar="DIR", help="where failed seeds are written down (%(default)s)"
     )
     parser.add_argument(
         "--shrink-runs", type=number, metavar="N", help="how many runs shrinking a failed seed may take (200)"

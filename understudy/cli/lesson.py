@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.cli.activity import Activity
-from understudy.cli.arguments import BadInput, Failed, Verbs, host_and_any_port, os_error
+from understudy.cli.arguments import BadInput, Failed, Verbs, accept_old_words, host_and_any_port, os_error
 from understudy.cli.experiment import RUNS, BadFile, NotStarted
 from understudy.cli.interruptions import ending_on_signals
 from understudy.cli.lesson_page import serve_finished, serve_on_processes, write_lesson_page
@@ -46,7 +46,7 @@ def register(verbs: Verbs) -> None:
     parser.add_argument("--answers", type=Path, metavar="FILE", help="take the answers from a file, one in a line")
     parser.add_argument("--seed", type=int, metavar="N", help="by default that of the lesson")
     parser.add_argument(
-        "--json", action="store_true", help="print the lesson's document; its runs stay in ./runs or --output"
+        "--json", action="store_true", help="print the lesson's document; its runs stay in ./runs or --dir"
     )
     parser.add_argument(
         "--page", type=Path, metavar="FILE", help="write the lesson as one HTML file, to go through in a browser"
@@ -64,7 +64,8 @@ def register(verbs: Verbs) -> None:
         help="the address of the page of --watch (default: any free port of 127.0.0.1). On another address than "
         "loopback it takes no commands, and the run begins at once",
     )
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="keep the run folders here")
+    folder = parser.add_argument("--dir", type=Path, metavar="DIR", help="keep the run folders here")
+    accept_old_words(parser, folder, "-o", "--output")
     parser.set_defaults(run=run)
 
 
@@ -140,7 +141,7 @@ def _show(options: argparse.Namespace, lesson: Lesson) -> int:
     _check_watch(options)
     answers = _answers(options.answers)
     seed = lesson.seed if options.seed is None else options.seed
-    with _folder(options.output or (_kept(lesson) if options.json else None)) as folder, _failures():
+    with _folder(options.dir or (_kept(lesson) if options.json else None)) as folder, _failures():
         world = _world(options, lesson)
         if options.watch and world == PROCESSES:
             serve_on_processes(lesson, folder, seed, options.port, _note)
@@ -275,15 +276,15 @@ def _kept(lesson: Lesson) -> Path:
 
 
 @contextmanager
-def _folder(output: Path | None) -> Iterator[Path]:
-    """Yield the folder for the runs: that of --output, or a temporary one."""
-    if output is None:
+def _folder(kept: Path | None) -> Iterator[Path]:
+    """Yield the folder for the runs: `kept`, or a temporary one."""
+    if kept is None:
         with tempfile.TemporaryDirectory(prefix="understudy-lesson-") as folder:
             yield Path(folder)
         return
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise BadInput(f"{output} is not empty; give a new folder with --output")
-    yield output
+    if kept.exists() and (not kept.is_dir() or any(kept.iterdir())):
+        raise BadInput(f"{kept} is not empty; give a new folder with --dir")
+    yield kept
 
 
 def _answers(file: Path | None) -> list[str] | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from understudy.cli import follow
 from understudy.cli.activity import Activity
-from understudy.cli.arguments import BadInput, Failed, Verbs, check_pyarrow
+from understudy.cli.arguments import BadInput, Failed, Verbs, accept_old_words, check_pyarrow
 
 if TYPE_CHECKING:
     from understudy.replay.result import Replay
@@ -35,7 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--run", action="append", metavar="ID", dest="wanted", help="only the run with this id; may be repeated"
     )
-    parser.add_argument("--output", type=Path, metavar="DIR", help="write the tables into this folder, as Parquet")
+    folder = parser.add_argument(
+        "--dir", type=Path, metavar="DIR", help="write the tables into this folder, as Parquet"
+    )
+    accept_old_words(parser, folder, "--output")
     parser.add_argument("--json", action="store_true", help="print all tables as JSON")
     parser.add_argument(
         "--engine", choices=("spark", "python"), default="spark", help="python needs no Java, and is for small logs"
@@ -62,8 +65,8 @@ def run(options: argparse.Namespace) -> int:
     elif options.engine == "python":
         from understudy.replay.result import replay_in_python
 
-        if options.output is not None:
-            raise Failed("only Spark can write --output; leave --engine python out")
+        if options.dir is not None:
+            raise Failed("only Spark can write --dir; leave --engine python out")
         _print(replay_in_python(options.runs), options)
     else:
         _in_spark(options)
@@ -85,7 +88,7 @@ def _in_spark(options: argparse.Namespace) -> None:
         with contextlib.ExitStack() as stack:
             with Activity(sys.stderr, plain_lines=False) as activity:
                 spark = stack.enter_context(SparkInBackground(settings))
-                result = spark.replay(options.runs, output=options.output, whole=options.json, progress=activity.step)
+                result = spark.replay(options.runs, output=options.dir, whole=options.json, progress=activity.step)
             # Stopping Spark takes a second.
             _print(result, options)
         cache = class_cache.make_in_background(java)
@@ -111,8 +114,8 @@ def _from_lake(options: argparse.Namespace) -> None:
 
     if len(options.runs) > 1:
         raise BadInput("a lake is replayed alone; ingest the other runs into it, or leave it out")
-    if options.output is not None:
-        raise BadInput(f"{options.runs[0]} holds its tables as Parquet already; leave --output out")
+    if options.dir is not None:
+        raise BadInput(f"{options.runs[0]} holds its tables as Parquet already; leave --dir out")
     try:
         lake = Lake(options.runs[0])
         found = lake.run_metrics(options.wanted)

@@ -9,7 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import BadInput, Failed, Verbs, check_pyarrow, claim_for_events, count, fences_off
+from understudy.cli.arguments import (
+    BadInput,
+    Failed,
+    Verbs,
+    accept_old_words,
+    check_pyarrow,
+    claim_for_events,
+    count,
+    fences_off,
+)
 from understudy.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -34,12 +43,13 @@ def register(verbs: Verbs) -> None:
         "--seconds", type=count, help=f"simulated seconds per seed, two thirds under faults ({SECONDS})"
     )
     parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to run seeds on (1)")
-    parser.add_argument(
-        "--events",
+    folder = parser.add_argument(
+        "--dir",
         type=Path,
         metavar="DIR",
-        help="leave the event logs of the run here, as a cluster of processes does",
+        help="with --seed or --plan: leave the event logs of the run here, as a cluster of processes does",
     )
+    accept_old_words(parser, folder, "--events")
     parser.add_argument(
         "--no-groups",
         action="store_true",
@@ -73,9 +83,9 @@ def run(options: argparse.Namespace) -> int:
         if options.spark is not None:
             options.usage_error("--spark goes with --seeds")
         return _replay(options)
-    if options.events is not None:
+    if options.dir is not None:
         options.usage_error(
-            "--events goes with --seed or --plan: one run, one folder; --spark and --lake keep those of many"
+            "--dir goes with --seed or --plan: one run, one folder; --spark and --lake keep those of many"
         )
     seeds = range(options.first, options.first + options.seeds)
     if options.spark is not None:
@@ -86,16 +96,14 @@ def run(options: argparse.Namespace) -> int:
 def _replay(options: argparse.Namespace) -> int:
     from understudy.simulator.seeds import run_plan
 
-    events = options.events
+    events = options.dir
     plan, violated = _plan(options)
     if events is not None:
         claim_for_events(events)
     try:
         report = replace(run_plan(plan, events=events), plan_file=options.plan)
     except OSError as error:
-        raise Failed(
-            f"--events {events}: {error.strerror or error}; the run is incomplete, give a new folder"
-        ) from None
+        raise Failed(f"--dir {events}: {error.strerror or error}; the run is incomplete, give a new folder") from None
     print(report.plan)
     print(report)
     if violated:

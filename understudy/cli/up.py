@@ -58,7 +58,7 @@ def register(verbs: Verbs) -> None:
         metavar="CONNECT",
         help="use this ZooKeeper, given as in zookeeper.connect; default a new one",
     )
-    parser.add_argument("--dir", type=Path, metavar="RUN", help="the run folder; default a new folder in ./runs")
+    parser.add_argument("--dir", type=Path, metavar="DIR", help="the run folder; default a new folder in ./runs")
     parser.add_argument(
         "--session-timeout-ms",
         type=count,
