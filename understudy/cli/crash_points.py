@@ -28,7 +28,7 @@ FAULTS = ("kill", "kill-expire", "bounce", "zombie", "depose")
 def register(verbs: Verbs) -> None:
     parser = verbs.add_parser(
         "crash-points",
-        help="inject faults into the controller at each point of its procedures",
+        help="inject faults at each point of the controller's procedures",
         description=__doc__,
     )
     parser.add_argument("--procedure", metavar="NAME", help="only this procedure (all)")

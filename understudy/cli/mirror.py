@@ -27,7 +27,7 @@ _MEGABYTE = 1_000_000
 def register(verbs: Verbs) -> None:
     parser = verbs.add_parser(
         "mirror",
-        help="copy topics and the offsets of groups from one cluster to another",
+        help="copy topics and group offsets to another cluster",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

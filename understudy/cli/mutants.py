@@ -23,7 +23,7 @@ HEAD = ("| switch | hits | random search | noticed by | experiment |", "|---|---
 
 def register(verbs: Verbs) -> None:
     parser = verbs.add_parser(
-        "mutants", help="run seeds without each fence and fix: which check notices?", description=__doc__
+        "mutants", help="switch off each fence and fix: which check notices?", description=__doc__
     )
     parser.add_argument("--switch", action="append", metavar="NAME", help="only this fence or fix; repeatable (all)")
     parser.add_argument("--seeds", type=count, default=100, metavar="N", help="at most so many seeds for each (100)")

@@ -16,9 +16,7 @@ OUTPUT = Path("run.html")
 
 
 def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "page", help="write the page of a run as one HTML file, to keep or to send", description=__doc__
-    )
+    parser = verbs.add_parser("page", help="write the page of a run as one HTML file", description=__doc__)
     parser.add_argument(
         "paths", nargs="+", type=Path, metavar="RUN", help="a run folder; or folders or files of event logs"
     )

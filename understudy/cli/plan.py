@@ -27,9 +27,7 @@ _ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", "historic-r
 
 
 def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "plan", help="show where replicas, records and consumers would go, and why", description=__doc__
-    )
+    parser = verbs.add_parser("plan", help="show where replicas, records and members would go", description=__doc__)
     plans = parser.add_subparsers(dest="plan", required=True, metavar="PLAN", title="plans")
     assignment = plans.add_parser("assignment", help="replicas, keys or members", description=__doc__)
     what = assignment.add_subparsers(dest="what", required=True, metavar="WHAT", title="what is assigned")

@@ -39,9 +39,7 @@ _ANSWER_TIMEOUT_S = 2.0
 
 
 def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "up", help="run brokers and a ZooKeeper on this machine until Ctrl-C", description=__doc__
-    )
+    parser = verbs.add_parser("up", help="run brokers and a ZooKeeper until Ctrl-C", description=__doc__)
     parser.add_argument(
         "--brokers",
         type=count,

@@ -26,7 +26,7 @@ def register(verbs: Verbs) -> None:
 def _register_one(verbs: Verbs, name: str, verb: Verb) -> None:
     parser = verbs.add_parser(
         name,
-        help=f"on a running cluster: {verb.meaning}",
+        help=verb.meaning,
         description=f"On a running cluster: {verb.meaning}.",
         epilog=f"targets:\n{_TARGETS}\n\nIt is on record in the event log of the run before it is done.",
         formatter_class=argparse.RawDescriptionHelpFormatter,

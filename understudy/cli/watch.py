@@ -21,9 +21,7 @@ _LOOK_AT_CONTAINERS_EVERY_S = 2.0
 
 
 def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "watch", help="show a run in a browser, live or afterwards, at any moment", description=__doc__
-    )
+    parser = verbs.add_parser("watch", help="show a run in a browser, live or afterwards", description=__doc__)
     parser.add_argument(
         "paths",
         nargs="+",
