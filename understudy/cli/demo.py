@@ -62,7 +62,6 @@ def run(options: argparse.Namespace) -> int:
     from understudy.clients.cluster_requests import NoBrokerAnswers
     from understudy.cluster import ClusterError
     from understudy.java import JavaNotFound, choose_java
-    from understudy.spark import class_cache
     from understudy.spark.background import SparkInBackground
     from understudy.spark.context import SparkFailed, SparkSettings
     from understudy.spark.gateway import GatewayFailed
@@ -95,7 +94,6 @@ def run(options: argparse.Namespace) -> int:
                 demo.read_what_was_produced()
                 cluster.stop()
             demo.report(folder, spark)
-        class_cache.make_in_background(java)
     except (JavaNotFound, ZooKeeperNotStarted) as missing:
         raise Failed(str(missing)) from None
     except (

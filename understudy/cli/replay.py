@@ -17,6 +17,7 @@ from understudy.cli.activity import Activity
 from understudy.cli.arguments import BadInput, Failed, Verbs, accept_old_words, check_pyarrow
 
 if TYPE_CHECKING:
+    from understudy.java import JavaRuntime
     from understudy.replay.result import Replay
 
 JSON_VERSION = 1
@@ -75,7 +76,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _in_spark(options: argparse.Namespace) -> None:
     from understudy.java import JavaNotFound, choose_java
-    from understudy.spark import class_cache
     from understudy.spark.background import SparkInBackground
     from understudy.spark.context import SparkFailed, SparkSettings
     from understudy.spark.gateway import GatewayFailed
@@ -91,17 +91,36 @@ def _in_spark(options: argparse.Namespace) -> None:
                 result = spark.replay(options.runs, output=options.dir, whole=options.json, progress=activity.step)
             # Stopping Spark takes a second.
             _print(result, options)
-        cache = class_cache.make_in_background(java)
     except JavaNotFound as error:
         raise Failed(f"{error}; or use --engine python, which needs none") from None
     except (GatewayFailed, SparkFailed, TablesExist) as error:
         raise Failed(str(error)) from None
-    if cache is not None:
-        print(
-            f"A cache of Spark's classes is being made, with which the next start takes half the time: {cache} "
-            f"(85 MB; {class_cache.VARIABLE}=off turns it off)",
-            file=sys.stderr,
-        )
+    _make_class_cache(java)
+
+
+def _make_class_cache(java: JavaRuntime) -> None:
+    """Make the cache with which Spark's next start takes half the time, and wait for it.
+
+    Only a person at a terminal gets to wait: what reads the output of a command, such as a script, waits for its end.
+    """
+    from understudy.spark import class_cache
+    from understudy.spark.context import SparkFailed
+    from understudy.spark.gateway import GatewayFailed
+
+    if not sys.stderr.isatty() or not class_cache.can_be_made(java):
+        return
+    off = f"{class_cache.VARIABLE}=off turns it off"
+    try:
+        with Activity(sys.stderr) as activity:
+            activity.step(f"making a cache of Spark's classes, once; Ctrl-C ends it, {off}")
+            made = class_cache.make(java)
+    except KeyboardInterrupt:
+        print(f"The cache of Spark's classes is not made; {off}", file=sys.stderr)
+    except (GatewayFailed, SparkFailed, OSError) as error:
+        print(f"The cache of Spark's classes is not made; {off}: {error}", file=sys.stderr)
+    else:
+        if made is not None:
+            print(f"Spark's next start takes half the time, by a cache of its classes: {made}", file=sys.stderr)
 
 
 def _from_lake(options: argparse.Namespace) -> None:

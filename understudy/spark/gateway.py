@@ -111,8 +111,11 @@ def gateway(
             )
         try:
             yield _wait_for(process, connection, output)
-        finally:
-            _end(process, stop_timeout_s)
+        except BaseException:
+            # What Java would still write as it ends is not wanted any more.
+            _end(process, min(stop_timeout_s, STOP_TIMEOUT_S))
+            raise
+        _end(process, stop_timeout_s)
 
 
 def _environment(java: JavaRuntime, spark_home: Path, connection: Path, loopback: bool) -> dict[str, str]:
@@ -149,12 +152,14 @@ def _tail(output: Path, lines: int = 15) -> str:
 
 
 def _end(process: subprocess.Popen[bytes], timeout_s: float) -> None:
-    """Close the input of the process, which ends it, and kill it if it has not ended in time."""
+    """Close the input of the process, which ends it. Kill it if it has not ended in time, or at an interruption."""
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError):
         process.stdin.close()
     try:
-        process.wait(timeout_s)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout_s)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
