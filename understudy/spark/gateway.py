@@ -23,6 +23,8 @@ from understudy.java import JavaRuntime
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0
+INTERRUPTED_STOP_TIMEOUT_S = 3.0
+"""The time that Java has to end after Ctrl-C: somebody waits for it."""
 _POLL_S = 0.02
 
 _OPENED_PACKAGES = (
@@ -111,9 +113,10 @@ def gateway(
             )
         try:
             yield _wait_for(process, connection, output)
-        except BaseException:
-            # What Java would still write as it ends is not wanted any more.
-            _end(process, min(stop_timeout_s, STOP_TIMEOUT_S))
+        except BaseException as error:
+            # What Java would still write as it ends, such as a cache of its classes, is not wanted any more.
+            limit_s = INTERRUPTED_STOP_TIMEOUT_S if isinstance(error, KeyboardInterrupt) else STOP_TIMEOUT_S
+            _end(process, min(stop_timeout_s, limit_s))
             raise
         _end(process, stop_timeout_s)
 

@@ -45,13 +45,16 @@ def test_a_process_that_does_not_end_is_killed(java: JavaRuntime, tmp_path: Path
     assert not is_running(running)
 
 
+@pytest.mark.parametrize(
+    ("error", "limit"), [(KeyboardInterrupt, "INTERRUPTED_STOP_TIMEOUT_S"), (OSError, "STOP_TIMEOUT_S")]
+)
 def test_after_an_exception_it_gets_no_time_for_what_it_would_still_write(
-    java: JavaRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    error: type[BaseException], limit: str, java: JavaRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cache of classes, for which the limit is long, is written as Java ends."""
-    monkeypatch.setattr(module, "STOP_TIMEOUT_S", 0.05)
-    with pytest.raises(KeyboardInterrupt), gateway(java, tmp_path, [], loopback=True, stop_timeout_s=LONG_S) as running:
-        raise KeyboardInterrupt
+    monkeypatch.setattr(module, limit, 0.05)
+    with pytest.raises(error), gateway(java, tmp_path, [], loopback=True, stop_timeout_s=LONG_S) as running:
+        raise error
     assert not is_running(running)
 
 
