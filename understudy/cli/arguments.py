@@ -141,7 +141,7 @@ def os_error(error: OSError) -> str:
 
 
 def check_pyarrow(what: str = "a lake") -> None:
-    """Raise `Failed` where pyarrow is not installed, which `what` needs."""
+    """Raise `Failed` if pyarrow is not installed, which `what` needs."""
     if importlib.util.find_spec("pyarrow") is None:
         raise Failed(f"{what} needs pyarrow, which is not installed: pip install pyarrow")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from understudy.cli.arguments import Verbs
 
 if TYPE_CHECKING:
-    from understudy.cli.command_parser import UnderstudyParser
+    from understudy.cli.command_parser import CommandParser, UnderstudyParser
     from understudy.tools.options import Flag
 
 SHELLS = ("bash", "zsh", "fish")
@@ -80,11 +80,12 @@ def _describe(whole: UnderstudyParser) -> None:
             action.complete = shtab.FILE  # type: ignore[attr-defined]  # where shtab looks for it
 
 
-def _tools_parser(name: str, flags: Iterable[Flag]) -> argparse.ArgumentParser:
+def _tools_parser(name: str, flags: Iterable[Flag]) -> CommandParser:
     """Return a parser with the flags of one of Kafka's tools."""
+    from understudy.cli.command_parser import CommandParser
     from understudy.tools.options import COMMON
 
-    parser = argparse.ArgumentParser(prog=f"understudy {name}", add_help=False)
+    parser = CommandParser(prog=f"understudy {name}", add_help=False)
     for flag in (*flags, *COMMON):
         words, text = f"--{flag.name}", flag.help.replace("%", "%%")
         if flag.value:

@@ -2,7 +2,7 @@
 
 The table has a row for each point and a column for each kind of fault. `3` stands for three runs with a fault that all
 ended in the same state as the run without one, `3 (2)` for three of which in two a request or write of the old
-controller was refused at a fence. `!` marks a cell where a run ended in another state.
+controller was refused at a fence. `!` marks a cell with a run that ended in another state.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def register(verbs: Verbs) -> None:
         help="inject faults at each point of the controller's procedures",
         description=__doc__,
     )
-    parser.add_argument("--procedure", metavar="NAME", help="only this procedure (all)")
-    parser.add_argument("--how", choices=FAULTS, help="only this fault (all)")
+    parser.add_argument("--procedure", metavar="NAME", help="only this procedure (default all)")
+    parser.add_argument("--how", choices=FAULTS, help="only this fault (default all)")
     parser.add_argument(
-        "--at", metavar="POINT/N", help="only where a controller reaches POINT for the N-th time (everywhere)"
+        "--at", metavar="POINT/N", help="only when a controller reaches POINT for the N-th time (default each time)"
     )
-    parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to work on (1)")
+    parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to work on (default 1)")
     folder = parser.add_argument(
         "--dir",
         type=Path,

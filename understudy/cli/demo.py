@@ -51,9 +51,7 @@ def register(verbs: Verbs) -> None:
         "has ended, resumes it, and prints Spark's report on the run. The exit code is 0 only if all this happened.",
     )
     verb.add_argument("--fast", action="store_true", help="shorter sessions and fewer partitions")
-    verb.add_argument(
-        "--dir", type=Path, metavar="DIR", help="keep the run folder here (default: a new one under ./runs)"
-    )
+    verb.add_argument("--dir", type=Path, metavar="DIR", help="keep the run folder here (default a new one in ./runs)")
     verb.set_defaults(run=run)
 
 

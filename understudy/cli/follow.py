@@ -43,12 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--checkpoint",
         type=Path,
         metavar="DIR",
-        help="where Spark notes what it has read, to go on there later (default: a temporary folder)",
+        help="where Spark notes what it has read, to go on there later (default a temporary folder)",
     )
 
 
 def check(options: argparse.Namespace) -> None:
-    """Raise `BadInput` where options do not go together, or a path to follow does not exist."""
+    """Raise `BadInput` if options do not go together, or a path to follow does not exist."""
     if not options.follow:
         for name in ("until_idle", "lake", "checkpoint"):
             if getattr(options, name) is not None:

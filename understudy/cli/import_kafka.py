@@ -45,12 +45,12 @@ def register(verbs: Verbs) -> None:
         "--zookeeper-chroot", default="", metavar="PATH", help="the chroot in zookeeper.connect, for example /kafka"
     )
     parser.add_argument(
-        "--pattern", metavar="PATTERN", help="log4j's ConversionPattern of the logs (default: [%%d] %%p %%m (%%c)%%n)"
+        "--pattern", metavar="PATTERN", help="log4j's ConversionPattern of the logs (default [%%d] %%p %%m (%%c)%%n)"
     )
     parser.add_argument(
-        "--timezone", default="UTC", metavar="ZONE", help="the zone of the lines' times (default: %(default)s)"
+        "--timezone", default="UTC", metavar="ZONE", help="the zone of the lines' times (default %(default)s)"
     )
-    parser.add_argument("--run", dest="run_id", default="", metavar="NAME", help="the run id; default the first time")
+    parser.add_argument("--run", dest="run_id", default="", metavar="NAME", help="the run id (default the first time)")
     folder = parser.add_argument(
         "--dir", type=Path, required=True, metavar="DIR", help="a new folder for the event logs"
     )
@@ -60,7 +60,7 @@ def register(verbs: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Import the logs and print what was imported. Raises `BadInput` where one cannot be imported."""
+    """Import the logs and print what was imported. Raises `BadInput` if one cannot be imported."""
     from understudy.kafka_logs.entries import LogError
     from understudy.kafka_logs.importer import LogInputs, import_logs
     from understudy.kafka_logs.pattern import DEFAULT_PATTERN, LinePattern, WrongPattern, parse_zone
@@ -139,7 +139,7 @@ def _broker_folder(text: str) -> tuple[int, Path]:
 
 
 def _claim_folder(folder: Path) -> None:
-    """Create the folder for the event logs. Raises BadInput where it cannot be written or is not empty."""
+    """Create the folder for the event logs. Raises BadInput if it cannot be written or is not empty."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         other = next(iter(sorted(folder.iterdir())), None)

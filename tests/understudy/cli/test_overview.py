@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
+import re
+from collections.abc import Iterator
+
 import pytest
 
 from understudy.cli.main import main, parser
 from understudy.cli.overview import GROUPS
+from understudy.tools.names import NAMES as TOOLS
 
 LINES, COLUMNS = 24, 80
 """The screen of a terminal that has not been made larger; one line is left for the prompt."""
@@ -80,3 +85,38 @@ def test_without_a_verb_the_front_page_is_printed_and_the_exit_code_is_2(capsys:
 def test_one_of_kafkas_tools_names_the_script_that_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dump-log", "--help"]) == 0
     assert "It has the flags, output and exit codes of kafka-dump-log.sh." in capsys.readouterr().out
+
+
+# ------------------------------------------------------------------ the help of flags and arguments
+
+
+def arguments_of(words: str, below: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Action]]:
+    """The flags and arguments of a verb and of its actions, each with the words before it."""
+    for action in below._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for word, parser_of_word in action.choices.items():
+                if word not in TOOLS:
+                    yield from arguments_of(f"{words} {word}", parser_of_word)
+        else:
+            yield f"{words} {'/'.join(action.option_strings) or action.metavar}", action
+
+
+ARGUMENTS = dict(arguments_of("understudy", parser()))
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_a_flag_is_explained(name: str) -> None:
+    """In words: what it is, what its value is called, and its default as `(default …)`."""
+    action = ARGUMENTS[name]
+    assert action.help
+    assert not re.search(r"\bwhere there\b|; default |\(default:|by default", action.help)
+    assert not re.search(r"\((all|everywhere|%\(default\)\w|\d+)\)", action.help), "a default that is not called so"
+    if action.nargs != 0 and action.choices is None:
+        assert action.metavar is not None, "argparse would make a name of the flag"
+
+
+def test_an_action_of_a_verb_is_explained() -> None:
+    for verb in ("experiment", "plan"):
+        [actions] = [each for each in parser().verbs.choices[verb]._actions if isinstance(each.choices, dict)]
+        for name, action in (actions.choices or {}).items():
+            assert action.description, f"{verb} {name}"
