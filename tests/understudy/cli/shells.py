@@ -73,15 +73,35 @@ def zsh(script: Path, folder: Path, lines: Sequence[str]) -> list[list[str]]:
         ["zsh", "-i"], cwd=home, env=os.environ | variables, stdin=follower, stdout=follower, stderr=follower
     ) as shell:
         os.close(follower)
+        screen = _Screen(leader)
         try:
             for line in lines:
-                _read_until(leader, _PROMPT)
+                screen.read_until(_PROMPT)
                 os.write(leader, line.encode() + b"\x14")
-                completed.append(_read_until(leader, ">\r\n", after=f"{_SHOWN}<").split()[-1:])
+                screen.read_until(f"{_SHOWN}<")
+                completed.append(screen.read_until(">\r\n").split()[-1:])
         finally:
             shell.kill()
             os.close(leader)
     return completed
+
+
+class _Screen:
+    """What a shell prints on a terminal, of which nothing is lost between two reads."""
+
+    def __init__(self, terminal: int) -> None:
+        self._terminal = terminal
+        self._text = ""
+
+    def read_until(self, end: str) -> str:
+        """Return what is printed from the end of the last call to `end`."""
+        deadline = time.monotonic() + _TIMEOUT_S
+        while end not in self._text:
+            left = max(0.0, deadline - time.monotonic())
+            assert select.select([self._terminal], [], [], left)[0], f"{end!r} is not in {self._text!r}"
+            self._text += os.read(self._terminal, 4096).decode(errors="replace")
+        found, _, self._text = self._text.partition(end)
+        return found
 
 
 COMPLETE: dict[str, Callable[[Path, Path, Sequence[str]], list[list[str]]]] = {"bash": bash, "zsh": zsh, "fish": fish}
@@ -91,16 +111,3 @@ def _words(command: list[str], folder: Path) -> list[list[str]]:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True)
     assert done.stderr == ""
     return [sorted(line.split()) for line in done.stdout.splitlines()]
-
-
-def _read_until(terminal: int, end: str, *, after: str = "") -> str:
-    """Read what a shell prints until `end` comes after `after`, and return what is between them."""
-    deadline = time.monotonic() + _TIMEOUT_S
-    text = ""
-    while True:
-        _, found, rest = text.partition(after) if after else ("", "", text)
-        if (found or not after) and end in rest:
-            return rest.partition(end)[0]
-        left = max(0.0, deadline - time.monotonic())
-        assert select.select([terminal], [], [], left)[0], f"{end!r} is not in {text!r}"
-        text += os.read(terminal, 4096).decode(errors="replace")

@@ -117,6 +117,7 @@ def test_a_flag_is_explained(name: str) -> None:
 
 def test_an_action_of_a_verb_is_explained() -> None:
     for verb in ("experiment", "plan"):
-        [actions] = [each for each in parser().verbs.choices[verb]._actions if isinstance(each.choices, dict)]
-        for name, action in (actions.choices or {}).items():
-            assert action.description, f"{verb} {name}"
+        for each in parser().verbs.choices[verb]._actions:
+            if isinstance(each, argparse._SubParsersAction):
+                for name, action in each.choices.items():
+                    assert action.description, f"{verb} {name}"
