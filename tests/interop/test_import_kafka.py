@@ -75,9 +75,9 @@ def sources(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Sou
             cluster.wait_until(lambda: is_whole(cluster.picture()), "all replicas are in sync again", 120)
         cluster.stop()
     logs = [f"--broker={broker}={cluster.logs(broker)}" for broker in KAFKAS]
-    assert main(["import-kafka", *logs, "--output", str(folder / "kafkas")]) == 0
+    assert main(["import-kafka", *logs, "--dir", str(folder / "kafkas")]) == 0
     zookeeper = ["--zookeeper-log", str(cluster.zookeeper_log)]
-    assert main(["import-kafka", *zookeeper, "--output", str(folder / "zookeepers")]) == 0
+    assert main(["import-kafka", *zookeeper, "--dir", str(folder / "zookeepers")]) == 0
     return sources_below(folder)
 
 

@@ -37,7 +37,7 @@ larger than 64 MiB; the sequence numbers run on (`foundation/eventlog/files.py`)
 
 A broker writes to the folder `events` in its log directory, or to `understudy.events.dir`. `understudy up` puts them
 under the run folder: `broker-N/events/` for brokers, `testbed/events/` for the faults it injects. `understudy simulate
---seed N --events DIR` leaves those of a simulated run in one folder.
+--seed N --dir DIR` leaves those of a simulated run in one folder.
 
 A line has been handed to the operating system when the write returns: it survives the death of the process, not a loss
 of power. A broker that cannot write its event log stops. The reader (`foundation/eventlog/reader.py`) takes what can be

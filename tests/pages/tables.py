@@ -19,7 +19,7 @@ HEAD = """\
 # The tables of a run
 
 `understudy replay` computes these tables from the event logs of each run. The page shows a part of them; `--json`
-prints all of them, and `--output` and a lake hold them as Parquet, with the id of the run as the first column.
+prints all of them, and `--dir` and a lake hold them as Parquet, with the id of the run as the first column.
 `python -m tests.pages` writes this page from the structs in `foundation/eventlog/metric_tables.py`; a test compares the
 two.
 
@@ -32,7 +32,7 @@ controller was lost where no fault is on record: see *silence*. Records are name
 ROWS = """\
 ## Row by row
 
-These tables have a row for each request, leadership, controller event and fault. They are written by `--output` and
+These tables have a row for each request, leadership, controller event and fault. They are written by `--dir` and
 into a lake, and are on no page (`foundation/eventlog/row_tables.py`)."""
 
 

@@ -19,7 +19,7 @@ class Activity:
 
     Args:
         indent: the text before each line.
-        plain_lines: whether to print the steps where `out` is not a terminal.
+        plain_lines: whether to print the steps if `out` is not a terminal.
     """
 
     def __init__(self, out: TextIO, *, indent: str = "", plain_lines: bool = True) -> None:

@@ -27,6 +27,17 @@ class BadInput(Failed):
     exit_code = 2
 
 
+def accept_old_words(parser: argparse.ArgumentParser, flag: argparse.Action, *words: str) -> None:
+    """Let flags that once had other names be given by these too. Neither the help nor the completion shows them.
+
+    Args:
+        flag: what `parser.add_argument` has returned for the flag.
+        words: its former names, for example `--output`.
+    """
+    # A second flag with the same `dest` would not do where the flag is required, and its errors would name it.
+    parser._option_string_actions.update(dict.fromkeys(words, flag))
+
+
 def count(text: str) -> int:
     """Parse a whole number from 1."""
     try:
@@ -119,9 +130,9 @@ def claim_for_events(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         other = next((path for path in sorted(folder.rglob("*.jsonl"))), None)
     except OSError as error:
-        raise BadInput(f"--events {folder}: {error.strerror}; give a folder that can be written") from None
+        raise BadInput(f"--dir {folder}: {error.strerror}; give a folder that can be written") from None
     if other is not None:
-        raise BadInput(f"--events {folder}: it holds another run's event logs, such as {other}; give a new folder")
+        raise BadInput(f"--dir {folder}: it holds another run's event logs, such as {other}; give a new folder")
 
 
 def os_error(error: OSError) -> str:

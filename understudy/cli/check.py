@@ -1,6 +1,6 @@
 """`understudy check`: check all invariants over a run that has ended or is in progress.
 
-Reads the event logs of the run folder and, where `cluster.json` names the transaction log of the run's own ZooKeeper,
+Reads the event logs of the run folder and, if `cluster.json` names the transaction log of the run's own ZooKeeper,
 the history of the znodes. The exit code is 0 if all invariants hold, 1 if one is violated, 2 if the folder cannot be
 checked.
 """
@@ -71,7 +71,7 @@ class RunReport:
 
 
 def check_run_folder(folder: Path) -> RunReport:
-    """Run all checks over the event logs below `folder` and, where the run had its own ZooKeeper, its znodes' history.
+    """Run all checks over the event logs below `folder` and, if the run had its own ZooKeeper, its znodes' history.
 
     The cluster may be running: the event logs are read first, so that no record is newer than the history.
 

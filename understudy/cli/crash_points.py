@@ -2,7 +2,7 @@
 
 The table has a row for each point and a column for each kind of fault. `3` stands for three runs with a fault that all
 ended in the same state as the run without one, `3 (2)` for three of which in two a request or write of the old
-controller was refused at a fence. `!` marks a cell where a run ended in another state.
+controller was refused at a fence. `!` marks a cell with a run that ended in another state.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import BadInput, Failed, Verbs, claim_for_events, count
+from understudy.cli.arguments import BadInput, Failed, Verbs, accept_old_words, claim_for_events, count
 from understudy.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -28,21 +28,22 @@ FAULTS = ("kill", "kill-expire", "bounce", "zombie", "depose")
 def register(verbs: Verbs) -> None:
     parser = verbs.add_parser(
         "crash-points",
-        help="inject faults into the controller at each point of its procedures",
+        help="inject faults at each point of the controller's procedures",
         description=__doc__,
     )
-    parser.add_argument("--procedure", metavar="NAME", help="only this procedure (all)")
-    parser.add_argument("--how", choices=FAULTS, help="only this fault (all)")
+    parser.add_argument("--procedure", metavar="NAME", help="only this procedure (default all)")
+    parser.add_argument("--how", choices=FAULTS, help="only this fault (default all)")
     parser.add_argument(
-        "--at", metavar="POINT/N", help="only where a controller reaches POINT for the N-th time (everywhere)"
+        "--at", metavar="POINT/N", help="only when a controller reaches POINT for the N-th time (default each time)"
     )
-    parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to work on (1)")
-    parser.add_argument(
-        "--events",
+    parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to work on (default 1)")
+    folder = parser.add_argument(
+        "--dir",
         type=Path,
         metavar="DIR",
-        help="leave the event logs of one run here, as a cluster of processes does",
+        help="with --at: leave the event logs of the run here, as a cluster of processes does",
     )
+    accept_old_words(parser, folder, "--events")
     parser.set_defaults(run=run, usage_error=parser.error)
 
 
@@ -51,9 +52,9 @@ def run(options: argparse.Namespace) -> int:
     if options.at is not None:
         if options.procedure is None or options.how is None:
             options.usage_error("--at goes with --procedure and --how")
-        return _run_once(procedures[0], options.at, options.how, options.events)
-    if options.events is not None:
-        options.usage_error("--events goes with --procedure, --at and --how: one run, one folder")
+        return _run_once(procedures[0], options.at, options.how, options.dir)
+    if options.dir is not None:
+        options.usage_error("--dir goes with --procedure, --at and --how: one run, one folder")
     return _run_all(procedures, (options.how,) if options.how else FAULTS, options.workers)
 
 

@@ -46,14 +46,12 @@ TIMEOUT_S = 60.0
 def register(verbs: Verbs) -> None:
     verb = verbs.add_parser(
         "demo",
-        help="kill the controller of a real cluster and watch another take over",
+        help="kill a controller and watch another take over",
         description="Starts ZooKeeper and three brokers, kills the controller, pauses the next one until its session "
         "has ended, resumes it, and prints Spark's report on the run. The exit code is 0 only if all this happened.",
     )
     verb.add_argument("--fast", action="store_true", help="shorter sessions and fewer partitions")
-    verb.add_argument(
-        "--dir", type=Path, metavar="RUN", help="keep the run folder here (default: a new one under ./runs)"
-    )
+    verb.add_argument("--dir", type=Path, metavar="DIR", help="keep the run folder here (default a new one in ./runs)")
     verb.set_defaults(run=run)
 
 

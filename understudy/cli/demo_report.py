@@ -35,7 +35,6 @@ def reporter(java: JavaRuntime) -> Iterator[Reporter]:
     if not is_installed("pyspark"):
         yield _InThisProcess()
         return
-    from understudy.spark import class_cache
     from understudy.spark.background import SparkInBackground
     from understudy.spark.context import SparkFailed, SparkSettings
     from understudy.spark.gateway import GatewayFailed
@@ -45,7 +44,6 @@ def reporter(java: JavaRuntime) -> Iterator[Reporter]:
             yield spark
     except (GatewayFailed, SparkFailed) as error:
         raise DemoFailed(str(error)) from None
-    class_cache.make_in_background(java)
 
 
 class _InThisProcess:

@@ -1,7 +1,7 @@
 """`understudy experiment`: run failure experiments from files, simulated, on real processes, or in containers.
 
-The exit code of `run` is 0 where everything held, 1 where an expectation was violated, 2 where a fault was not injected
-or the steady state was not reached, or the cluster did not start, and 3 where the file cannot be used.
+The exit code of `run` is 0 if everything held, 1 if an expectation was violated, 2 if a fault was not injected
+or the steady state was not reached, or the cluster did not start, and 3 if the file cannot be used.
 """
 
 from __future__ import annotations
@@ -40,35 +40,62 @@ class NotStarted(Failed):
     exit_code = 2
 
 
+FILE = "an experiment file, or a name that `understudy experiment list` prints"
+"""The help of the argument FILE."""
+
+
 def register(verbs: Verbs) -> None:
     parser = verbs.add_parser("experiment", help="run failure experiments from files", description=__doc__)
     actions = parser.add_subparsers(required=True, metavar="ACTION", title="actions")
-    run_parser = actions.add_parser("run", help="run an experiment, and judge it")
-    run_parser.add_argument("file", metavar="FILE", help="an experiment file, or a name that `list` prints")
-    run_parser.add_argument("--engine", choices=ENGINE_NAMES, help="by default the first that the file names")
+    run_parser = actions.add_parser(
+        "run",
+        help="run an experiment, and judge it",
+        description="Run an experiment, and judge it. The exit code is 0 if everything held, 1 if an expectation was "
+        "violated, 2 if a fault was not injected or the cluster was not ready, 3 if the file cannot be used.",
+    )
+    run_parser.add_argument("file", metavar="FILE", help=FILE)
+    run_parser.add_argument(
+        "--engine", choices=ENGINE_NAMES, help="where it runs (default the first that the file names)"
+    )
     chosen = run_parser.add_mutually_exclusive_group()
-    chosen.add_argument("--seed", type=int, metavar="N", help="by default that of the file")
+    chosen.add_argument("--seed", type=int, metavar="N", help="what chance is drawn from (default that of the file)")
     chosen.add_argument("--seeds", type=seeds, metavar="A..B", help="run all of these seeds")
-    run_parser.add_argument("--without", metavar="SWITCH", help="switch a fence or a fix off; several with +")
-    run_parser.add_argument("--dir", type=Path, metavar="FOLDER", help="where the run's files go; default in ./runs")
+    run_parser.add_argument("--without", metavar="SWITCH", help="switch a fence or a fix off; several are joined by +")
+    run_parser.add_argument(
+        "--dir", type=Path, metavar="DIR", help="keep the run folder here (default a new one in ./runs)"
+    )
     run_parser.add_argument("--trace", action="store_true", help="also write trace.json for ui.perfetto.dev")
     run_parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
     run_parser.set_defaults(run=run)
     defects_parser = actions.add_parser(
-        "defects", help="run an experiment without its fences and fixes, which it must notice"
+        "defects",
+        help="run an experiment without its fences and fixes, which it must notice",
+        description="Run an experiment in the simulator without each fence and fix that it names. It must notice each.",
     )
-    defects_parser.add_argument("file", metavar="FILE")
+    defects_parser.add_argument("file", metavar="FILE", help=FILE)
     defects_parser.set_defaults(run=defects)
-    explain_parser = actions.add_parser("explain", help="say what an experiment does, and run nothing")
-    explain_parser.add_argument("file", metavar="FILE")
-    explain_parser.add_argument("--seed", type=int, metavar="N")
+    explain_parser = actions.add_parser(
+        "explain",
+        help="say what an experiment does, and run nothing",
+        description="Say what an experiment does, step by step, and run nothing.",
+    )
+    explain_parser.add_argument("file", metavar="FILE", help=FILE)
+    explain_parser.add_argument("--seed", type=int, metavar="N", help="explain the run of this seed")
     explain_parser.set_defaults(run=explain)
-    actions.add_parser("list", help="list the experiments that come with Understudy").set_defaults(run=list_all)
-    new_parser = actions.add_parser("new", help="write a commented experiment file")
-    new_parser.add_argument("name", metavar="NAME")
+    new_parser = actions.add_parser(
+        "new",
+        help="write a commented experiment file",
+        description="Write an experiment file with comments, as NAME.yaml in this folder.",
+    )
+    new_parser.add_argument("name", metavar="NAME", help="of the experiment")
     new_parser.set_defaults(run=new)
-    actions.add_parser("schema", help="print the JSON Schema of experiment files").set_defaults(run=schema)
-    actions.add_parser("capabilities", help="print what each engine can do").set_defaults(run=capabilities)
+    for name, help_text, function in (
+        ("list", "list the experiments that come with Understudy", list_all),
+        ("schema", "print the JSON Schema of experiment files", schema),
+        ("capabilities", "print what each engine can do", capabilities),
+    ):
+        description = f"{help_text[0].upper()}{help_text[1:]}."
+        actions.add_parser(name, help=help_text, description=description).set_defaults(run=function)
 
 
 def seeds(text: str) -> range:

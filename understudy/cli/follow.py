@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.cli.activity import Activity
-from understudy.cli.arguments import BadInput, Failed, os_error
+from understudy.cli.arguments import BadInput, Failed, accept_old_words, os_error
 from understudy.cli.interruptions import Interruption, interruptible
 from understudy.cli.screen import Screen
 from understudy.extras import require
@@ -36,28 +36,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     following.add_argument(
         "--until-idle", type=_seconds, metavar="SECONDS", help="end when no line has come for so long"
     )
-    following.add_argument(
-        "--sink", type=Path, metavar="DIR", help="write the runs into this lake while they grow, and at the end"
+    lake = following.add_argument(
+        "--lake", type=Path, metavar="DIR", help="write the runs into this lake while they grow, and at the end"
     )
+    accept_old_words(parser, lake, "--sink")
     following.add_argument(
         "--checkpoint",
         type=Path,
         metavar="DIR",
-        help="where Spark notes what it has read, to go on there later (default: a temporary folder)",
+        help="where Spark notes what it has read, to go on there later (default a temporary folder)",
     )
 
 
 def check(options: argparse.Namespace) -> None:
-    """Raise `BadInput` where options do not go together, or a path to follow does not exist."""
+    """Raise `BadInput` if options do not go together, or a path to follow does not exist."""
     if not options.follow:
-        for name in ("until_idle", "sink", "checkpoint"):
+        for name in ("until_idle", "lake", "checkpoint"):
             if getattr(options, name) is not None:
                 raise BadInput(f"--{name.replace('_', '-')} needs --follow")
         return
     if options.engine == "python":
         raise BadInput("only Spark can --follow; leave --engine python out")
-    if options.output is not None:
-        raise BadInput("--output takes runs that have ended; give --sink DIR with --follow, which makes a lake")
+    if options.dir is not None:
+        raise BadInput("--dir takes runs that have ended; give --lake DIR with --follow")
     for path in options.runs:
         if not path.exists():
             raise BadInput(f"{path} does not exist; expected the folder of a run, which may still be empty")
@@ -103,7 +104,7 @@ def _follow(options: argparse.Namespace) -> tuple[Replay, bool]:
             interruption = stack.enter_context(interruptible())
             activity.step("starting the stream")
             stream = stack.enter_context(LogStream(context, options.runs, checkpoint))
-        sink = None if options.sink is None else stack.enter_context(LakeSink(context, options.runs, options.sink))
+        sink = None if options.lake is None else stack.enter_context(LakeSink(context, options.runs, options.lake))
         with Screen(sys.stdout) as screen:
             for page in _pages(stream, engine, interruption, options.until_idle):
                 screen.draw(_rendered(page, options), _status(stream, sink))
@@ -154,7 +155,7 @@ def _finished(sink: LakeSink, options: argparse.Namespace) -> bool:
     result = sink.finish()
     if result is None:
         return True
-    for line in describe(result, options.sink):
+    for line in describe(result, options.lake):
         print(line, file=sys.stderr)
     return not result.refused
 

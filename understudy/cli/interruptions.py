@@ -30,7 +30,7 @@ class Interruption:
 def interruptible() -> Iterator[Interruption]:
     """Record the first SIGINT or SIGTERM in the `Interruption` while the block runs; raise KeyboardInterrupt at others.
 
-    This also handles SIGINT where the shell has started the program in the background with SIGINT ignored.
+    This also handles SIGINT if the shell has started the program in the background with SIGINT ignored.
     """
     interruption = Interruption()
 
@@ -51,7 +51,7 @@ def interruptible() -> Iterator[Interruption]:
 def ending_on_signals() -> Iterator[None]:
     """Raise KeyboardInterrupt at SIGTERM, too, while the block runs, so that it undoes what it has done.
 
-    This also handles SIGINT where the shell has started the program in the background with SIGINT ignored.
+    This also handles SIGINT if the shell has started the program in the background with SIGINT ignored.
     """
 
     def on_signal(number: int, frame: FrameType | None) -> None:

@@ -3,7 +3,7 @@
 Without NAME it lists the lessons. NAME is a name or a number from that list, or a file of your own. `new NAME` writes a
 commented file, `check FILE` says what is wrong with one, `schema` prints the JSON Schema of lesson files. By default
 the first side runs on real processes; the side without the defence always runs in the simulator. The exit code is 3
-where a lesson's file cannot be used, and 2 where a run did not show what the lesson is about.
+if a lesson's file cannot be used, and 2 if a run did not show what the lesson is about.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.cli.activity import Activity
-from understudy.cli.arguments import BadInput, Failed, Verbs, host_and_any_port, os_error
+from understudy.cli.arguments import BadInput, Failed, Verbs, accept_old_words, host_and_any_port, os_error
 from understudy.cli.experiment import RUNS, BadFile, NotStarted
 from understudy.cli.interruptions import ending_on_signals
 from understudy.cli.lesson_page import serve_finished, serve_on_processes, write_lesson_page
@@ -38,15 +38,15 @@ _ACTIONS = ("new", "check")
 
 def register(verbs: Verbs) -> None:
     parser = verbs.add_parser("lesson", help="learn how controllers fail over, by example", description=__doc__)
-    parser.add_argument("words", metavar="NAME", nargs="*", help="a lesson; or `new NAME`, or `check FILE`")
+    parser.add_argument("words", metavar="NAME", nargs="*", help="a lesson; or `new NAME`, `check FILE` or `schema`")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--simulated", action="store_true", help="run in the simulator: the same every time")
     where.add_argument("--recorded", action="store_true", help="show the runs that come with Understudy")
     where.add_argument("--record", action="store_true", help="simulate, and keep the runs for --recorded")
     parser.add_argument("--answers", type=Path, metavar="FILE", help="take the answers from a file, one in a line")
-    parser.add_argument("--seed", type=int, metavar="N", help="by default that of the lesson")
+    parser.add_argument("--seed", type=int, metavar="N", help="what chance is drawn from (default that of the lesson)")
     parser.add_argument(
-        "--json", action="store_true", help="print the lesson's document; its runs stay in ./runs or --output"
+        "--json", action="store_true", help="print the lesson's document; its runs stay in ./runs or --dir"
     )
     parser.add_argument(
         "--page", type=Path, metavar="FILE", help="write the lesson as one HTML file, to go through in a browser"
@@ -61,10 +61,13 @@ def register(verbs: Verbs) -> None:
         "--port",
         type=host_and_any_port,
         metavar="HOST:PORT",
-        help="the address of the page of --watch (default: any free port of 127.0.0.1). On another address than "
+        help="the address of the page of --watch (default any free port of 127.0.0.1). On another address than "
         "loopback it takes no commands, and the run begins at once",
     )
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="keep the run folders here")
+    folder = parser.add_argument(
+        "--dir", type=Path, metavar="DIR", help="keep the run folders here; without it they are removed"
+    )
+    accept_old_words(parser, folder, "-o", "--output")
     parser.set_defaults(run=run)
 
 
@@ -140,7 +143,7 @@ def _show(options: argparse.Namespace, lesson: Lesson) -> int:
     _check_watch(options)
     answers = _answers(options.answers)
     seed = lesson.seed if options.seed is None else options.seed
-    with _folder(options.output or (_kept(lesson) if options.json else None)) as folder, _failures():
+    with _folder(options.dir or (_kept(lesson) if options.json else None)) as folder, _failures():
         world = _world(options, lesson)
         if options.watch and world == PROCESSES:
             serve_on_processes(lesson, folder, seed, options.port, _note)
@@ -152,7 +155,7 @@ def _show(options: argparse.Namespace, lesson: Lesson) -> int:
 
 
 def _check_watch(options: argparse.Namespace) -> None:
-    """Raise BadInput where options contradict --watch, or need it."""
+    """Raise BadInput if options contradict --watch, or need it."""
     if options.port is not None and not options.watch:
         raise BadInput("--port is the address of the page of --watch; give --watch with it")
     for name in ("page", "json", "answers", "record"):
@@ -211,7 +214,7 @@ def _runs(lesson: Lesson, world: str, folder: Path, seed: int, *, in_spark: bool
 
 
 def _measuring(folder: Path, in_spark: bool) -> MeasureSweeps:
-    """Return what computes the tables of sweeps: Spark, or Python where Spark cannot run, which it then says."""
+    """Return what computes the tables of sweeps: Spark, or Python if Spark cannot run, which it then says."""
     import msgspec
 
     from understudy.lessons.sweeping import PYTHON, measure_in_python
@@ -275,15 +278,15 @@ def _kept(lesson: Lesson) -> Path:
 
 
 @contextmanager
-def _folder(output: Path | None) -> Iterator[Path]:
-    """Yield the folder for the runs: that of --output, or a temporary one."""
-    if output is None:
+def _folder(kept: Path | None) -> Iterator[Path]:
+    """Yield the folder for the runs: `kept`, or a temporary one."""
+    if kept is None:
         with tempfile.TemporaryDirectory(prefix="understudy-lesson-") as folder:
             yield Path(folder)
         return
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise BadInput(f"{output} is not empty; give a new folder with --output")
-    yield output
+    if kept.exists() and (not kept.is_dir() or any(kept.iterdir())):
+        raise BadInput(f"{kept} is not empty; give a new folder with --dir")
+    yield kept
 
 
 def _answers(file: Path | None) -> list[str] | None:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from understudy.cli import (
     check,
     compare,
+    completion,
     crash_points,
     demo,
     experiment,
@@ -38,7 +39,10 @@ from understudy.cli import (
     watch,
     zookeeper,
 )
-from understudy.cli.arguments import Failed, version
+from understudy.cli import help as help_verb
+from understudy.cli.arguments import BadInput, Failed, version
+from understudy.cli.command_parser import UnderstudyParser
+from understudy.cli.overview import SLOGAN
 from understudy.extras import MissingExtra
 
 VERBS = (
@@ -66,8 +70,10 @@ VERBS = (
     ingest,
     import_kafka,
     zookeeper,
+    help_verb,
+    completion,
 )
-"""The modules of the verbs, in the order of `--help`."""
+"""The modules of the verbs; `overview` groups them for the help."""
 
 EXIT_INTERRUPTED = 130
 
@@ -75,10 +81,15 @@ EXIT_INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return the exit code.
 
-    It is 0 after success, 1 after a failure, 2 where the command line or something that it names is wrong, and 130
-    after an interruption.
+    It is 0 after success, 1 after a failure, 2 if the command line or something that it names is wrong, and 130 after
+    an interruption.
     """
-    options = parser().parse_args(arguments)
+    whole = parser()
+    words = sys.argv[1:] if arguments is None else arguments
+    if not words:
+        whole.print_help(sys.stderr)
+        return BadInput.exit_code
+    options = whole.parse_args(words)
     try:
         code: int = options.run(options)
         sys.stdout.flush()
@@ -97,14 +108,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> UnderstudyParser:
     """Return the parser of the whole command line."""
-    top = argparse.ArgumentParser(prog="understudy", description="A Kafka control plane you can kill.")
-    top.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    found = top.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")
+    whole = UnderstudyParser(prog="understudy", description=SLOGAN)
+    whole.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     for module in VERBS:
-        module.register(found)
-    return top
+        module.register(whole.verbs)
+    return whole
 
 
 class _Version(argparse.Action):

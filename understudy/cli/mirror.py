@@ -27,17 +27,25 @@ _MEGABYTE = 1_000_000
 def register(verbs: Verbs) -> None:
     parser = verbs.add_parser(
         "mirror",
-        help="copy topics and the offsets of groups from one cluster to another",
+        help="copy topics and group offsets to another cluster",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--from", dest="source", type=_servers, required=True, metavar="HOST:PORT,…", help="the source")
-    parser.add_argument("--to", dest="target", type=_servers, required=True, metavar="HOST:PORT,…", help="the target")
     parser.add_argument(
-        "--include", type=_pattern, required=True, metavar="REGEX", help="topics to copy, as whole names; REGEX,REGEX …"
+        "--from", dest="source", type=_servers, required=True, metavar="HOST:PORT,…", help="the source cluster"
     )
-    parser.add_argument("--exclude", type=_pattern, metavar="REGEX", help="topics not to copy, likewise")
-    parser.add_argument("--prefix", default="", metavar="TEXT", help="what the names of the copies begin with")
+    parser.add_argument(
+        "--to", dest="target", type=_servers, required=True, metavar="HOST:PORT,…", help="the target cluster"
+    )
+    parser.add_argument(
+        "--include",
+        type=_pattern,
+        required=True,
+        metavar="REGEX",
+        help="copy the topics whose whole name matches; several are joined by commas",
+    )
+    parser.add_argument("--exclude", type=_pattern, metavar="REGEX", help="leave these topics out")
+    parser.add_argument("--prefix", default="", metavar="TEXT", help="begin the names of the copies with this")
     parser.add_argument(
         "--rename",
         type=_rename,
@@ -46,21 +54,32 @@ def register(verbs: Verbs) -> None:
         metavar="REGEX=NAME",
         help=r"another name for copies, for example 'orders\.(.*)=shop.\1'; the first that matches decides",
     )
-    parser.add_argument("--groups", type=_pattern, metavar="REGEX", help="groups whose offsets are translated")
+    parser.add_argument("--groups", type=_pattern, metavar="REGEX", help="translate the offsets of these groups")
     parser.add_argument(
-        "--replication-factor", type=count, metavar="N", help="of copies that are created; by default as at the source"
+        "--replication-factor",
+        type=count,
+        metavar="N",
+        help="the replicas of copies that are created (default as at the source)",
     )
     parser.add_argument("--once", action="store_true", help="end when all is copied that was there at the beginning")
     parser.add_argument("--dry-run", action="store_true", help="print what would be done, and do nothing")
     parser.add_argument("--max-rate", type=_rate, metavar="MB/S", help="read no more than so many megabytes a second")
     parser.add_argument(
-        "--buffer", type=count, default=64, metavar="MB", help="hold no more records than that (%(default)s)"
+        "--buffer", type=count, default=64, metavar="MB", help="hold no more megabytes of records (default %(default)s)"
     )
     parser.add_argument(
-        "--interval", type=_seconds, default=5.0, metavar="SECONDS", help="between two lines of progress (%(default)g)"
+        "--interval",
+        type=_seconds,
+        default=5.0,
+        metavar="SECONDS",
+        help="the time between two lines of progress (default %(default)g)",
     )
     parser.add_argument(
-        "--refresh", type=_seconds, default=30.0, metavar="SECONDS", help="between two looks for topics (%(default)g)"
+        "--refresh",
+        type=_seconds,
+        default=30.0,
+        metavar="SECONDS",
+        help="the time between two looks for topics (default %(default)g)",
     )
     parser.set_defaults(run=run)
 

@@ -1,6 +1,6 @@
 """`understudy mutants`: run seeds without each fence and each historic fix, to see which check notices, and how soon.
 
-The exit code is 0 where every switch was searched for, whether or not a seed has found it.
+The exit code is 0 if every switch was searched for, whether or not a seed has found it.
 """
 
 from __future__ import annotations
@@ -23,23 +23,24 @@ HEAD = ("| switch | hits | random search | noticed by | experiment |", "|---|---
 
 def register(verbs: Verbs) -> None:
     parser = verbs.add_parser(
-        "mutants", help="run seeds without each fence and fix: which check notices?", description=__doc__
+        "mutants", help="switch off each fence and fix: which check notices?", description=__doc__
     )
-    parser.add_argument("--switch", action="append", metavar="NAME", help="only this fence or fix; repeatable (all)")
-    parser.add_argument("--seeds", type=count, default=100, metavar="N", help="at most so many seeds for each (100)")
-    parser.add_argument("--from", type=int, default=0, dest="first", metavar="SEED", help="the first seed (0)")
-    parser.add_argument("--seconds", type=count, default=30, metavar="S", help="simulated seconds of each seed (30)")
-    parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to work on (1)")
     parser.add_argument(
-        "--write",
-        type=Path,
-        metavar="PAGE",
-        help="put the results into the table of this page, docs/inside/reliability.md",
+        "--switch", action="append", metavar="NAME", help="only this fence or fix; may be repeated (default all)"
     )
+    parser.add_argument(
+        "--seeds", type=count, default=100, metavar="N", help="at most so many seeds for each (default 100)"
+    )
+    parser.add_argument("--from", type=int, default=0, dest="first", metavar="SEED", help="the first seed (default 0)")
+    parser.add_argument(
+        "--seconds", type=count, default=30, metavar="N", help="simulated seconds per seed (default 30)"
+    )
+    parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to work on (default 1)")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="put the results into the table of this page")
     parser.add_argument(
         "--experiments-only",
         action="store_true",
-        help="search for nothing: update the experiments in the table of PAGE",
+        help="search for nothing: update the experiments in the table of --write FILE",
     )
     parser.set_defaults(run=run)
 

@@ -16,14 +16,14 @@ OUTPUT = Path("run.html")
 
 
 def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "page", help="write the page of a run as one HTML file, to keep or to send", description=__doc__
-    )
+    parser = verbs.add_parser("page", help="write the page of a run as one HTML file", description=__doc__)
     parser.add_argument(
         "paths", nargs="+", type=Path, metavar="RUN", help="a run folder; or folders or files of event logs"
     )
-    parser.add_argument("--run-id", metavar="ID", help="the run to show, where the logs have several")
-    parser.add_argument("-o", "--output", type=Path, default=OUTPUT, metavar="FILE", help="default %(default)s")
+    parser.add_argument("--run-id", metavar="ID", help="the run to show, if the logs have several")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=OUTPUT, metavar="FILE", help="write this file (default %(default)s)"
+    )
     parser.add_argument(
         "--from", dest="from_s", type=_seconds, metavar="SECONDS", help="show the run from so long after its start"
     )

@@ -27,11 +27,13 @@ _ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", "historic-r
 
 
 def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "plan", help="show where replicas, records and consumers would go, and why", description=__doc__
-    )
+    parser = verbs.add_parser("plan", help="show where replicas, records and members would go", description=__doc__)
     plans = parser.add_subparsers(dest="plan", required=True, metavar="PLAN", title="plans")
-    assignment = plans.add_parser("assignment", help="replicas, keys or members", description=__doc__)
+    assignment = plans.add_parser(
+        "assignment",
+        help="replicas, keys or members",
+        description="Show where the replicas of a topic, records by their key, or the partitions of a group would go.",
+    )
     what = assignment.add_subparsers(dest="what", required=True, metavar="WHAT", title="what is assigned")
     _register_replicas(what)
     _register_keys(what)
@@ -48,11 +50,35 @@ def _register_replicas(what: Verbs) -> None:
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--brokers", type=_brokers, metavar="IDS", help="brokers without racks, for example 0-5")
     where.add_argument("--rack", nargs="+", type=_rack, metavar="NAME=IDS", help="racks, for example r1=0-2 r2=3,4")
-    parser.add_argument("--partitions", type=_amount, required=True, metavar="N")
-    parser.add_argument("--replication-factor", type=_amount, default=3, metavar="N", help="(%(default)s)")
-    parser.add_argument("--start", type=_place, default=0, metavar="PLACE", help="Kafka draws it (%(default)s)")
-    parser.add_argument("--shift", type=_place, default=0, metavar="N", help="Kafka draws it, too (%(default)s)")
-    parser.add_argument("--first-partition", type=_place, default=0, metavar="N", help="where a topic grows (0)")
+    parser.add_argument("--partitions", type=_amount, required=True, metavar="N", help="of the topic")
+    parser.add_argument(
+        "--replication-factor",
+        type=_amount,
+        default=3,
+        metavar="N",
+        help="replicas of a partition (default %(default)s)",
+    )
+    parser.add_argument(
+        "--start",
+        type=_place,
+        default=0,
+        metavar="PLACE",
+        help="the place of the first replica; Kafka draws it (default %(default)s)",
+    )
+    parser.add_argument(
+        "--shift",
+        type=_place,
+        default=0,
+        metavar="N",
+        help="the distance of the second; Kafka draws it (default %(default)s)",
+    )
+    parser.add_argument(
+        "--first-partition",
+        type=_place,
+        default=0,
+        metavar="N",
+        help="the first partition to place, of a topic that grows (default 0)",
+    )
     parser.add_argument("--disable-rack-aware", action="store_true", help="place as if there were no racks")
     _finish(parser, _replicas)
 
@@ -64,12 +90,22 @@ def _register_keys(what: Verbs) -> None:
         description="Find the partition of records: by the murmur2 of their key, or a sticky one.",
     )
     parser.add_argument("keys", nargs="*", metavar="KEY", help="keys, as text")
-    parser.add_argument("--partitions", type=_amount, required=True, metavar="N")
+    parser.add_argument("--partitions", type=_amount, required=True, metavar="N", help="of the topic")
     parser.add_argument("--grown-to", type=_amount, metavar="N", help="show also what N partitions would change")
     parser.add_argument("--without-key", type=_amount, default=0, metavar="N", help="send N records without a key")
-    parser.add_argument("--record-bytes", type=_amount, default=1_000, metavar="N", help="their size (%(default)s)")
-    parser.add_argument("--batch-size", type=_amount, default=16_384, metavar="N", help="batch.size (%(default)s)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the random choices (%(default)s)")
+    parser.add_argument(
+        "--record-bytes", type=_amount, default=1_000, metavar="N", help="the size of a record (default %(default)s)"
+    )
+    parser.add_argument(
+        "--batch-size",
+        type=_amount,
+        default=16_384,
+        metavar="N",
+        help="batch.size of the producer (default %(default)s)",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="what chance is drawn from (default %(default)s)"
+    )
     _finish(parser, _keys)
 
 
@@ -81,15 +117,32 @@ def _register_members(what: Verbs) -> None:
         "the order given. A MEMBER is NAME, NAME:TOPIC,… for one that is subscribed to some topics only, and "
         "NAME@RACK or NAME:TOPIC,…@RACK for one in a rack.",
     )
-    parser.add_argument("--assignor", choices=_ASSIGNORS, default="range", help="(%(default)s)")
-    parser.add_argument("--topic", nargs="+", type=_topic, required=True, action="extend", metavar="NAME:PARTITIONS")
-    parser.add_argument("--member", nargs="+", required=True, action="extend", metavar="MEMBER", help="the group")
-    parser.add_argument("--join", nargs="+", action=_ChangeAction, metavar="MEMBER", help="one after the other")
-    parser.add_argument("--leave", nargs="+", action=_ChangeAction, metavar="NAME", help="one after the other")
-    parser.add_argument("--rack", nargs="+", type=_rack, metavar="NAME=IDS", help="place the replicas on these brokers")
-    parser.add_argument("--replication-factor", type=_amount, default=3, metavar="N", help="(%(default)s)")
+    parser.add_argument("--assignor", choices=_ASSIGNORS, default="range", help="the strategy (default %(default)s)")
     parser.add_argument(
-        "--order", type=_order, metavar="PARTITIONS", help="for historic-roundrobin, for example t-2,t-0,t-1"
+        "--topic", nargs="+", type=_topic, required=True, action="extend", metavar="NAME:PARTITIONS", help="topics"
+    )
+    parser.add_argument(
+        "--member", nargs="+", required=True, action="extend", metavar="MEMBER", help="the members of the group"
+    )
+    parser.add_argument(
+        "--join", nargs="+", action=_ChangeAction, metavar="MEMBER", help="members that join, one after the other"
+    )
+    parser.add_argument(
+        "--leave", nargs="+", action=_ChangeAction, metavar="NAME", help="members that leave, one after the other"
+    )
+    parser.add_argument("--rack", nargs="+", type=_rack, metavar="NAME=IDS", help="place the replicas on these brokers")
+    parser.add_argument(
+        "--replication-factor",
+        type=_amount,
+        default=3,
+        metavar="N",
+        help="replicas of a partition (default %(default)s)",
+    )
+    parser.add_argument(
+        "--order",
+        type=_order,
+        metavar="PARTITIONS",
+        help="their order for historic-roundrobin, for example t-2,t-0,t-1",
     )
     _finish(parser, _members)
 

@@ -28,7 +28,7 @@ def register(plans: Verbs) -> None:
     parser = plans.add_parser(
         "partitions",
         help="how many partitions a throughput needs, and what they cost",
-        description="Compute how many partitions a topic needs for a throughput: max(Tt / Tp, Tt / Tc), where a "
+        description="Compute how many partitions a topic needs for a throughput: max(Tt / Tp, Tt / Tc). A "
         "partition takes Tp from producers and gives Tc to a consumer. The rates are measured on a cluster, in a topic "
         "that is made for it and deleted, or given.",
     )
@@ -36,11 +36,25 @@ def register(plans: Verbs) -> None:
     parser.add_argument("--bootstrap-server", type=_servers, metavar="HOST:PORT,…", help="the cluster to measure")
     parser.add_argument("--producer-rate", type=_rate, metavar="RATE", help="Tp, in place of measuring it")
     parser.add_argument("--consumer-rate", type=_rate, metavar="RATE", help="Tc, in place of measuring it")
-    parser.add_argument("--replication-factor", type=count, default=3, metavar="N", help="(%(default)s)")
-    parser.add_argument("--brokers", type=count, metavar="N", help="by default those of the cluster, or 3")
-    parser.add_argument("--message-size", type=count, default=1_000, metavar="BYTES", help="(%(default)s)")
-    parser.add_argument("--batch-size", type=count, default=65_536, metavar="BYTES", help="(%(default)s)")
-    parser.add_argument("--seconds", type=count, default=5, metavar="N", help="of each measurement (%(default)s)")
+    parser.add_argument(
+        "--replication-factor", type=count, default=3, metavar="N", help="replicas of a partition (default %(default)s)"
+    )
+    parser.add_argument(
+        "--brokers", type=count, metavar="N", help="the number of brokers (default that of the cluster, or 3)"
+    )
+    parser.add_argument(
+        "--message-size", type=count, default=1_000, metavar="BYTES", help="the size of a record (default %(default)s)"
+    )
+    parser.add_argument(
+        "--batch-size",
+        type=count,
+        default=65_536,
+        metavar="BYTES",
+        help="batch.size of the producer (default %(default)s)",
+    )
+    parser.add_argument(
+        "--seconds", type=count, default=5, metavar="N", help="the seconds of each measurement (default %(default)s)"
+    )
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--json", action="store_true", help="print JSON")
     shown.add_argument("--html", type=Path, metavar="FILE", help="write a page for a browser instead of text")

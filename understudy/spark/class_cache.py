@@ -1,11 +1,11 @@
 """Keeps a cache of Spark's loaded classes (JEP 483, 514), with which its Java starts in half the time.
 
-The cache is a file of about 85 MB in the user's cache folder. A process of its own makes it once, in some 20 seconds,
-after the first command that ran without it. Its name is a checksum of the Java, the jars and the flags that it is for.
-Java itself ignores a cache that does not fit, so a wrong one only costs time. UNDERSTUDY_CLASS_CACHE=off turns it off,
-and any other value is the folder to use.
+The cache is a file of about 85 MB in the user's cache folder. `understudy replay` makes it once, in some 20 seconds,
+after it has printed its page on a terminal, and leaves no process for it. Its name is a checksum of the Java, the jars
+and the flags that it is for. Java itself ignores a cache that does not fit, so a wrong one only costs time.
+UNDERSTUDY_CLASS_CACHE=off turns it off, and any other value is the folder to use.
 
-    python -m understudy.spark.class_cache JAVA_HOME      make the cache, and wait for it
+    python -m understudy.spark.class_cache [JAVA_HOME]      make the cache, and wait for it
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import fcntl
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -31,7 +30,8 @@ FIRST_JAVA = 25
 NEEDED_BYTES = 600 * 1024 * 1024
 """Free space without which no cache is made: the file, and the one that Java makes it from."""
 
-MAKING_TIMEOUT_S = 300.0
+MAKING_TIMEOUT_S = 120.0
+"""The time that Java may take to write the cache as it ends."""
 KEPT_CACHES = 2
 """Caches of former versions beyond this number are removed when a new one is made."""
 
@@ -41,7 +41,7 @@ _SUFFIX = ".aot"
 
 
 def cache_file(java: JavaRuntime, environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return where the cache for this Java and Spark is or will be; None where there can be none."""
+    """Return where the cache for this Java and Spark is or will be; None if there can be none."""
     wanted = environment.get(VARIABLE, "")
     if wanted.lower() in _OFF or java.version is None or java.version < FIRST_JAVA:
         return None
@@ -52,35 +52,22 @@ def cache_file(java: JavaRuntime, environment: Mapping[str, str] = os.environ) -
 
 
 def flags(java: JavaRuntime) -> tuple[str, ...]:
-    """Return the flags with which Java uses the cache; none where it has not been made."""
+    """Return the flags with which Java uses the cache; none if it has not been made."""
     file = cache_file(java)
     return (f"-XX:AOTCache={file}",) if file is not None and file.is_file() else ()
 
 
-def make_in_background(java: JavaRuntime) -> Path | None:
-    """Start a process that makes the cache and outlives this one; return the file that it will make.
-
-    None is returned where the cache exists already, is being made, or cannot be made.
-    """
+def can_be_made(java: JavaRuntime) -> bool:
+    """Return whether the cache is missing, no other process is making it, and there is room for it."""
     file = cache_file(java)
     if file is None or file.is_file() or not _has_room(file):
-        return None
+        return False
     with _claimed(file) as is_ours:
-        if not is_ours:
-            return None
-    command = [sys.executable, "-m", "understudy.spark.class_cache", str(java.home)]
-    subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    return file
+        return is_ours
 
 
 def make(java: JavaRuntime) -> Path | None:
-    """Make the cache, if it is missing and no other process is making it; return its file.
+    """Make the cache, if it is missing and no other process is making it; return its file, None if there is none.
 
     Raises:
         GatewayFailed: Java did not start.
@@ -130,7 +117,7 @@ def _has_room(file: Path) -> bool:
 
 @contextlib.contextmanager
 def _claimed(file: Path) -> Iterator[bool]:
-    """Hold the lock of a cache while the block runs; yield False where another process holds it."""
+    """Hold the lock of a cache while the block runs; yield False if another process holds it."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.with_suffix(".lock").open("wb") as lock:
         try:
@@ -150,4 +137,4 @@ def _remove_former_caches(file: Path) -> None:
 
 if __name__ == "__main__":
     os.nice(19)
-    make(choose_java(sys.argv[1]))
+    make(choose_java(sys.argv[1] if sys.argv[1:] else None))

@@ -60,7 +60,7 @@ def compare_folder(
 
 
 def read_tables(session: SparkSession, folder: Path) -> dict[str, DataFrame]:
-    """Open the tables of a lake, or those that `understudy replay --output` has written into a folder.
+    """Open the tables of a lake, or those that `understudy replay --dir` has written into a folder.
 
     Raises:
         CannotCompare: the folder lacks one of them.
@@ -70,7 +70,7 @@ def read_tables(session: SparkSession, folder: Path) -> dict[str, DataFrame]:
         return {name: read_lake(session, folder, name) for name in TABLES_READ}
     missing = [name for name in TABLES_READ if not (folder / name).is_dir()]
     if missing:
-        expected = "expected tables as `understudy replay --output` writes them"
+        expected = "expected tables as `understudy replay --dir` writes them"
         raise CannotCompare(f"{folder} lacks the table {', '.join(missing)}; {expected}")
     return {name: session.read.parquet(str((folder / name).absolute())) for name in TABLES_READ}
 

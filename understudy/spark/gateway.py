@@ -23,6 +23,8 @@ from understudy.java import JavaRuntime
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0
+INTERRUPTED_STOP_TIMEOUT_S = 3.0
+"""The time that Java has to end after Ctrl-C: somebody waits for it."""
 _POLL_S = 0.02
 
 _OPENED_PACKAGES = (
@@ -111,8 +113,12 @@ def gateway(
             )
         try:
             yield _wait_for(process, connection, output)
-        finally:
-            _end(process, stop_timeout_s)
+        except BaseException as error:
+            # What Java would still write as it ends, such as a cache of its classes, is not wanted any more.
+            limit_s = INTERRUPTED_STOP_TIMEOUT_S if isinstance(error, KeyboardInterrupt) else STOP_TIMEOUT_S
+            _end(process, min(stop_timeout_s, limit_s))
+            raise
+        _end(process, stop_timeout_s)
 
 
 def _environment(java: JavaRuntime, spark_home: Path, connection: Path, loopback: bool) -> dict[str, str]:
@@ -149,12 +155,14 @@ def _tail(output: Path, lines: int = 15) -> str:
 
 
 def _end(process: subprocess.Popen[bytes], timeout_s: float) -> None:
-    """Close the input of the process, which ends it, and kill it if it has not ended in time."""
+    """Close the input of the process, which ends it. Kill it if it has not ended in time, or at an interruption."""
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError):
         process.stdin.close()
     try:
-        process.wait(timeout_s)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout_s)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()

@@ -125,7 +125,8 @@ class Tool(NamedTuple):
 
     @property
     def usage(self) -> str:
-        return usage(self.name, self.purpose, self.flags)
+        purpose = f"{self.purpose}\n\nIt has the flags, output and exit codes of {self.kafka}."
+        return usage(self.name, purpose, self.flags)
 
     async def main(self, words: Sequence[str], surroundings: Surroundings) -> int:
         """Run one command line and return the exit code, which is 0 or 1 as with Kafka."""

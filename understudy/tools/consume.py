@@ -35,7 +35,7 @@ FLAGS = (
     Flag("whitelist", "The old name of --include.", "PATTERN"),
     Flag("partition", "Only this partition, without a group; from its end, unless --offset is given.", "PARTITION"),
     Flag("offset", "With --partition: where to begin: an offset, earliest or latest.", "OFFSET"),
-    Flag("from-beginning", "Begin with the earliest records where the group has no committed offset."),
+    Flag("from-beginning", "Begin with the earliest records if the group has no committed offset."),
     Flag("max-messages", "End after so many records.", "COUNT"),
     Flag("timeout-ms", "End when there was no record for so long.", "MS"),
     Flag("group", "The group; one of its own by default.", "GROUP"),

@@ -29,7 +29,7 @@ FLAGS = (
     Flag("messages", "How many records to read; the last poll may bring more.", "COUNT"),
     Flag("group", "The group; one of its own by default.", "GROUP"),
     Flag("fetch-size", "How many bytes of a partition one answer may have; 1048576 by default.", "BYTES"),
-    Flag("from-latest", "Begin with the latest records where the group has no committed offset."),
+    Flag("from-latest", "Begin with the latest records if the group has no committed offset."),
     Flag("timeout", "Milliseconds without a record after which to give up; 10000 by default.", "MS", is_optional=True),
     Flag("show-detailed-stats", "Print a line for each reporting interval."),
     Flag("reporting-interval", "Milliseconds between two such lines; 5000 by default.", "MS"),

@@ -77,7 +77,7 @@ FLAGS = (
     Flag("to-earliest", "Reset to the log's start."),
     Flag("to-latest", "Reset to the log's end."),
     Flag("to-current", "Reset to the committed offsets, or the log's end."),
-    Flag("shift-by", "Reset by so many records, back where negative.", "COUNT"),
+    Flag("shift-by", "Reset by so many records, back if the number is negative.", "COUNT"),
     Flag("members", "With --describe: show the members."),
     Flag("verbose", "With --describe --members: show also the assigned partitions."),
     Flag("offsets", "With --describe: show the offsets; the default."),

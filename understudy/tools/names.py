@@ -6,13 +6,13 @@ from typing import Final
 
 NAMES: Final[dict[str, tuple[str, str]]] = {
     "topics": ("kafka-topics.sh", "list, describe, create, alter and delete topics"),
-    "configs": ("kafka-configs.sh", "show and change the configuration of topics, brokers and loggers"),
-    "groups": ("kafka-consumer-groups.sh", "list, describe and delete consumer groups, and reset their offsets"),
+    "configs": ("kafka-configs.sh", "show and change configs of topics, brokers and loggers"),
+    "groups": ("kafka-consumer-groups.sh", "show and delete consumer groups, reset their offsets"),
     "reassign": ("kafka-reassign-partitions.sh", "move partitions to other brokers"),
     "leader-election": ("kafka-leader-election.sh", "elect preferred or unclean leaders"),
     "delete-records": ("kafka-delete-records.sh", "delete the records of partitions before an offset"),
     "log-dirs": ("kafka-log-dirs.sh", "show the log directories of brokers"),
-    "dump-log": ("kafka-dump-log.sh", "print log segments, their indexes and the snapshots of producers"),
+    "dump-log": ("kafka-dump-log.sh", "print log segments, indexes and producer snapshots"),
     "get-offsets": ("kafka-get-offsets.sh", "show the offsets of partitions"),
     "produce": ("kafka-console-producer.sh", "send lines to a topic"),
     "consume": ("kafka-console-consumer.sh", "print the records of topics"),

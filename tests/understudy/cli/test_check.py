@@ -31,7 +31,7 @@ def checked(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]
 
 @pytest.fixture
 def simulated(tmp_path: Path) -> Path:
-    """A folder with the event logs of a failover, as `understudy simulate --events` writes them."""
+    """A folder with the event logs of a failover, as `understudy simulate --dir` writes them."""
     with SimulatedCluster(3, brokers=3) as cluster:
         cluster.start()
         cluster.create_topic("orders", assignment={0: [1, 2, 3]})

@@ -21,8 +21,11 @@ from understudy.tools.names import NAMES as TOOLS
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("", "the following arguments are required: VERB"),
-        ("unknown", "invalid choice: 'unknown'"),
+        ("kil", "invalid choice: 'kil'; did you mean 'kill'? (`understudy help` lists all verbs)"),
+        ("qqq", "invalid choice: 'qqq' (`understudy help` lists all verbs)"),
+        ("experiment lst", "invalid choice: 'lst'; did you mean 'list'? (choose from run, defects,"),
+        ("up --log-format jsn", "invalid choice: 'jsn'; did you mean 'json'? (choose from json, console, kafka)"),
+        ("help kil", "invalid choice: 'kil'; did you mean 'kill'?"),
         ("up --brokers 0", "'0' is not a whole number from 1"),
         ("up --brokers three", "'three' is not a whole number from 1"),
         ("up --racks a,,b", "'a,,b' is not a list of names, for example a,b,c"),

@@ -17,7 +17,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A sweep over two session timeouts, with two runs each."""
     folder = tmp_path_factory.mktemp("sweep") / "runs"
     timeouts = ["--session-timeout-ms", "2000,6000"]
-    assert main(["sweep", "--partitions", "2", *timeouts, "--repeat", "2", "--output", str(folder)]) == 0
+    assert main(["sweep", "--partitions", "2", *timeouts, "--repeat", "2", "--dir", str(folder)]) == 0
     return folder
 
 

@@ -29,7 +29,7 @@ def test_one_fault_at_one_point_is_repeated_and_leaves_its_logs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = ["--procedure", "topic-creation", "--at", "partition.after_write/1", "--how", "zombie"]
-    assert main(["crash-points", *where, "--events", str(tmp_path / "run")]) == 0
+    assert main(["crash-points", *where, "--dir", str(tmp_path / "run")]) == 0
     assert "zombie at partition.after_write/1: ok" in capsys.readouterr().out
     reading = read([tmp_path / "run"])
     assert reading.findings == ()
@@ -62,7 +62,7 @@ def test_an_unknown_procedure_or_point_is_refused(
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [["--at", "partition.before_write/1"], ["--events", "somewhere"]])
+@pytest.mark.parametrize("arguments", [["--at", "partition.before_write/1"], ["--dir", "somewhere"]])
 def test_flags_that_need_each_other_are_refused_alone(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["crash-points", *arguments])

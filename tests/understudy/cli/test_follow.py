@@ -65,7 +65,7 @@ class Following:
 def test_pages_while_the_logs_grow_and_the_last_one_at_the_end(tmp_path: Path) -> None:
     folder, lake = tmp_path / "run", tmp_path / "lake"
     folder.mkdir()
-    following = Following("--sink", lake, folder)
+    following = Following("--lake", lake, folder)
     following.wait_for("No run: the logs hold no record.*waiting for event logs · the lake is not written yet")
     lines = {name: list(content) for name, content in killed_controller().lines.items()}
     for name, content in lines.items():
@@ -90,11 +90,11 @@ def test_pages_while_the_logs_grow_and_the_last_one_at_the_end(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--sink", "lake"], "--sink needs --follow"),
+        (["--lake", "lake"], "--lake needs --follow"),
         (["--until-idle", "3"], "--until-idle needs --follow"),
         (["--checkpoint", "c"], "--checkpoint needs --follow"),
         (["--follow", "--engine", "python"], "only Spark can --follow"),
-        (["--follow", "--output", "tables"], "give --sink DIR with --follow"),
+        (["--follow", "--dir", "tables"], "give --lake DIR with --follow"),
         (["missing", "--follow"], "missing does not exist; expected the folder of a run"),
     ],
 )

@@ -34,7 +34,7 @@ def test_a_failed_seed_is_shrunk_and_its_plan_replays(tmp_path: Path, capsys: py
     (folder,) = (tmp_path / "failed").iterdir()
     assert f"the report: {folder / 'report.txt'}" in output.out
     assert f"seeds failed; their reports are in {tmp_path / 'failed'}" in output.err
-    assert main(["simulate", "--plan", str(folder / "plan.json"), "--events", str(tmp_path / "again")]) == 1
+    assert main(["simulate", "--plan", str(folder / "plan.json"), "--dir", str(tmp_path / "again")]) == 1
     replayed = capsys.readouterr().out
     assert "C3 violated at" in replayed
     assert f"replay it: understudy simulate --plan {folder / 'plan.json'}" in replayed

@@ -31,7 +31,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 
 def test_what_is_printed(controller_log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "events"
-    assert main(["import-kafka", "--controller-log", str(controller_log), "--output", str(output), "--verbose"]) == 0
+    assert main(["import-kafka", "--controller-log", str(controller_log), "--dir", str(output), "--verbose"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "run kafka-20260501-120000, broker 1: 2 lines and 0 transactions became 1 record",
         "          1  ControllerElected",
@@ -49,14 +49,14 @@ def test_zone_pattern_and_run(tmp_path: Path) -> None:
     log.write_text(f"2026-05-01 12:00:00.000 kafka.controller.KafkaController INFO - [Controller id=1] {ELECTED}\n")
     pattern = "%d{yyyy-MM-dd HH:mm:ss.SSS} %c %p - %m%n"
     options = ["--pattern", pattern, "--timezone", "Europe/Berlin", "--run", "incident"]
-    assert main(["import-kafka", "--controller-log", str(log), *options, "--output", str(tmp_path / "events")]) == 0
+    assert main(["import-kafka", "--controller-log", str(log), *options, "--dir", str(tmp_path / "events")]) == 0
     (record,) = read([tmp_path / "events"]).records
     assert record.run == "incident"
     assert record.wall_ms == 1_777_629_600_000.0  # 10:00 UTC
 
 
 def test_a_folder_of_a_broker_holds_all_its_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["import-kafka", "--broker", f"3={SAMPLES / 'broker-3'}", "--output", str(tmp_path / "events")]) == 0
+    assert main(["import-kafka", "--broker", f"3={SAMPLES / 'broker-3'}", "--dir", str(tmp_path / "events")]) == 0
     printed = capsys.readouterr().out
     assert ", broker 3: " in printed
     assert "more classes; --verbose lists them" in printed
@@ -64,17 +64,17 @@ def test_a_folder_of_a_broker_holds_all_its_logs(tmp_path: Path, capsys: pytest.
 
 
 def test_nothing_to_import_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no log is named; give --controller-log" in refused(capsys, "--output", tmp_path / "events")
+    assert "no log is named; give --controller-log" in refused(capsys, "--dir", tmp_path / "events")
     empty = tmp_path / "controller.log"
     empty.touch()
-    arguments = ("--controller-log", empty, "--output", tmp_path / "more")
+    arguments = ("--controller-log", empty, "--dir", tmp_path / "more")
     assert "there is nothing to import: the logs have no entry" in refused(capsys, *arguments)
 
 
 def test_an_output_folder_that_is_not_new_is_refused(controller_log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    message = refused(capsys, "--controller-log", controller_log, "--output", controller_log.parent)
-    assert f"--output {controller_log.parent}: it holds controller.log; give a new folder" in message
-    assert "File exists" in refused(capsys, "--controller-log", controller_log, "--output", controller_log)
+    message = refused(capsys, "--controller-log", controller_log, "--dir", controller_log.parent)
+    assert f"--dir {controller_log.parent}: it holds controller.log; give a new folder" in message
+    assert "File exists" in refused(capsys, "--controller-log", controller_log, "--dir", controller_log)
 
 
 @pytest.mark.parametrize(
@@ -91,13 +91,13 @@ def test_an_output_folder_that_is_not_new_is_refused(controller_log: Path, capsy
 def test_options_that_cannot_be_used_are_named(
     controller_log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], why: str
 ) -> None:
-    assert why in refused(capsys, "--controller-log", controller_log, *options, "--output", tmp_path / "events")
+    assert why in refused(capsys, "--controller-log", controller_log, *options, "--dir", tmp_path / "events")
 
 
 @pytest.mark.parametrize("text", ["1", "one=logs", "1=", "=logs"])
 def test_a_broker_needs_an_id_and_a_folder(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main(["import-kafka", "--broker", text, "--output", str(tmp_path / "events")])
+        main(["import-kafka", "--broker", text, "--dir", str(tmp_path / "events")])
     assert f"{text!r} is not ID=DIR, for example 1=/var/log/kafka" in capsys.readouterr().err
 
 
@@ -107,7 +107,7 @@ def test_a_broken_transaction_log_is_named(
     (tmp_path / "version-2").mkdir()
     (tmp_path / "version-2" / "log.1").write_bytes(b"this is no transaction log")
     options = ("--controller-log", controller_log, "--zookeeper-log", tmp_path / "version-2")
-    assert "log.1 starts with b'this'" in refused(capsys, *options, "--output", tmp_path / "events")
+    assert "log.1 starts with b'this'" in refused(capsys, *options, "--dir", tmp_path / "events")
 
 
 def test_a_log_that_breaks_off_leaves_the_records_before(
@@ -116,6 +116,6 @@ def test_a_log_that_breaks_off_leaves_the_records_before(
     """The error names the line; what was imported until then is a whole event log."""
     with controller_log.open("a") as log:
         log.write(LINE.format("late").replace("12:00:00", "11:00:00"))
-    message = refused(capsys, "--controller-log", controller_log, "--output", tmp_path / "events")
+    message = refused(capsys, "--controller-log", controller_log, "--dir", tmp_path / "events")
     assert f"{controller_log}:3: the clock goes back by 3,600.000 s" in message
     assert read([tmp_path / "events"]).findings == ()

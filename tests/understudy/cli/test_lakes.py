@@ -63,8 +63,8 @@ def test_one_run_is_shown_of_a_lake_or_of_logs(logs: Path, lake: Path, capsys: p
 def test_what_does_not_go_with_a_lake_is_refused(logs: Path, lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", str(lake), str(logs)]) == 2
     assert "a lake is replayed alone" in capsys.readouterr().err
-    assert main(["replay", str(lake), "--output", "tables"]) == 2
-    assert "leave --output out" in capsys.readouterr().err
+    assert main(["replay", str(lake), "--dir", "tables"]) == 2
+    assert "leave --dir out" in capsys.readouterr().err
     assert main(["compare", str(lake), str(logs), "--by", "brokers"]) == 2
     assert "a lake is compared alone" in capsys.readouterr().err
 

@@ -19,7 +19,7 @@ from understudy.simulator.seeds import run_seed
 def test_a_seed_is_replayed_with_its_plan_and_leaves_its_logs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["simulate", "--seed", "3", "--seconds", "10", "--events", str(tmp_path / "run")]) == 0
+    assert main(["simulate", "--seed", "3", "--seconds", "10", "--dir", str(tmp_path / "run")]) == 0
     output = capsys.readouterr().out
     assert "ms  heal" in output
     assert "seed 3: ok" in output
@@ -70,23 +70,23 @@ def test_a_failing_seed_prints_the_one_command_that_replays_it(
 
 def test_logs_of_many_seeds_do_not_share_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["simulate", "--seeds", "2", "--events", str(tmp_path)])
-    assert "--events goes with --seed" in capsys.readouterr().err
+        main(["simulate", "--seeds", "2", "--dir", str(tmp_path)])
+    assert "--dir goes with --seed" in capsys.readouterr().err
 
 
 def test_a_full_disk_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with no_larger_file(2_000):
-        assert main(["simulate", "--seed", "2", "--seconds", "9", "--events", str(tmp_path / "run")]) == 1
+        assert main(["simulate", "--seed", "2", "--seconds", "9", "--dir", str(tmp_path / "run")]) == 1
     assert capsys.readouterr().err == (
-        f"understudy simulate: --events {tmp_path / 'run'}: File too large; the run is incomplete, give a new folder\n"
+        f"understudy simulate: --dir {tmp_path / 'run'}: File too large; the run is incomplete, give a new folder\n"
     )
 
 
 def test_logs_go_to_a_folder_of_their_own_or_nowhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
-    assert main(["simulate", "--seed", "2", "--events", str(tmp_path / "file")]) == 2
+    assert main(["simulate", "--seed", "2", "--dir", str(tmp_path / "file")]) == 2
     assert "give a folder that can be written" in capsys.readouterr().err
     (tmp_path / "broker-7").mkdir()
     (tmp_path / "broker-7" / "broker-7-0001-0001.jsonl").write_text("")
-    assert main(["simulate", "--seed", "2", "--events", str(tmp_path)]) == 2
+    assert main(["simulate", "--seed", "2", "--dir", str(tmp_path)]) == 2
     assert "it holds another run's event logs" in capsys.readouterr().err

@@ -18,7 +18,7 @@ SMALL = ["sweep", "--partitions", "2,3", "--session-timeout-ms", "3000", "--repe
 
 def test_each_combination_has_a_run_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "runs"
-    assert main([*SMALL, "--fault", "kill,pause", "--output", str(output)]) == 0
+    assert main([*SMALL, "--fault", "kill,pause", "--dir", str(output)]) == 0
     printed = capsys.readouterr().out
     assert "8 of 8 in " in printed
     assert f"compare them: understudy compare {output} --by partitions,fault" in printed
@@ -31,7 +31,7 @@ def test_each_combination_has_a_run_of_its_own(tmp_path: Path, capsys: pytest.Ca
 
 def test_workers_leave_the_same_runs(tmp_path: Path) -> None:
     for name, workers in (("one", "1"), ("two", "2")):
-        assert main([*SMALL, "--workers", workers, "--output", str(tmp_path / name)]) == 0
+        assert main([*SMALL, "--workers", workers, "--dir", str(tmp_path / name)]) == 0
     one, two = (
         {path.relative_to(tmp_path / name): path.read_bytes() for path in (tmp_path / name).rglob("*.jsonl")}
         for name in ("one", "two")
@@ -52,14 +52,14 @@ def test_an_interrupted_sweep_goes_on_where_it_was(
         return complete(cell, output)
 
     monkeypatch.setattr(simulator_sweep, "run_cell", interrupted_at_the_third)
-    command = [*SMALL, "--output", str(tmp_path / "runs")]
+    command = [*SMALL, "--dir", str(tmp_path / "runs")]
     assert main(command) == cli.EXIT_INTERRUPTED
     assert "2 of 4 runs are complete; the same command goes on from there" in capsys.readouterr().err
     assert main(command) == 0
     assert "2 of 4 runs are in" in capsys.readouterr().err
     assert begun[2:] == [begun[2], begun[2], begun[4]]
     assert len(replay_in_python([tmp_path / "runs"]).runs) == 4
-    assert main([*SMALL[:-1], "3", "--output", str(tmp_path / "runs")]) == 0
+    assert main([*SMALL[:-1], "3", "--dir", str(tmp_path / "runs")]) == 0
     assert len(begun) == 7, "with more repetitions only the new ones are run"
 
 
@@ -72,7 +72,7 @@ def test_a_failed_run_is_named_and_the_others_are_complete(
         return CellReport(cell, "a problem") if cell.name == "b3-p3-t3000-kill-1" else complete(cell, output)
 
     monkeypatch.setattr(simulator_sweep, "run_cell", fails_once)
-    assert main([*SMALL, "--output", str(tmp_path / "runs")]) == 1
+    assert main([*SMALL, "--dir", str(tmp_path / "runs")]) == 1
     printed = capsys.readouterr()
     assert "b3-p3-t3000-kill-1: a problem" in printed.out
     assert "1 of 4 runs failed" in printed.err
@@ -93,7 +93,7 @@ def test_a_wrong_command_line_is_refused(
     tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as refused:
-        main(["sweep", *arguments, "--output", str(tmp_path / "runs")])
+        main(["sweep", *arguments, "--dir", str(tmp_path / "runs")])
     assert refused.value.code == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
@@ -101,7 +101,7 @@ def test_a_wrong_command_line_is_refused(
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
-    assert main([*SMALL, "--output", str(tmp_path / "file")]) == 2
+    assert main([*SMALL, "--dir", str(tmp_path / "file")]) == 2
     assert "give a folder that can be written" in capsys.readouterr().err
 
 
@@ -109,11 +109,11 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, capsys: pyte
 def test_a_sweep_goes_on_when_the_disk_is_no_longer_full(
     workers: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = [*SMALL, "--workers", workers, "--output", str(tmp_path / "runs")]
+    command = [*SMALL, "--workers", workers, "--dir", str(tmp_path / "runs")]
     with no_larger_file(5_000):
         assert main(command) == 1
     assert capsys.readouterr().err == (
-        f"understudy sweep: --output {tmp_path / 'runs'}: File too large; 0 of 4 runs are complete, and the same "
+        f"understudy sweep: --dir {tmp_path / 'runs'}: File too large; 0 of 4 runs are complete, and the same "
         "command goes on from there\n"
     )
     assert main(command) == 0
@@ -122,7 +122,7 @@ def test_a_sweep_goes_on_when_the_disk_is_no_longer_full(
 
 def test_a_sweep_on_processes(tmp_path: Path) -> None:
     command = ["sweep", "--processes", "--partitions", "4", "--session-timeout-ms", "3000", "--fault", "kill,pause"]
-    assert main([*command, "--repeat", "1", "--output", str(tmp_path / "runs")]) == 0
+    assert main([*command, "--repeat", "1", "--dir", str(tmp_path / "runs")]) == 0
     replay = replay_in_python([tmp_path / "runs"])
     assert replay.findings == ()
     assert [run.run for run in replay.runs] == ["processes-b3-p4-t3000-kill-1", "processes-b3-p4-t3000-pause-1"]

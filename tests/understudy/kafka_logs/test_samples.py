@@ -40,7 +40,7 @@ def imports(tmp_path_factory: pytest.TempPathFactory) -> Imports:
     zookeeper = ["--zookeeper-log", str(unpacked(SAMPLES / "version-2", folder / "version-2"))]
     logs = [f"--broker={broker}={SAMPLES / f'broker-{broker}'}" for broker in BROKERS]
     for name, arguments in (("logs", logs), ("both", [*logs, *zookeeper]), ("zookeeper", zookeeper)):
-        assert main(["import-kafka", *arguments, "--output", str(folder / name)]) == 0
+        assert main(["import-kafka", *arguments, "--dir", str(folder / name)]) == 0
     faults = recorded(SAMPLES / "faults.jsonl")
     return Imports(folder / "logs", folder / "both", folder / "zookeeper", faults)
 
@@ -189,6 +189,6 @@ def test_the_replay_makes_a_page_of_the_import(imports: Imports, capsys: pytest.
 
 def test_two_imports_of_the_same_logs_are_the_same_bytes(imports: Imports, tmp_path: Path) -> None:
     logs = [f"--broker={broker}={SAMPLES / f'broker-{broker}'}" for broker in reversed(BROKERS)]
-    assert main(["import-kafka", *logs, "--output", str(tmp_path / "again")]) == 0
+    assert main(["import-kafka", *logs, "--dir", str(tmp_path / "again")]) == 0
     first = {path.name: path.read_bytes() for path in imports.logs.iterdir()}
     assert {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()} == first

@@ -65,24 +65,25 @@ def test_a_cache_is_used_once_it_is_complete(
     file.parent.mkdir()
     file.touch()
     assert class_cache.flags(java) == (f"-XX:AOTCache={file}",)
-    assert class_cache.make_in_background(java) is None
+    assert not class_cache.can_be_made(java)
 
 
-def test_nothing_is_made_where_there_is_no_room_or_another_process_makes_it(
+def test_nothing_is_made_if_there_is_no_room_or_another_process_makes_it(
     java: JavaRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(class_cache.VARIABLE, "/proc/nowhere")
-    assert class_cache.make_in_background(java) is None
+    assert not class_cache.can_be_made(java)
     monkeypatch.setenv(class_cache.VARIABLE, str(tmp_path / "caches"))
     file = class_cache.cache_file(java)
     assert file is not None
     file.parent.mkdir()
+    assert class_cache.can_be_made(java)
     with file.with_suffix(".lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert class_cache.make_in_background(java) is None
+        assert not class_cache.can_be_made(java)
         assert class_cache.make(java) is None
     monkeypatch.setattr(class_cache, "NEEDED_BYTES", 2**62)
-    assert class_cache.make_in_background(java) is None
+    assert not class_cache.can_be_made(java)
     assert [path.name for path in file.parent.iterdir()] == [f"{file.stem}.lock"]
 
 

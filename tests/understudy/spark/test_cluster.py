@@ -102,7 +102,7 @@ def test_a_killed_worker_changes_no_comparison(
 ) -> None:
     runs = str(tmp_path / "runs")
     assert (
-        main(["sweep", "--session-timeout-ms", "2000,6000", "--fault", "kill,pause", "--repeat", "3", "--output", runs])
+        main(["sweep", "--session-timeout-ms", "2000,6000", "--fault", "kill,pause", "--repeat", "3", "--dir", runs])
         == 0
     )
     lake = tmp_path / "lake"

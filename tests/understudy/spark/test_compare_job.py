@@ -25,7 +25,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A sweep over two session timeouts and two faults, runs with several failovers, and one without settings."""
     folder = tmp_path_factory.mktemp("runs")
     grid = ["--session-timeout-ms", "2000,6000", "--fault", "kill,pause", "--partitions", "2", "--repeat", "7"]
-    assert main(["sweep", *grid, "--output", str(folder / "sweep")]) == 0
+    assert main(["sweep", *grid, "--dir", str(folder / "sweep")]) == 0
     for seed in range(6):
         write(RandomRun(seed, records=300).logs, folder / f"random-{seed}")
     write(killed_controller(), folder / "killed")

@@ -1,0 +1,44 @@
+"""The parsers of the command line: argparse's, with errors that propose the nearest word, and help on one screen."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import Any
+
+from understudy.cli.overview import front_page
+from understudy.nearest_word import did_you_mean
+
+
+class CommandParser(argparse.ArgumentParser):
+    """argparse's parser, except that the error about an unknown word proposes the nearest known one."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Raise `ArgumentError` if the value is none of the choices. A part of argparse that parsers may override."""
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            message = f"invalid choice: {value!r}{did_you_mean(str(value), known)} ({self._choices_in_words(known)})"
+            raise argparse.ArgumentError(action, message)
+
+    def _choices_in_words(self, known: Iterable[str]) -> str:
+        return f"choose from {', '.join(known)}"
+
+
+class UnderstudyParser(CommandParser):
+    """The parser of the whole command line. Its help is the front page; `understudy help` lists all verbs."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        # The parsers of the verbs have argparse's own help.
+        self.verbs = self.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=CommandParser)
+
+    @property
+    def descriptions(self) -> dict[str, str]:
+        """What each verb does, in a few words, by its name."""
+        return {verb.dest: verb.help or "" for verb in self.verbs._get_subactions()}
+
+    def format_help(self) -> str:
+        return front_page(self.format_usage(), self.descriptions)
+
+    def _choices_in_words(self, known: Iterable[str]) -> str:
+        return "`understudy help` lists all verbs"
