@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import FrameLocator, Locator, Page, expect
 
-from tests.browser import SCREENSHOTS, drawn, understudy
+from tests.browser import SCREENSHOTS, drawn
+from understudy.cli.main import main
 from understudy.lessons.library import names
 
 pytestmark = pytest.mark.xdist_group("browser lessons")
@@ -77,7 +79,9 @@ def file_of(folder: Path, name: str) -> Path:
     """The page of a lesson as one file, written once."""
     file = folder / f"{name}.html"
     if not file.exists():
-        understudy("lesson", name, "--recorded", "--page", str(file))
+        # In a thread of its own: Playwright's event loop runs in this one. A process would import everything once more.
+        with ThreadPoolExecutor(1) as thread:
+            assert thread.submit(main, ["lesson", name, "--recorded", "--page", str(file)]).result() == 0
     return file
 
 
