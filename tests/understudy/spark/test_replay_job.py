@@ -109,7 +109,6 @@ def test_a_run_of_real_processes(spark: SparkReplay, tmp_path: Path) -> None:
     assert [failover.cause for failover in expected.runs[0].failovers][:1] == ["kill"]
 
 
-@pytest.mark.representative("a Spark job")
 def test_every_record_type_of_every_version(spark: SparkReplay) -> None:
     samples = Path(__file__).parents[2] / "foundation" / "eventlog" / "samples"
     assert assert_same_replay(spark, sorted(samples.iterdir())).findings == ()
@@ -163,6 +162,7 @@ def test_an_incarnation_in_two_files_with_lines_out_of_order(spark: SparkReplay,
     assert [finding.kind for finding in assert_same_replay(spark, [folder]).findings] == [reader.REPEAT]
 
 
+@pytest.mark.representative("a Spark job")
 def test_tables_are_written_as_parquet_and_not_overwritten(spark: SparkReplay, tmp_path: Path) -> None:
     folder, output = write(killed_controller(), tmp_path / "run"), tmp_path / "tables"
     spark.replay([folder], output=output)
