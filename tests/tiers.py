@@ -75,6 +75,8 @@ class Tiers:
                 item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 
     def pytest_deselected(self, items: Iterable[pytest.Item]) -> None:
+        if self._config.getoption("keyword"):
+            return  # words of the user's have chosen, not only marks
         for item in items:
             marks = {mark.name for mark in item.iter_markers()}
             for mark in ("interop", "long", "slow"):

@@ -15,6 +15,7 @@ from understudy.cli import arguments
 from understudy.cli.main import VERBS as MODULES
 from understudy.cli.main import main, parser
 from understudy.control.verb_table import VERBS as ON_A_RUNNING_CLUSTER
+from understudy.extras import DISTRIBUTION
 from understudy.tools.names import NAMES as TOOLS
 
 
@@ -57,7 +58,7 @@ def test_the_version_is_that_of_the_installed_package(
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert ended.value.code == 0
-    assert capsys.readouterr().out == f"understudy {metadata.version('understudy')}\n"
+    assert capsys.readouterr().out == f"understudy {metadata.version(DISTRIBUTION)}\n"
 
     def not_installed(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
