@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
 import venv
 import zipfile
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+
+from understudy.testbed.zookeeper_jars import PATTERNS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -40,6 +44,23 @@ def test_the_wheel_holds_the_four_typed_packages_and_nothing_else(wheel: Path) -
     top = {name.split("/")[0] for name in names if ".dist-info/" not in name}
     assert top == {"foundation", "controller", "brokers", "understudy"}
     assert {f"{package}/py.typed" for package in top} <= set(names)
+
+
+def test_the_wheel_holds_zookeepers_jars_with_their_licences(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    held = [Path(name).name for name in names if name.startswith("understudy/testbed/jars/")]
+    jars = [name for name in held if name.endswith(".jar")]
+    assert len(jars) == len(PATTERNS)
+    assert all(any(fnmatch(jar, pattern) for jar in jars) for pattern in PATTERNS)
+    assert {*held} - {*jars} == {"NOTICE.txt", "LICENSE-slf4j.txt", "LICENSE-snappy.txt"}
+
+
+def test_a_plain_installation_needs_nothing_of_the_analysis(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        metadata = archive.read(next(name for name in archive.namelist() if name.endswith("/METADATA"))).decode()
+    needed = re.findall(r"^Requires-Dist: ([\w-]+)(?!.*extra ==)", metadata, re.MULTILINE)
+    assert "kazoo" in needed
+    assert {"pyspark", "pyarrow", "numpy", "pandas"}.isdisjoint(needed)
 
 
 def test_the_wheel_works_in_another_environment(wheel: Path, tmp_path: Path) -> None:
