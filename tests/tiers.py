@@ -94,7 +94,8 @@ class Tiers:
         self._count_by_mark = getattr(node, "workeroutput", {}).get("left_out", self._count_by_mark)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.duration >= _UNLISTED_S and report.nodeid.partition("@")[0] not in listed():
+        is_listed = "interop" in report.keywords or report.nodeid.partition("@")[0] in listed()
+        if report.duration >= _UNLISTED_S and not is_listed:
             self._unlisted.append((report.duration, report.nodeid))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
