@@ -55,7 +55,13 @@ class Environment:
         """Run the command, and return what it printed."""
         return self.run(self.home / "bin" / "understudy", *words, code=code)
 
+    def install(self, what: object) -> None:
+        """Install a file or a package of the index with pip, with our pins."""
+        pip = (self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+        self.run(*pip, "--constraint", ROOT / "constraints.txt", what)
+
     def run(self, *command: object, code: int = 0) -> str:
+        """Run a command in the project, and return what it printed. Raises `ProofFailed` if it ends otherwise."""
         done = subprocess.run(
             [str(word) for word in command],
             cwd=self.project,
@@ -87,8 +93,7 @@ def install(python: str, wheel: Path, folder: Path) -> Environment:
     environment = Environment(folder / "environment", folder / "a project")
     environment.project.mkdir()
     subprocess.run([python, "-m", "venv", str(environment.home)], check=True)
-    pip = (environment.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    environment.run(*pip, "--constraint", ROOT / "constraints.txt", wheel)
+    environment.install(wheel)
     return environment
 
 
@@ -180,8 +185,7 @@ def the_page_of_the_run(environment: Environment) -> str:
 
 
 def the_pytest_plug_in(environment: Environment) -> str:
-    pip = (environment.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    environment.run(*pip, "--constraint", ROOT / "constraints.txt", "pytest")
+    environment.install("pytest")
     (environment.project / "test_mine.py").write_text(A_TEST)
     if "1 passed" not in (printed := environment.run(environment.python, "-m", "pytest", "-q")):
         raise ProofFailed(printed)
