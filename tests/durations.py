@@ -17,9 +17,9 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-SLOW_S = 0.25
+SLOW_S = 0.1
 """Seconds from which a test is `slow`: not among those of `make fast`."""
-LONG_S = 1.0
+LONG_S = 0.5
 """Seconds from which a test is `long`: `make test` runs it only if it is the representative of a kind."""
 LIST = Path(__file__).parent / "slow_tests.tsv"
 _HEADER = "# Seconds in total, of them for shared fixtures, and node id; written by python -m tests.durations\n"

@@ -37,7 +37,7 @@ NEWCOMERS = "(not long or representative) and not interop"
 REST = "long and not representative and not interop"
 """What `make test` leaves out of `make test-all`."""
 _COMMAND_BY_MARK = {"long": "make test-all", "slow": "make test", "interop": "make interop"}
-_UNLISTED_S = 10 * LONG_S
+_UNLISTED_S = 20 * LONG_S
 """Seconds from which a test that has no line in the list is named at the end of a run."""
 
 

@@ -66,9 +66,14 @@ def eventually_none(folder: Path) -> None:
 
 def test_processes_are_found_by_their_environment() -> None:
     """Otherwise the demo would leave none, whatever it leaves."""
-    with subprocess.Popen(["sleep", "600"], env=os.environ | {"A_MARK": "of this test"}) as process:
-        assert processes_with("A_MARK=of this test") == ["sleep 600 "]
-        process.kill()
+    marked = os.environ | {"A_MARK": "of this test"}
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=marked, bufsize=0) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        # The kernel shows the environment of a process a moment after Popen has returned.
+        process.stdin.write(b"started\n")
+        assert process.stdout.readline() == b"started\n"
+        assert processes_with("A_MARK=of this test") == ["cat "]
 
 
 def run_into_files(command: list[str], folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
