@@ -60,7 +60,7 @@ soak: setup  ## 200 rounds of faults under a running producer: no acknowledged r
 	SOAK_ROUNDS=$(ROUNDS) $(PYTEST) tests/durability -n 0 -s $(ARGS)
 
 fast: setup  ## the quick tests: one minute
-	$(PYTEST) -m 'not slow and not docker and not interop' -n 2 --dist worksteal $(ARGS)
+	$(PYTEST) -m 'not slow and not docker and not interop' -n 2 --dist worksteal --hypothesis-profile quick $(ARGS)
 
 spec: setup  ## which test stands for which behaviour of docs/reference/behaviours.md; fails where none does
 	@.venv/bin/python -m tests.behaviours

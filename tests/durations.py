@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-SLOW_S = 0.1
+SLOW_S = 0.02
 """Seconds from which a test is `slow`: not among those of `make fast`."""
 LONG_S = 0.5
 """Seconds from which a test is `long`: `make test` runs it only if it is the representative of a kind."""

@@ -36,7 +36,8 @@ def begins_or_ends_a_layout(api: Api, version: int) -> bool:
     return version in (api.min_version, api.flexible_from, api.max_version)
 
 
-QUICK = settings(max_examples=12)
+QUICK = settings(max_examples=settings().max_examples // 8)
+"""Examples of a property that is checked for each version of each message."""
 
 INTEGERS = {
     code: st.integers(-(1 << bits - 1), (1 << bits - 1) - 1) for code, bits in zip("bhiq", (8, 16, 32, 64), strict=True)
