@@ -20,14 +20,17 @@ from pathlib import Path
 
 from benchmarks.kafka_beside import KafkaCluster
 from benchmarks.store import open_store
-from brokers.machine.socket_network import SocketNetwork
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.errors import error_name
-from foundation.cluster.identifiers import BrokerId, topic_id_from_bytes
-from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
-from foundation.zk.client import MAX_REQUEST_BYTES, Create, Delete, MultiOk, ZooKeeperClient, request_bytes
-from foundation.zk.znodes import TopicZNode
 from understudy.admin_client import AdminClient
+from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.errors import error_name
+from understudy.foundation.cluster.identifiers import BrokerId, topic_id_from_bytes
+from understudy.foundation.wire.messages.controlled_shutdown import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+)
+from understudy.foundation.zk.client import MAX_REQUEST_BYTES, Create, Delete, MultiOk, ZooKeeperClient, request_bytes
+from understudy.foundation.zk.znodes import TopicZNode
 from understudy.testbed.cluster_view import ClusterView
 from understudy.testbed.local_cluster import LocalCluster
 from understudy.testbed.processes import ChildProcess

@@ -17,28 +17,28 @@ from typing import Any, NamedTuple
 from kio.serial import entity_reader, entity_writer
 
 from benchmarks.rows import Row, print_rows
-from foundation.cluster.identifiers import TopicId, random_topic_id
-from foundation.wire.codec import decode, encode
-from foundation.wire.messages.leader_and_isr import (
+from understudy.foundation.cluster.identifiers import TopicId, random_topic_id
+from understudy.foundation.wire.codec import decode, encode
+from understudy.foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
 )
-from foundation.wire.messages.metadata import (
+from understudy.foundation.wire.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from foundation.wire.messages.update_metadata import (
+from understudy.foundation.wire.messages.update_metadata import (
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from foundation.wire.schema import Message
+from understudy.foundation.wire.schema import Message
 
 TOPICS, PARTITIONS = 1_000, 10
 BROKERS = range(1, 10)

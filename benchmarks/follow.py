@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from benchmarks.rows import Row
-from foundation.eventlog.lines import decode_header
-from foundation.eventlog.metrics import nearest_rank
+from understudy.foundation.eventlog.lines import decode_header
+from understudy.foundation.eventlog.metrics import nearest_rank
 from understudy.simulator.seeds import run_seed
 
 SECONDS = float(os.environ.get("UNDERSTUDY_BENCH_FOLLOW_SECONDS", "60"))

@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from foundation.wire.headers import decode_response, encode_request
-from foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from foundation.wire.registry import api_of
-from foundation.wire.schema import Message
+from understudy.foundation.wire.headers import decode_response, encode_request
+from understudy.foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from understudy.foundation.wire.registry import api_of
+from understudy.foundation.wire.schema import Message
 
 M = TypeVar("M", bound=Message)
 

@@ -32,18 +32,26 @@ from benchmarks.group_client import (
 )
 from benchmarks.kafka_beside import kafka_libs
 from benchmarks.rows import Row
-from brokers.coordinator.coordinators import partition_for
-from foundation.cluster.errors import Errors
-from foundation.wire.messages.heartbeat import HeartbeatRequest
-from foundation.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
-from foundation.wire.messages.offset_commit import (
+from understudy.brokers.coordinator.coordinators import partition_for
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.wire.messages.heartbeat import HeartbeatRequest
+from understudy.foundation.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from understudy.foundation.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from foundation.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic, OffsetFetchResponse
-from foundation.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from understudy.foundation.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestTopic,
+    OffsetFetchResponse,
+)
+from understudy.foundation.wire.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
 from understudy.testbed.apache_kafka import ApacheKafka
 from understudy.testbed.local_cluster import LocalCluster
 

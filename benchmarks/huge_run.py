@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from foundation.eventlog.files import JsonLinesFiles
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.records import (
+from understudy.foundation.eventlog.files import JsonLinesFiles
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     ContextLoaded,
     ControllerElected,

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from foundation.eventlog.files import LogFile, log_files
-from foundation.eventlog.lines import decode_header
+from understudy.foundation.eventlog.files import LogFile, log_files
+from understudy.foundation.eventlog.lines import decode_header
 from understudy.simulator.seeds import run_seed
 
 SEED: Final = 1

@@ -22,8 +22,8 @@ from typing import Final
 from benchmarks import records
 from benchmarks.kafka_beside import kafka_libs
 from benchmarks.rows import Row
-from brokers.machine.real_world import MachineClock
-from brokers.machine.socket_network import SocketNetwork
+from understudy.brokers.machine.real_world import MachineClock
+from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.mirror.mirror import Mirror, Settings
 from understudy.mirror.topics import Selection
 from understudy.testbed.apache_kafka import ApacheKafka

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser
 
 from benchmarks.rows import Row
 from benchmarks.watched import Watched, opened, watched
-from foundation.eventlog.metrics import nearest_rank
+from understudy.foundation.eventlog.metrics import nearest_rank
 from understudy.testbed.local_cluster import LocalCluster
 
 STEPS: Final = 300

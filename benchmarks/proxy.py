@@ -27,8 +27,8 @@ from unittest import mock
 from confluent_kafka import Producer
 
 from benchmarks.rows import Row
-from foundation.wire.headers import encode_request
-from foundation.wire.messages.api_versions import ApiVersionsRequest
+from understudy.foundation.wire.headers import encode_request
+from understudy.foundation.wire.messages.api_versions import ApiVersionsRequest
 from understudy.testbed import proxied_brokers
 from understudy.testbed.local_cluster import LocalCluster
 from understudy.testbed.proxied_brokers import address_of

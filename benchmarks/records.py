@@ -23,7 +23,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from benchmarks.arrangement import processor_seconds, resident_mb
 from benchmarks.kafka_beside import kafka_libs
 from benchmarks.rows import Row
-from foundation.eventlog.metrics import nearest_rank
+from understudy.foundation.eventlog.metrics import nearest_rank
 from understudy.testbed.apache_kafka import ApacheKafka
 from understudy.testbed.local_cluster import LocalCluster
 

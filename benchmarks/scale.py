@@ -15,8 +15,8 @@ from benchmarks.chart import Curve, chart
 from benchmarks.controller import PARTITIONS_PER_TOPIC
 from benchmarks.rows import Row
 from benchmarks.store import open_store
-from foundation.cluster.identifiers import TopicPartition
-from foundation.zk.znodes import TopicPartitionStateZNode
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.zk.znodes import TopicPartitionStateZNode
 
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 200_000)
 TAKEOVERS = 3

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from brokers.machine.real_world import MachineClock
-from foundation.eventlog.fences import Fences
-from foundation.eventlog.log import EventLog
-from foundation.zk.client import ZooKeeperClient
-from foundation.zk.kafka_zk_client import KafkaZkClient
-from foundation.zk.kazoo_client import KazooZooKeeper
+from understudy.brokers.machine.real_world import MachineClock
+from understudy.foundation.eventlog.fences import Fences
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.zk.client import ZooKeeperClient
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
+from understudy.foundation.zk.kazoo_client import KazooZooKeeper
 
 
 async def open_store(zookeeper: str) -> tuple[KafkaZkClient, ZooKeeperClient]:

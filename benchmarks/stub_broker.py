@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import TextIO
 
 from benchmarks.store import open_store
-from foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
-from foundation.cluster.identifiers import BrokerId
-from foundation.wire.headers import encode_response
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrResponse
-from foundation.wire.messages.stop_replica import StopReplicaResponse
-from foundation.wire.messages.update_metadata import UpdateMetadataResponse
-from foundation.wire.registry import api_by_key
+from understudy.foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.wire.headers import encode_response
+from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrResponse
+from understudy.foundation.wire.messages.stop_replica import StopReplicaResponse
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataResponse
+from understudy.foundation.wire.registry import api_by_key
 
 _ANSWERS = {4: LeaderAndIsrResponse(), 5: StopReplicaResponse(), 6: UpdateMetadataResponse()}
 _READ_LIMIT = 64 * 1024 * 1024

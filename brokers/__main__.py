@@ -1,5 +1,5 @@
-"""`python -m brokers server.properties [--override key=value …] [--log-format json|console|kafka]`: one broker, until
-SIGTERM or SIGINT.
+"""`python -m understudy.brokers server.properties [--override key=value …] [--log-format json|console|kafka]`: one
+broker, until SIGTERM or SIGINT.
 
 The first signal begins a controlled shutdown, a second one ends the process at once. Exit codes: 0 after a shutdown, 1
 when the configuration is wrong, the broker could not start, or it failed; the reason is the last line of the log.
@@ -24,22 +24,22 @@ from pathlib import Path
 
 import structlog
 
-from brokers.broker import KafkaBroker
-from brokers.config.config_def import ConfigError
-from brokers.config.kafka_config import KafkaConfig, unknown_keys
-from brokers.config.logger_levels import LoggerLevels
-from brokers.config.properties import MalformedProperties, parse_properties
-from brokers.exits import FAILED, TEMPORARY, TRY_AGAIN
-from brokers.machine.operator_log import LogFormat, configure_operator_log, log_format, log_level
-from brokers.machine.real_world import EXPERIMENT_VARIABLE, real_world
-from brokers.membership.finalized_features import IncompatibleFeatures
-from brokers.membership.meta_properties import InconsistentMetaProperties
-from brokers.supervisor import BrokerFailed
-from brokers.world import DirectoryLocked
-from foundation.eventlog.records import ProcessStarted
-from foundation.wire.network import ConnectionFailed
-from foundation.zk.kafka_zk_client import ZooKeeperFailure
-from foundation.zk.znodes import MalformedZNode
+from understudy.brokers.broker import KafkaBroker
+from understudy.brokers.config.config_def import ConfigError
+from understudy.brokers.config.kafka_config import KafkaConfig, unknown_keys
+from understudy.brokers.config.logger_levels import LoggerLevels
+from understudy.brokers.config.properties import MalformedProperties, parse_properties
+from understudy.brokers.exits import FAILED, TEMPORARY, TRY_AGAIN
+from understudy.brokers.machine.operator_log import LogFormat, configure_operator_log, log_format, log_level
+from understudy.brokers.machine.real_world import EXPERIMENT_VARIABLE, real_world
+from understudy.brokers.membership.finalized_features import IncompatibleFeatures
+from understudy.brokers.membership.meta_properties import InconsistentMetaProperties
+from understudy.brokers.supervisor import BrokerFailed
+from understudy.brokers.world import DirectoryLocked
+from understudy.foundation.eventlog.records import ProcessStarted
+from understudy.foundation.wire.network import ConnectionFailed
+from understudy.foundation.zk.kafka_zk_client import ZooKeeperFailure
+from understudy.foundation.zk.znodes import MalformedZNode
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.Kafka")
 
@@ -177,7 +177,7 @@ async def _first_of(task: asyncio.Task[None], stop_requested: asyncio.Event) -> 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m brokers", description="One broker of a Kafka cluster in ZooKeeper mode."
+        prog="python -m understudy.brokers", description="One broker of a Kafka cluster in ZooKeeper mode."
     )
     parser.add_argument("properties", type=Path, help="server.properties, in Kafka's format")
     parser.add_argument(

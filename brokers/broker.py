@@ -20,49 +20,58 @@ from dataclasses import replace
 
 import structlog
 
-from brokers.apis.services import BrokerServices
-from brokers.config.changes import ConfigChangeListener, stored_broker_configs
-from brokers.config.dynamic_broker_config import DynamicBrokerConfig
-from brokers.config.handlers import BrokerConfigHandler, ConfigHandler, QuotaConfigHandler, TopicConfigHandler
-from brokers.config.kafka_config import KafkaConfig
-from brokers.coordinator.coordinators import read_partition_counts
-from brokers.coordinator.group.group_coordinator import GroupCoordinator
-from brokers.coordinator.group.group_events import GroupEvents
-from brokers.coordinator.group.group_metrics import group_readings
-from brokers.coordinator.producer_id_manager import ProducerIdManager, RPCProducerIdManager, ZkProducerIdManager
-from brokers.log.log_manager import LogManager
-from brokers.log.topic_configs import TopicConfigs
-from brokers.membership.broker_identity import identify
-from brokers.membership.controlled_shutdown import move_leaderships_away
-from brokers.membership.controller_channel import ControllerChannel
-from brokers.membership.finalized_features import FinalizedFeatureChangeListener
-from brokers.membership.registration import Registration
-from brokers.membership.session import BrokerSession
-from brokers.metadata.metadata_cache import MetadataCache
-from brokers.metadata.topic_names import GROUP_METADATA_TOPIC
-from brokers.metrics.broker_state import BROKER_STATE, BrokerState
-from brokers.metrics.metered_zookeeper import MeteredZooKeeper
-from brokers.metrics.metrics_server import ADDRESS_FILE, MetricsServer
-from brokers.network.kafka_apis import KafkaApis
-from brokers.network.socket_server import SocketServer
-from brokers.replication.fetch_session_cache import FetchSessionCache
-from brokers.replication.fetch_session_metrics import fetch_session_readings
-from brokers.replication.isr_manager import IsrManager
-from brokers.replication.log_events import LogEvents
-from brokers.replication.partition import Partition
-from brokers.replication.replica_fetcher import FetcherSurroundings, ReplicaFetcherManager
-from brokers.replication.replica_manager import ReplicaManager
-from brokers.replication.replica_metrics import replica_counts, replica_readings
-from brokers.supervisor import Supervisor
-from brokers.world import World
-from controller.feature_cache import FinalizedFeatureCache
-from controller.kafka_controller import KafkaController
-from foundation.cluster.broker import Broker as BrokerInfo
-from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition, random_topic_id
-from foundation.eventlog.records import ProcessExiting
-from foundation.metrics.mbeans import Reading
-from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
-from foundation.zk.kafka_zk_client import KafkaZkClient
+from understudy.brokers.apis.services import BrokerServices
+from understudy.brokers.config.changes import ConfigChangeListener, stored_broker_configs
+from understudy.brokers.config.dynamic_broker_config import DynamicBrokerConfig
+from understudy.brokers.config.handlers import (
+    BrokerConfigHandler,
+    ConfigHandler,
+    QuotaConfigHandler,
+    TopicConfigHandler,
+)
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.coordinator.coordinators import read_partition_counts
+from understudy.brokers.coordinator.group.group_coordinator import GroupCoordinator
+from understudy.brokers.coordinator.group.group_events import GroupEvents
+from understudy.brokers.coordinator.group.group_metrics import group_readings
+from understudy.brokers.coordinator.producer_id_manager import (
+    ProducerIdManager,
+    RPCProducerIdManager,
+    ZkProducerIdManager,
+)
+from understudy.brokers.log.log_manager import LogManager
+from understudy.brokers.log.topic_configs import TopicConfigs
+from understudy.brokers.membership.broker_identity import identify
+from understudy.brokers.membership.controlled_shutdown import move_leaderships_away
+from understudy.brokers.membership.controller_channel import ControllerChannel
+from understudy.brokers.membership.finalized_features import FinalizedFeatureChangeListener
+from understudy.brokers.membership.registration import Registration
+from understudy.brokers.membership.session import BrokerSession
+from understudy.brokers.metadata.metadata_cache import MetadataCache
+from understudy.brokers.metadata.topic_names import GROUP_METADATA_TOPIC
+from understudy.brokers.metrics.broker_state import BROKER_STATE, BrokerState
+from understudy.brokers.metrics.metered_zookeeper import MeteredZooKeeper
+from understudy.brokers.metrics.metrics_server import ADDRESS_FILE, MetricsServer
+from understudy.brokers.network.kafka_apis import KafkaApis
+from understudy.brokers.network.socket_server import SocketServer
+from understudy.brokers.replication.fetch_session_cache import FetchSessionCache
+from understudy.brokers.replication.fetch_session_metrics import fetch_session_readings
+from understudy.brokers.replication.isr_manager import IsrManager
+from understudy.brokers.replication.log_events import LogEvents
+from understudy.brokers.replication.partition import Partition
+from understudy.brokers.replication.replica_fetcher import FetcherSurroundings, ReplicaFetcherManager
+from understudy.brokers.replication.replica_manager import ReplicaManager
+from understudy.brokers.replication.replica_metrics import replica_counts, replica_readings
+from understudy.brokers.supervisor import Supervisor
+from understudy.brokers.world import World
+from understudy.controller.feature_cache import FinalizedFeatureCache
+from understudy.controller.kafka_controller import KafkaController
+from understudy.foundation.cluster.broker import Broker as BrokerInfo
+from understudy.foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition, random_topic_id
+from understudy.foundation.eventlog.records import ProcessExiting
+from understudy.foundation.metrics.mbeans import Reading
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.KafkaServer")
 
@@ -204,7 +213,7 @@ class KafkaBroker:
         log.info("started", broker=broker_id, cluster_id=cluster_id)
 
     async def metrics(self) -> list[Reading]:
-        """The readings of `brokers.mbeans.MBEANS`, of those parts of the broker that have been started."""
+        """The readings of `understudy.brokers.mbeans.MBEANS`, of those parts of the broker that have been started."""
         states = (partition.state for partition in self.hosted.values())
         counts = replica_counts(states, self._min_insync_replicas)
         return [

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from brokers.membership.registration import RegistrationRefused
-from foundation.zk.client import ZooKeeperUnreachable
-from foundation.zk.kafka_zk_client import SessionLost
+from understudy.brokers.membership.registration import RegistrationRefused
+from understudy.foundation.zk.client import ZooKeeperUnreachable
+from understudy.foundation.zk.kafka_zk_client import SessionLost
 
 FAILED: Final = 1
 TRY_AGAIN: Final = 75

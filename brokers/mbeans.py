@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from brokers.coordinator.group.group_metrics import GROUP_MBEANS
-from brokers.log.cleaner_metrics import CLEANER_MBEANS
-from brokers.metrics.broker_state import BROKER_STATE
-from brokers.metrics.metered_zookeeper import MBEANS as ZOOKEEPER_MBEANS
-from brokers.replication.fetch_session_metrics import FETCH_SESSION_MBEANS
-from brokers.replication.replica_metrics import REPLICA_MBEANS
-from controller.controller_metrics import MBEANS as CONTROLLER_MBEANS
-from foundation.metrics.mbeans import MBean
+from understudy.brokers.coordinator.group.group_metrics import GROUP_MBEANS
+from understudy.brokers.log.cleaner_metrics import CLEANER_MBEANS
+from understudy.brokers.metrics.broker_state import BROKER_STATE
+from understudy.brokers.metrics.metered_zookeeper import MBEANS as ZOOKEEPER_MBEANS
+from understudy.brokers.replication.fetch_session_metrics import FETCH_SESSION_MBEANS
+from understudy.brokers.replication.replica_metrics import REPLICA_MBEANS
+from understudy.controller.controller_metrics import MBEANS as CONTROLLER_MBEANS
+from understudy.foundation.metrics.mbeans import MBean
 
 MBEANS: tuple[MBean, ...] = (
     *CONTROLLER_MBEANS,

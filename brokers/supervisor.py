@@ -10,8 +10,8 @@ import contextlib
 import traceback
 from collections.abc import Coroutine
 
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.records import TaskFailed
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.records import TaskFailed
 
 
 class BrokerFailed(Exception):

@@ -1,6 +1,7 @@
 """The `World`: everything that a broker uses of the machine it runs on.
 
-Two places build one: `brokers.machine.real_world` for a process, `understudy.simulator` for a simulated node.
+Two places build one: `understudy.brokers.machine.real_world` for a process, `understudy.simulator` for a simulated
+node.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeVar
 
-from brokers.config.logger_levels import LoggerLevels
-from foundation.eventlog.clock import Clock
-from foundation.eventlog.fences import Fences
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.points import Points
-from foundation.records.varint import Buffer
-from foundation.wire.network import Network
-from foundation.zk.client import ZooKeeper
+from understudy.brokers.config.logger_levels import LoggerLevels
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.eventlog.fences import Fences
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.points import Points
+from understudy.foundation.records.varint import Buffer
+from understudy.foundation.wire.network import Network
+from understudy.foundation.zk.client import ZooKeeper
 
 T = TypeVar("T")
 

@@ -11,17 +11,17 @@ from typing import NamedTuple, TypeAlias
 import structlog
 from msgspec.structs import replace
 
-from controller.context import ControllerContext
-from controller.events import AlterPartitionReceived
-from controller.reassignment import partition_reassignment
-from controller.state_writes import StateWrites
-from controller.term import Term
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr, LeaderRecoveryState
-from foundation.eventlog.fences import Fence, Fix
-from foundation.operator_lines import with_a_line
-from foundation.wire.messages.alter_partition import (
+from understudy.controller.context import ControllerContext
+from understudy.controller.events import AlterPartitionReceived
+from understudy.controller.reassignment import partition_reassignment
+from understudy.controller.state_writes import StateWrites
+from understudy.controller.term import Term
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderRecoveryState
+from understudy.foundation.eventlog.fences import Fence, Fix
+from understudy.foundation.operator_lines import with_a_line
+from understudy.foundation.wire.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
     AlterPartitionRequestTopicData,
@@ -29,7 +29,7 @@ from foundation.wire.messages.alter_partition import (
     AlterPartitionResponsePartitionData,
     AlterPartitionResponseTopicData,
 )
-from foundation.zk.client import Failure
+from understudy.foundation.zk.client import Failure
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 

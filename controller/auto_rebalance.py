@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import structlog
 
-from controller.context import ControllerContext
-from controller.events import AutoPreferredReplicaLeaderElection, ElectionTrigger, ElectionType
-from controller.leader_election import preferred_replica_leader
-from controller.replica_leader_election import on_replica_election
-from controller.term import Term
-from foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.controller.context import ControllerContext
+from understudy.controller.events import AutoPreferredReplicaLeaderElection, ElectionTrigger, ElectionType
+from understudy.controller.leader_election import preferred_replica_leader
+from understudy.controller.replica_leader_election import on_replica_election
+from understudy.controller.term import Term
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from foundation.cluster.identifiers import BrokerId
+from understudy.foundation.cluster.identifiers import BrokerId
 
 
 class BrokerChanges(NamedTuple):

@@ -19,21 +19,21 @@ from itertools import chain
 
 import structlog
 
-from controller import features, partition_state_machine, replica_state_machine, topic_deletion
-from controller.broker_changes import BrokerChanges, broker_changes
-from controller.events import LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
-from controller.isr_change_notification import refresh_leadership
-from controller.reassignment import partition_reassignment
-from controller.term import Term
-from controller.transitions import PartitionState, ReplicaState
-from foundation.cluster.broker import BrokerAndEpoch
-from foundation.cluster.errors import Errors, error_name
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr
-from foundation.eventlog.fences import Fix
-from foundation.eventlog.records import BrokersChanged
-from foundation.operator_lines import some
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionError, LeaderAndIsrResponse
+from understudy.controller import features, partition_state_machine, replica_state_machine, topic_deletion
+from understudy.controller.broker_changes import BrokerChanges, broker_changes
+from understudy.controller.events import LeaderAndIsrResponseReceived, UpdateMetadataResponseReceived
+from understudy.controller.isr_change_notification import refresh_leadership
+from understudy.controller.reassignment import partition_reassignment
+from understudy.controller.term import Term
+from understudy.controller.transitions import PartitionState, ReplicaState
+from understudy.foundation.cluster.broker import BrokerAndEpoch
+from understudy.foundation.cluster.errors import Errors, error_name
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.leadership import LeaderAndIsr
+from understudy.foundation.eventlog.fences import Fix
+from understudy.foundation.eventlog.records import BrokersChanged
+from understudy.foundation.operator_lines import some
+from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionError, LeaderAndIsrResponse
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from controller.transitions import PartitionState, ReplicaState
-from foundation.cluster.assignment import NO_ASSIGNMENT, ReplicaAssignment
-from foundation.cluster.broker import Broker, BrokerAndEpoch
-from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
-from foundation.cluster.leadership import (
+from understudy.controller.transitions import PartitionState, ReplicaState
+from understudy.foundation.cluster.assignment import NO_ASSIGNMENT, ReplicaAssignment
+from understudy.foundation.cluster.broker import Broker, BrokerAndEpoch
+from understudy.foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
+from understudy.foundation.cluster.leadership import (
     EPOCH_DURING_DELETE,
     NO_LEADER_EPOCH,
     LeaderAndIsr,
     LeaderIsrAndControllerEpoch,
 )
-from foundation.eventlog.records import leadership_digest
+from understudy.foundation.eventlog.records import leadership_digest
 
 
 class ConflictingTopicId(Exception):

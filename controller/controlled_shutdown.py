@@ -14,15 +14,15 @@ from __future__ import annotations
 
 import structlog
 
-from controller import partition_state_machine, replica_state_machine
-from controller.events import ControlledShutdown
-from controller.isr_change_notification import refresh_leadership
-from controller.partition_state_machine import Strategy
-from controller.term import Term
-from controller.transitions import PartitionState, ReplicaState
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.eventlog.fences import Fence
+from understudy.controller import partition_state_machine, replica_state_machine
+from understudy.controller.events import ControlledShutdown
+from understudy.controller.isr_change_notification import refresh_leadership
+from understudy.controller.partition_state_machine import Strategy
+from understudy.controller.term import Term
+from understudy.controller.transitions import PartitionState, ReplicaState
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.eventlog.fences import Fence
 
 UNKNOWN_BROKER_EPOCH = -1
 

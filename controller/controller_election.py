@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.clock import Clock
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.points import Points
-from foundation.eventlog.records import ControllerElected, ElectionLost
-from foundation.zk.kafka_zk_client import ControllerMoved, Elected, KafkaZkClient
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.points import Points
+from understudy.foundation.eventlog.records import ControllerElected, ElectionLost
+from understudy.foundation.zk.kafka_zk_client import ControllerMoved, Elected, KafkaZkClient
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 

@@ -12,13 +12,13 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from controller.context import ControllerContext
-from controller.controller_state import ControllerState
-from controller.transitions import ReplicaState
-from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.clock import Clock
-from foundation.metrics.instruments import Histogram, Meter, Timer
-from foundation.metrics.mbeans import Kind, MBean, Reading
+from understudy.controller.context import ControllerContext
+from understudy.controller.controller_state import ControllerState
+from understudy.controller.transitions import ReplicaState
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.metrics.instruments import Histogram, Meter, Timer
+from understudy.foundation.metrics.mbeans import Kind, MBean, Reading
 
 DOMAIN = "kafka.controller"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntEnum
 
-from controller.events import (
+from understudy.controller.events import (
     AllocateProducerIds,
     AlterPartitionReceived,
     ApiPartitionReassignment,

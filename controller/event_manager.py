@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from structlog.contextvars import bound_contextvars
 
-from controller.controller_state import ControllerState, state_of
-from controller.events import (
+from understudy.controller.controller_state import ControllerState, state_of
+from understudy.controller.events import (
     INDISPENSABLE_EVENTS,
     ControllerEvent,
     ForcedResignation,
@@ -23,10 +23,10 @@ from controller.events import (
     name_of,
     preempt,
 )
-from foundation.eventlog.clock import Clock
-from foundation.eventlog.log import EventLog, causing, current_cause
-from foundation.eventlog.records import EventEnded, EventPreempted, EventQueued, EventStarted
-from foundation.metrics.instruments import Histogram, Timer
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.eventlog.log import EventLog, causing, current_cause
+from understudy.foundation.eventlog.records import EventEnded, EventPreempted, EventQueued, EventStarted
+from understudy.foundation.metrics.instruments import Histogram, Timer
 
 EVENT_QUEUE_TIME_TIMEOUT_MS = 300_000
 """After so long without an event the histogram of queue times is cleared (EQ-5, KAFKA-10189)."""

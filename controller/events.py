@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrResponse
-from foundation.wire.messages.update_metadata import UpdateMetadataResponse
-from foundation.zk.admin_znodes import ProducerIdBlock
-from foundation.zk.kafka_zk_client import KafkaZkClient
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrResponse
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataResponse
+from understudy.foundation.zk.admin_znodes import ProducerIdBlock
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
 
 T = TypeVar("T")
 

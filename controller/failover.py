@@ -23,16 +23,22 @@ from __future__ import annotations
 
 import structlog
 
-from controller import auto_rebalance, features, partition_state_machine, replica_state_machine, topic_deletion
-from controller.events import ElectionTrigger, ElectionType
-from controller.reassignment import partition_reassignment
-from controller.replica_leader_election import on_replica_election, pending_preferred_elections
-from controller.term import Term, leaderships
-from controller.topic_changes import load_topics
-from foundation.eventlog.fences import Fix
-from foundation.eventlog.records import ContextLoaded, ControllerReady
-from foundation.operator_lines import some
-from foundation.zk.client import Failure
+from understudy.controller import (
+    auto_rebalance,
+    features,
+    partition_state_machine,
+    replica_state_machine,
+    topic_deletion,
+)
+from understudy.controller.events import ElectionTrigger, ElectionType
+from understudy.controller.reassignment import partition_reassignment
+from understudy.controller.replica_leader_election import on_replica_election, pending_preferred_elections
+from understudy.controller.term import Term, leaderships
+from understudy.controller.topic_changes import load_topics
+from understudy.foundation.eventlog.fences import Fix
+from understudy.foundation.eventlog.records import ContextLoaded, ControllerReady
+from understudy.foundation.operator_lines import some
+from understudy.foundation.zk.client import Failure
 
 FIRST_REBALANCE_MS = 5_000
 """How long after a takeover the leader imbalance is first checked, in milliseconds (AR-1)."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from foundation.cluster.errors import ApiError, Errors
-from foundation.zk.client import Failure
-from foundation.zk.kafka_zk_client import ControllerMoved, SessionLost, ZooKeeperFailure
-from foundation.zk.znodes import MalformedZNode
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.zk.client import Failure
+from understudy.foundation.zk.kafka_zk_client import ControllerMoved, SessionLost, ZooKeeperFailure
+from understudy.foundation.zk.znodes import MalformedZNode
 
 
 class Consequence(Enum):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 
-from foundation.cluster.features import FinalizedFeatures
+from understudy.foundation.cluster.features import FinalizedFeatures
 
 
 class FeatureCacheBehind(Exception):

@@ -12,16 +12,16 @@ from collections.abc import Mapping
 
 import structlog
 
-from controller.events import FeatureUpdate, UpdateFeatures
-from controller.term import Term
-from foundation.cluster.broker import BrokerAndEpoch
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.features import incompatibilities
-from foundation.cluster.identifiers import BrokerId
-from foundation.cluster.metadata_version import MetadataVersion
-from foundation.zk.admin_znodes import Features, FeatureZNode
-from foundation.zk.client import Failure
-from foundation.zk.kafka_zk_client import ZooKeeperFailure
+from understudy.controller.events import FeatureUpdate, UpdateFeatures
+from understudy.controller.term import Term
+from understudy.foundation.cluster.broker import BrokerAndEpoch
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.features import incompatibilities
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.cluster.metadata_version import MetadataVersion
+from understudy.foundation.zk.admin_znodes import Features, FeatureZNode
+from understudy.foundation.zk.client import Failure
+from understudy.foundation.zk.kafka_zk_client import ZooKeeperFailure
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 
 import structlog
 
-from controller.reassignment import partition_reassignment
-from controller.term import Term
-from foundation.cluster.identifiers import TopicPartition
-from foundation.zk.client import Failure
-from foundation.zk.kafka_zk_client import ZooKeeperFailure
+from understudy.controller.reassignment import partition_reassignment
+from understudy.controller.term import Term
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.zk.client import Failure
+from understudy.foundation.zk.kafka_zk_client import ZooKeeperFailure
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 

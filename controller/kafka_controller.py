@@ -23,23 +23,23 @@ from typing import assert_never
 
 import structlog
 
-from controller import (
+from understudy.controller import (
     auto_rebalance,
     failover,
     watches,
 )
-from controller.channels.channel_manager import ControllerChannelManager
-from controller.context import ControllerContext
-from controller.controller_election import ELECTION_BACKOFF_MS, NO_CONTROLLER, ControllerElection
-from controller.controller_metrics import (
+from understudy.controller.channels.channel_manager import ControllerChannelManager
+from understudy.controller.context import ControllerContext
+from understudy.controller.controller_election import ELECTION_BACKOFF_MS, NO_CONTROLLER, ControllerElection
+from understudy.controller.controller_metrics import (
     ClusterCounts,
     ControllerStats,
     channel_readings,
     event_queue_readings,
     role_readings,
 )
-from controller.event_manager import ControllerEventManager
-from controller.events import (
+from understudy.controller.event_manager import ControllerEventManager
+from understudy.controller.events import (
     ELECTING_EVENTS,
     AllocateProducerIds,
     AlterPartitionReceived,
@@ -71,26 +71,32 @@ from controller.events import (
     preempt,
     refuse,
 )
-from controller.failure_classes import Consequence, FailureClass, classify
-from controller.feature_cache import FinalizedFeatureCache
-from controller.settings import ControllerSettings
-from controller.term import Term
-from controller.term_events import process_term_event
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition, random_topic_id
-from foundation.eventlog.clock import Clock
-from foundation.eventlog.fences import Fences, Fix
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.points import Points
-from foundation.eventlog.records import ContextAtIdle, ControllerResigned
-from foundation.metrics.mbeans import Reading
-from foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from foundation.wire.network import Network
-from foundation.zk.admin_znodes import ProducerIdBlock
-from foundation.zk.client import WatchFired
-from foundation.zk.kafka_zk_client import ControllerMoved, Elected, KafkaZkClient, SessionLost, ZooKeeperFailure
-from foundation.zk.znodes import MalformedZNode
+from understudy.controller.failure_classes import Consequence, FailureClass, classify
+from understudy.controller.feature_cache import FinalizedFeatureCache
+from understudy.controller.settings import ControllerSettings
+from understudy.controller.term import Term
+from understudy.controller.term_events import process_term_event
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition, random_topic_id
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.eventlog.fences import Fences, Fix
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.points import Points
+from understudy.foundation.eventlog.records import ContextAtIdle, ControllerResigned
+from understudy.foundation.metrics.mbeans import Reading
+from understudy.foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from understudy.foundation.wire.network import Network
+from understudy.foundation.zk.admin_znodes import ProducerIdBlock
+from understudy.foundation.zk.client import WatchFired
+from understudy.foundation.zk.kafka_zk_client import (
+    ControllerMoved,
+    Elected,
+    KafkaZkClient,
+    SessionLost,
+    ZooKeeperFailure,
+)
+from understudy.foundation.zk.znodes import MalformedZNode
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 

@@ -15,9 +15,9 @@ from collections.abc import Collection, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from foundation.cluster.assignment import ReplicaAssignment, those_in, those_not_in
-from foundation.cluster.identifiers import BrokerId
-from foundation.cluster.leadership import LeaderAndIsr, LeaderRecoveryState
+from understudy.foundation.cluster.assignment import ReplicaAssignment, those_in, those_not_in
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderRecoveryState
 
 
 class LeaderElection(msgspec.Struct, frozen=True, gc=False):

@@ -8,7 +8,7 @@
     New-, Online-, OfflinePartition → Offline   state only
     OfflinePartition → NonExistentPartition     state only
 
-An election decides from the states in memory and reads only what conflicts (`controller.state_writes`, D15);
+An election decides from the states in memory and reads only what conflicts (`understudy.controller.state_writes`, D15);
 Kafka reads each state first.
 """
 
@@ -20,23 +20,29 @@ from typing import TypeAlias
 
 import structlog
 
-from controller.channels.request_batch import RequestBatch
-from controller.leader_election import (
+from understudy.controller.channels.request_batch import RequestBatch
+from understudy.controller.leader_election import (
     LeaderElection,
     elect_for_controlled_shutdown,
     elect_for_offline_partition,
     elect_for_reassigned_partition,
     elect_preferred_replica,
 )
-from controller.state_writes import Decision, Outcome, StateChangeFailed, States, StateWrites
-from controller.term import Term
-from controller.transitions import VALID_PREVIOUS_PARTITION_STATES, PartitionState
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr
-from foundation.eventlog.fences import Fix
-from foundation.eventlog.records import InvalidTransition, LeadershipNotWritten, PartitionsMoved, Refused, Transition
-from foundation.zk.client import Failure
-from foundation.zk.kafka_zk_client import ZooKeeperFailure
+from understudy.controller.state_writes import Decision, Outcome, StateChangeFailed, States, StateWrites
+from understudy.controller.term import Term
+from understudy.controller.transitions import VALID_PREVIOUS_PARTITION_STATES, PartitionState
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.leadership import LeaderAndIsr
+from understudy.foundation.eventlog.fences import Fix
+from understudy.foundation.eventlog.records import (
+    InvalidTransition,
+    LeadershipNotWritten,
+    PartitionsMoved,
+    Refused,
+    Transition,
+)
+from understudy.foundation.zk.client import Failure
+from understudy.foundation.zk.kafka_zk_client import ZooKeeperFailure
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.logger")
 

@@ -1,4 +1,5 @@
-"""The named points of the controller, in the order in which a takeover passes them. See `foundation.eventlog.points`.
+"""The named points of the controller, in the order in which a takeover passes them. See
+`understudy.foundation.eventlog.points`.
 
 `write` is a fenced transaction in ZooKeeper, `flush` the hand-over of a batch of requests to the channels. Between
 `after_write` and `after_flush` the brokers have not been sent yet what ZooKeeper holds.

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import structlog
 
-from controller.events import AllocateProducerIds
-from controller.term import Term
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.fences import Fence
-from foundation.zk.admin_znodes import MAX_PRODUCER_ID, ProducerIdBlock, ProducerIdBlockZNode
-from foundation.zk.client import Failure
-from foundation.zk.kafka_zk_client import ZooKeeperFailure
+from understudy.controller.events import AllocateProducerIds
+from understudy.controller.term import Term
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.eventlog.fences import Fence
+from understudy.foundation.zk.admin_znodes import MAX_PRODUCER_ID, ProducerIdBlock, ProducerIdBlockZNode
+from understudy.foundation.zk.client import Failure
+from understudy.foundation.zk.kafka_zk_client import ZooKeeperFailure
 
 BLOCK_SIZE = 1_000
 """Producer ids in one block."""

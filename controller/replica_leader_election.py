@@ -9,19 +9,19 @@ from collections.abc import Iterable, Sequence
 
 import structlog
 
-from controller import partition_state_machine
-from controller.context import ControllerContext
-from controller.events import ElectionTrigger, ElectionType, LeaderElectionResults, ReplicaLeaderElection
-from controller.isr_change_notification import refresh_leadership
-from controller.partition_state_machine import ElectionResults, Strategy
-from controller.state_writes import Outcome
-from controller.term import Term
-from controller.transitions import PartitionState
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr
-from foundation.operator_lines import some, with_a_line
-from foundation.zk.client import Failure
+from understudy.controller import partition_state_machine
+from understudy.controller.context import ControllerContext
+from understudy.controller.events import ElectionTrigger, ElectionType, LeaderElectionResults, ReplicaLeaderElection
+from understudy.controller.isr_change_notification import refresh_leadership
+from understudy.controller.partition_state_machine import ElectionResults, Strategy
+from understudy.controller.state_writes import Outcome
+from understudy.controller.term import Term
+from understudy.controller.transitions import PartitionState
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.leadership import NO_LEADER, LeaderAndIsr
+from understudy.foundation.operator_lines import some, with_a_line
+from understudy.foundation.zk.client import Failure
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 

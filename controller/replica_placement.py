@@ -33,8 +33,8 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId
 
 
 class IncompleteRacks(Exception):

@@ -24,17 +24,23 @@ from typing import assert_never
 import structlog
 from msgspec.structs import replace
 
-from controller.channels.request_batch import RequestBatch
-from controller.leader_election import under_new_leader
-from controller.state_writes import Decision, Outcome, StateChangeFailed, States, StateWrites
-from controller.term import Term
-from controller.transitions import VALID_PREVIOUS_REPLICA_STATES, ReplicaState
-from foundation.cluster.assignment import ReplicaAssignment, without
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr
-from foundation.eventlog.fences import Fix
-from foundation.eventlog.records import InvalidTransition, LeadershipNotWritten, Refused, ReplicasMoved, Transition
-from foundation.zk.client import Failure
+from understudy.controller.channels.request_batch import RequestBatch
+from understudy.controller.leader_election import under_new_leader
+from understudy.controller.state_writes import Decision, Outcome, StateChangeFailed, States, StateWrites
+from understudy.controller.term import Term
+from understudy.controller.transitions import VALID_PREVIOUS_REPLICA_STATES, ReplicaState
+from understudy.foundation.cluster.assignment import ReplicaAssignment, without
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.leadership import NO_LEADER, LeaderAndIsr
+from understudy.foundation.eventlog.fences import Fix
+from understudy.foundation.eventlog.records import (
+    InvalidTransition,
+    LeadershipNotWritten,
+    Refused,
+    ReplicasMoved,
+    Transition,
+)
+from understudy.foundation.zk.client import Failure
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.logger")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersion
+from understudy.foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

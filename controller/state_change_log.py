@@ -2,7 +2,7 @@
 `StateChangeLogger`.
 
 One line sums up what a step does with many partitions; lines for single partitions follow
-(`foundation.operator_lines`). It only reads the context.
+(`understudy.foundation.operator_lines`). It only reads the context.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import structlog
 
-from controller.channels.request_batch import ControlRequest
-from controller.context import ControllerContext
-from controller.transitions import PartitionState, ReplicaState
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr
-from foundation.operator_lines import is_detailed, some, with_a_line
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
-from foundation.wire.messages.stop_replica import StopReplicaRequest
-from foundation.wire.messages.update_metadata import UpdateMetadataRequest
-from foundation.wire.registry import api_of
+from understudy.controller.channels.request_batch import ControlRequest
+from understudy.controller.context import ControllerContext
+from understudy.controller.transitions import PartitionState, ReplicaState
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.leadership import LeaderAndIsr
+from understudy.foundation.operator_lines import is_detailed, some, with_a_line
+from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
+from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataRequest
+from understudy.foundation.wire.registry import api_of
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.logger")
 

@@ -15,11 +15,11 @@ from typing import NamedTuple, TypeAlias
 
 import structlog
 
-from controller.term import Term
-from foundation.cluster.identifiers import TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
-from foundation.zk.client import Failure
-from foundation.zk.kafka_zk_client import ZooKeeperFailure
+from understudy.controller.term import Term
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from understudy.foundation.zk.client import Failure
+from understudy.foundation.zk.kafka_zk_client import ZooKeeperFailure
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.logger")
 

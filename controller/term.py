@@ -11,22 +11,22 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from controller.channels.channel_manager import ControllerChannelManager
-from controller.channels.request_batch import LastUpdateMetadata, RequestBatch
-from controller.context import ControllerContext
-from controller.controller_metrics import ControllerStats
-from controller.events import ControllerEvent
-from controller.feature_cache import FinalizedFeatureCache
-from controller.settings import ControllerSettings
-from controller.state_change_log import StateChangeLog
-from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
-from foundation.eventlog.clock import Clock
-from foundation.eventlog.fences import Fence, Fences
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.points import Points
-from foundation.eventlog.records import Leadership, LeadershipWritten
-from foundation.zk.kafka_zk_client import KafkaZkClient
+from understudy.controller.channels.channel_manager import ControllerChannelManager
+from understudy.controller.channels.request_batch import LastUpdateMetadata, RequestBatch
+from understudy.controller.context import ControllerContext
+from understudy.controller.controller_metrics import ControllerStats
+from understudy.controller.events import ControllerEvent
+from understudy.controller.feature_cache import FinalizedFeatureCache
+from understudy.controller.settings import ControllerSettings
+from understudy.controller.state_change_log import StateChangeLog
+from understudy.foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
+from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.eventlog.fences import Fence, Fences
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.points import Points
+from understudy.foundation.eventlog.records import Leadership, LeadershipWritten
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
 
 
 @dataclass(slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from controller import (
+from understudy.controller import (
     alter_partition,
     auto_rebalance,
     broker_lifecycle,
@@ -17,7 +17,7 @@ from controller import (
     topic_deletion,
     unclean_election,
 )
-from controller.events import (
+from understudy.controller.events import (
     AllocateProducerIds,
     AlterPartitionReceived,
     ApiPartitionReassignment,
@@ -42,8 +42,8 @@ from controller.events import (
     UpdateMetadataResponseReceived,
     ZkPartitionReassignment,
 )
-from controller.reassignment import partition_reassignment
-from controller.term import Term
+from understudy.controller.reassignment import partition_reassignment
+from understudy.controller.term import Term
 
 
 async def process_term_event(term: Term, event: TermEvent) -> None:

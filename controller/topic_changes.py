@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 
-from controller import partition_state_machine, replica_state_machine
-from controller.term import Term
-from controller.transitions import PartitionState, ReplicaState
-from foundation.cluster.identifiers import TopicId, TopicPartition
-from foundation.eventlog.records import TopicsChanged
-from foundation.operator_lines import some
-from foundation.zk.kafka_zk_client import TopicAssignment
+from understudy.controller import partition_state_machine, replica_state_machine
+from understudy.controller.term import Term
+from understudy.controller.transitions import PartitionState, ReplicaState
+from understudy.foundation.cluster.identifiers import TopicId, TopicPartition
+from understudy.foundation.eventlog.records import TopicsChanged
+from understudy.foundation.operator_lines import some
+from understudy.foundation.zk.kafka_zk_client import TopicAssignment
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 

@@ -31,18 +31,18 @@ from typing import NamedTuple
 
 import structlog
 
-from controller import partition_state_machine, replica_state_machine
-from controller.context import ControllerContext
-from controller.events import TopicDeletionStopReplicaResponseReceived
-from controller.reassignment.znode import remove_from_znode
-from controller.term import Term
-from controller.transitions import VALID_PREVIOUS_REPLICA_STATES, PartitionState, ReplicaState
-from foundation.cluster.errors import Errors, error_name
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.eventlog.records import TopicsChanged
-from foundation.operator_lines import some
-from foundation.zk.client import Failure
-from foundation.zk.kafka_zk_client import ZooKeeperFailure
+from understudy.controller import partition_state_machine, replica_state_machine
+from understudy.controller.context import ControllerContext
+from understudy.controller.events import TopicDeletionStopReplicaResponseReceived
+from understudy.controller.reassignment.znode import remove_from_znode
+from understudy.controller.term import Term
+from understudy.controller.transitions import VALID_PREVIOUS_REPLICA_STATES, PartitionState, ReplicaState
+from understudy.foundation.cluster.errors import Errors, error_name
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.eventlog.records import TopicsChanged
+from understudy.foundation.operator_lines import some
+from understudy.foundation.zk.client import Failure
+from understudy.foundation.zk.kafka_zk_client import ZooKeeperFailure
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.TopicDeletionManager")
 

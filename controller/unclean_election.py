@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import structlog
 
-from controller.partition_state_machine import trigger_online_state_change
-from controller.term import Term
+from understudy.controller.partition_state_machine import trigger_online_state_change
+from understudy.controller.term import Term
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 

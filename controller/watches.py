@@ -7,7 +7,7 @@ any other, which an inactive controller ignores.
 
 from __future__ import annotations
 
-from controller.events import (
+from understudy.controller.events import (
     BrokerChange,
     BrokerModifications,
     ControllerChange,
@@ -24,8 +24,8 @@ from controller.events import (
     TopicDeletion,
     ZkPartitionReassignment,
 )
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.zk.client import WatchFired, WatchKind
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.zk.client import WatchFired, WatchKind
 
 
 def event_of(notification: WatchFired) -> ControllerEvent | None:

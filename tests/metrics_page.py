@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from brokers.mbeans import MBEANS
-from controller.controller_state import ControllerState
-from foundation.metrics.mbeans import Kind, MBean
+from understudy.brokers.mbeans import MBEANS
+from understudy.controller.controller_state import ControllerState
+from understudy.foundation.metrics.mbeans import Kind, MBean
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "metrics.md"
 

@@ -8,9 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from brokers.coordinator.group.group_state import VALID_PREVIOUS_STATES
-from controller.transitions import VALID_PREVIOUS_PARTITION_STATES, VALID_PREVIOUS_REPLICA_STATES
-from foundation.eventlog.records import PAYLOAD_BY_TYPE
 from tests.pages import event_log, tables
 from tests.pages.__main__ import PAGES
 from tests.pages.kafka_names import Counterpart, counterparts, names_in
@@ -24,6 +21,9 @@ from tests.pages.state_machines import (
     diagram,
     legal_moves,
 )
+from understudy.brokers.coordinator.group.group_state import VALID_PREVIOUS_STATES
+from understudy.controller.transitions import VALID_PREVIOUS_PARTITION_STATES, VALID_PREVIOUS_REPLICA_STATES
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 
 
 @pytest.mark.parametrize(("name", "page"), PAGES.items(), ids=PAGES)

@@ -11,53 +11,57 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.errors import ApiError, Errors, error_for_code, error_name
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.wire.messages.alter_partition_reassignments import (
+from understudy.clients.cluster_requests import ClusterRequests, metadata_request
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.errors import ApiError, Errors, error_for_code, error_name
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartition,
     ReassignableTopic,
 )
-from foundation.wire.messages.create_partitions import (
+from understudy.foundation.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
 )
-from foundation.wire.messages.create_topics import (
+from understudy.foundation.wire.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from foundation.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
-from foundation.wire.messages.describe_configs import (
+from understudy.foundation.wire.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from understudy.foundation.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
 )
-from foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
-from foundation.wire.messages.incremental_alter_configs import (
+from understudy.foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from understudy.foundation.wire.messages.incremental_alter_configs import (
     IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
-from foundation.wire.messages.list_partition_reassignments import (
+from understudy.foundation.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     ListPartitionReassignmentsTopics,
 )
-from foundation.wire.messages.metadata import MetadataResponse
-from foundation.wire.network import Network
-from foundation.wire.registry import api_of
-from foundation.wire.request_channel import RequestChannel
-from foundation.wire.schema import Message
-from understudy.clients.cluster_requests import ClusterRequests, metadata_request
+from understudy.foundation.wire.messages.metadata import MetadataResponse
+from understudy.foundation.wire.network import Network
+from understudy.foundation.wire.registry import api_of
+from understudy.foundation.wire.request_channel import RequestChannel
+from understudy.foundation.wire.schema import Message
 
 R = TypeVar("R", bound=Message)
 

@@ -13,15 +13,15 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.clock import Clock
-from foundation.wire.network import Network
 from understudy.checkers.client_history import ClientHistory, Outcome, Poll, Send
 from understudy.checkers.client_history import Producer as ProducerSettings
 from understudy.clients import producer as producing
 from understudy.clients.connections import Connections, NoLeader
 from understudy.clients.consumer import Consumer
 from understudy.clients.producer import ALL_ACKS, Delivery, Producer
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.wire.network import Network
 
 FINAL_READ_TIMEOUT_MS = 60_000
 _TIMEOUT_MS = 2_000

@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from controller.points import POINTS
 from understudy.admin_client import AdminClient
+from understudy.controller.points import POINTS
 from understudy.findings import Findings
 from understudy.picture import ClusterPicture
 
@@ -119,7 +119,7 @@ class BrokerHandle(Protocol):
         """Pause or crash the broker when its controller next reaches a named point.
 
         Args:
-            point: one of `controller.points.POINTS`.
+            point: one of `understudy.controller.points.POINTS`.
             action: one of `POINT_ACTIONS`.
 
         Raises:

@@ -14,9 +14,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr, LeaderRecoveryState
-from foundation.zk.admin_znodes import ReassignPartitionsZNode
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicPartition
+from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderRecoveryState
+from understudy.foundation.zk.admin_znodes import ReassignPartitionsZNode
 from understudy.picture import BrokerMemory, ClusterPicture, PartitionPicture
 
 _IN_WORDS = 6

@@ -10,9 +10,6 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.clock import Clock
-from foundation.wire.network import Network
 from understudy.checkers.client_history import Outcome
 from understudy.checkers.facts import Partition
 from understudy.checkers.groups import (
@@ -39,6 +36,9 @@ from understudy.clients.member_events import (
     OffsetsFetched,
     Released,
 )
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.wire.network import Network
 
 _TIMEOUT_MS = 2_000
 _STEP_S = 0.2

@@ -12,8 +12,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from foundation.eventlog.metric_tables import TABLES, RunMetrics, Table
 from understudy.extras import require
+from understudy.foundation.eventlog.metric_tables import TABLES, RunMetrics, Table
 from understudy.page.export import page_of
 from understudy.replay.result import replay_in_python
 

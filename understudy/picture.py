@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.broker import BrokerAndEpoch
-from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
-from foundation.cluster.leadership import LeaderIsrAndControllerEpoch
-from foundation.zk.admin_znodes import IsrChangeNotificationZNode, LogDirEventNotificationZNode
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.broker import BrokerAndEpoch
+from understudy.foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
+from understudy.foundation.cluster.leadership import LeaderIsrAndControllerEpoch
+from understudy.foundation.zk.admin_znodes import IsrChangeNotificationZNode, LogDirEventNotificationZNode
 
 if TYPE_CHECKING:
-    from brokers.metadata.metadata_cache import MetadataSnapshot
-    from brokers.replication.partition import Partition
+    from understudy.brokers.metadata.metadata_cache import MetadataSnapshot
+    from understudy.brokers.replication.partition import Partition
 
 NOTIFICATION_QUEUES = (IsrChangeNotificationZNode.path, LogDirEventNotificationZNode.path)
 """The znodes whose children notify the controller, which deletes each child after it has handled it."""

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from foundation.eventlog.records import RunDescribed
 from understudy.cluster import BrokerHandle, Cluster
+from understudy.foundation.eventlog.records import RunDescribed
 
 FAULTS: dict[str, Callable[[BrokerHandle], None]] = {
     "kill": lambda broker: broker.kill(),

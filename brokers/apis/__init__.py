@@ -1,5 +1,5 @@
 """Handles requests, one file for each. A file ends with the constant `SERVES`: request, versions and handler.
 
-`brokers.network.kafka_apis` collects these constants, so that ApiVersions lists exactly what is served.
+`understudy.brokers.network.kafka_apis` collects these constants, so that ApiVersions lists exactly what is served.
 Mirrors the handlers of `kafka.server.KafkaApis`.
 """

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brokers.apis.config_admin_manager import Alteration, alter_configs
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from brokers.config.operations import Change, Operation
-from foundation.cluster.errors import ApiError, Errors
-from foundation.wire.messages.alter_configs import (
+from understudy.brokers.apis.config_admin_manager import Alteration, alter_configs
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.brokers.config.operations import Change, Operation
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.wire.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResourceResponse,
     AlterConfigsResponse,

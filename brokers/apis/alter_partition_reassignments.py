@@ -7,11 +7,11 @@ in Kafka's ZooKeeper mode.
 
 from __future__ import annotations
 
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from foundation.cluster.errors import ApiError
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.wire.messages.alter_partition_reassignments import (
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.foundation.cluster.errors import ApiError
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartitionResponse,

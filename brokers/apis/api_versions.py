@@ -10,11 +10,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from brokers.apis.serving import Serves
-from foundation.cluster.errors import Errors
-from foundation.cluster.features import FinalizedFeatures
-from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from foundation.wire.registry import api_of
+from understudy.brokers.apis.serving import Serves
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.features import FinalizedFeatures
+from understudy.foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from understudy.foundation.wire.registry import api_of
 
 VERSIONS = (0, 4)
 UNKNOWN_FINALIZED_FEATURES_EPOCH = -1

@@ -13,19 +13,19 @@ from collections.abc import Iterable
 import structlog
 from msgspec.structs import replace
 
-from brokers.apis import create_topics
-from brokers.apis.services import BrokerServices
-from brokers.config.kafka_config import KafkaConfig
-from brokers.metadata.topic_names import (
+from understudy.brokers.apis import create_topics
+from understudy.brokers.apis.services import BrokerServices
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.metadata.topic_names import (
     CLUSTER_METADATA_TOPIC,
     GROUP_METADATA_TOPIC,
     TRANSACTION_STATE_TOPIC,
     is_internal,
     why_invalid,
 )
-from foundation.cluster.errors import ApiError, Errors
-from foundation.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig
-from foundation.wire.messages.metadata import MetadataResponseTopic
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig
+from understudy.foundation.wire.messages.metadata import MetadataResponseTopic
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.DefaultAutoTopicCreationManager")
 

@@ -15,17 +15,17 @@ from typing import NamedTuple
 
 import structlog
 
-from brokers.apis.services import BrokerServices
-from brokers.config.config_def import ConfigError, InvalidConfiguration, java_int
-from brokers.config.description import topic_defaults
-from brokers.config.dynamic_broker_config import usable
-from brokers.config.dynamic_keys import BROKER_KEYS, REPLICATION_QUOTAS, is_password
-from brokers.config.operations import Change, Operation, altered, check_changes
-from brokers.config.topic_config import TOPIC_TABLE, validate_topic_config
-from foundation.cluster.errors import ApiError, Errors
-from foundation.zk.admin_znodes import DEFAULT_ENTITY
-from foundation.zk.kafka_zk_client import ControllerMoved, SessionLost, ZooKeeperFailure
-from foundation.zk.znodes import MalformedZNode
+from understudy.brokers.apis.services import BrokerServices
+from understudy.brokers.config.config_def import ConfigError, InvalidConfiguration, java_int
+from understudy.brokers.config.description import topic_defaults
+from understudy.brokers.config.dynamic_broker_config import usable
+from understudy.brokers.config.dynamic_keys import BROKER_KEYS, REPLICATION_QUOTAS, is_password
+from understudy.brokers.config.operations import Change, Operation, altered, check_changes
+from understudy.brokers.config.topic_config import TOPIC_TABLE, validate_topic_config
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.zk.admin_znodes import DEFAULT_ENTITY
+from understudy.foundation.zk.kafka_zk_client import ControllerMoved, SessionLost, ZooKeeperFailure
+from understudy.foundation.zk.znodes import MalformedZNode
 
 MAX_CONFLICTS = 20
 """How often a change is made again after a conflict, before the request fails."""

@@ -2,7 +2,7 @@
 of `ReplicaManager`.
 
 A request for many partitions has a line as a whole, and the first partitions have lines of their own
-(`foundation.operator_lines`).
+(`understudy.foundation.operator_lines`).
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import TypeAlias
 
 import structlog
 
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.replication.partition import LocalPartitionState, Partition
-from brokers.replication.replica_manager import LeaderAndIsrStep, leader_and_isr_topics
-from brokers.replication.stop_replica_step import StopReplicaStep
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicId, TopicPartition
-from foundation.operator_lines import with_a_line
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
-from foundation.wire.messages.stop_replica import StopReplicaRequest
-from foundation.wire.messages.update_metadata import UpdateMetadataRequest
-from foundation.wire.registry import api_of
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.replication.partition import LocalPartitionState, Partition
+from understudy.brokers.replication.replica_manager import LeaderAndIsrStep, leader_and_isr_topics
+from understudy.brokers.replication.stop_replica_step import StopReplicaStep
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicId, TopicPartition
+from understudy.foundation.operator_lines import with_a_line
+from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
+from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataRequest
+from understudy.foundation.wire.registry import api_of
 
 ControlRequest: TypeAlias = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 

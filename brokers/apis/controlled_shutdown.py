@@ -7,10 +7,10 @@ not the controller (CS-5).
 
 from __future__ import annotations
 
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from foundation.cluster.identifiers import BrokerId
-from foundation.wire.messages.controlled_shutdown import (
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.wire.messages.controlled_shutdown import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     RemainingPartition,

@@ -10,25 +10,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from brokers.apis.topic_answers import has_leaders, require_storable, unstorable
-from brokers.metadata.topic_names import why_invalid
-from controller.replica_placement import IncompleteRacks, assign_replicas_to_brokers
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.broker import BrokerAndEpoch
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.wire.messages.create_partitions import (
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.brokers.apis.topic_answers import has_leaders, require_storable, unstorable
+from understudy.brokers.metadata.topic_names import why_invalid
+from understudy.controller.replica_placement import IncompleteRacks, assign_replicas_to_brokers
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.broker import BrokerAndEpoch
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
-from foundation.zk.client import Failure
-from foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
-from foundation.zk.transactions import MAX_ROUNDS
+from understudy.foundation.zk.client import Failure
+from understudy.foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
+from understudy.foundation.zk.transactions import MAX_ROUNDS
 
 Replicas = tuple[BrokerId, ...]
 

@@ -13,27 +13,32 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from brokers.apis.topic_answers import has_leaders, require_storable, topic_configs_described, unstorable
-from brokers.config.config_def import ConfigError, ConfigValue
-from brokers.config.description import topic_defaults
-from brokers.config.topic_config import validate_topic_config
-from brokers.metadata.metadata_cache import MetadataSnapshot
-from brokers.metadata.topic_names import CLUSTER_METADATA_TOPIC, collisions, has_collision_characters, why_invalid
-from controller.replica_placement import IncompleteRacks, assign_replicas_to_brokers
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId, random_topic_id
-from foundation.cluster.scala import scala_buffer
-from foundation.wire.messages.create_topics import (
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.brokers.apis.topic_answers import has_leaders, require_storable, topic_configs_described, unstorable
+from understudy.brokers.config.config_def import ConfigError, ConfigValue
+from understudy.brokers.config.description import topic_defaults
+from understudy.brokers.config.topic_config import validate_topic_config
+from understudy.brokers.metadata.metadata_cache import MetadataSnapshot
+from understudy.brokers.metadata.topic_names import (
+    CLUSTER_METADATA_TOPIC,
+    collisions,
+    has_collision_characters,
+    why_invalid,
+)
+from understudy.controller.replica_placement import IncompleteRacks, assign_replicas_to_brokers
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId, random_topic_id
+from understudy.foundation.cluster.scala import scala_buffer
+from understudy.foundation.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from foundation.zk.client import Failure
-from foundation.zk.kafka_zk_client import ControllerMoved, SessionLost, ZooKeeperFailure
+from understudy.foundation.zk.client import Failure
+from understudy.foundation.zk.kafka_zk_client import ControllerMoved, SessionLost, ZooKeeperFailure
 
 DEFAULT = -1
 """Stands for `num.partitions` or `default.replication.factor` in a request."""

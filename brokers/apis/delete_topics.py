@@ -11,17 +11,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
-from foundation.wire.messages.delete_topics import (
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
+from understudy.foundation.wire.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
+from understudy.foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
 
 FIRST_VERSION_WITH_DELETION_DISABLED = 3
 """Older clients do not have the error TOPIC_DELETION_DISABLED."""

@@ -5,11 +5,11 @@ Version 1 can ask for controllers instead of brokers (KIP-919); a cluster in Zoo
 
 from __future__ import annotations
 
-from brokers.apis.authorized_operations import EVERY_CLUSTER_OPERATION, NOT_ASKED
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from foundation.cluster.errors import Errors
-from foundation.wire.messages.describe_cluster import (
+from understudy.brokers.apis.authorized_operations import EVERY_CLUSTER_OPERATION, NOT_ASKED
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.wire.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,

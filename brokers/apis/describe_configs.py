@@ -11,20 +11,20 @@ from collections.abc import Iterable
 
 import structlog
 
-from brokers.apis.config_admin_manager import ResourceType, require_own_id
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from brokers.config.config_def import ConfigError
-from brokers.config.description import (
+from understudy.brokers.apis.config_admin_manager import ResourceType, require_own_id
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.brokers.config.config_def import ConfigError
+from understudy.brokers.config.description import (
     ConfigSource,
     Described,
     describe_broker,
     describe_broker_defaults,
     describe_topic,
 )
-from brokers.metadata.topic_names import why_invalid
-from foundation.cluster.errors import MALFORMED_REQUEST, ApiError, Errors
-from foundation.wire.messages.describe_configs import (
+from understudy.brokers.metadata.topic_names import why_invalid
+from understudy.foundation.cluster.errors import MALFORMED_REQUEST, ApiError, Errors
+from understudy.foundation.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
@@ -32,8 +32,8 @@ from foundation.wire.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
-from foundation.zk.znodes import MalformedZNode
+from understudy.foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
+from understudy.foundation.zk.znodes import MalformedZNode
 
 UNKNOWN_TYPE = 0
 

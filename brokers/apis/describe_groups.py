@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from brokers.apis.authorized_operations import EVERY_GROUP_OPERATION
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from foundation.cluster.errors import Errors
-from foundation.wire.messages.describe_groups import (
+from understudy.brokers.apis.authorized_operations import EVERY_GROUP_OPERATION
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.wire.messages.describe_groups import (
     AUTHORIZED_OPERATIONS_OMITTED,
     DescribedGroup,
     DescribedGroupMember,

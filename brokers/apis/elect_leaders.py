@@ -11,13 +11,13 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from brokers.metadata.metadata_cache import MetadataSnapshot
-from controller.events import ElectionType
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.wire.messages.elect_leaders import (
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.brokers.metadata.metadata_cache import MetadataSnapshot
+from understudy.controller.events import ElectionType
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionResult,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from brokers.apis.services import BrokerServices
-from foundation.cluster.errors import Errors
-from foundation.eventlog.fences import Fence, Fix
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
-from foundation.wire.messages.stop_replica import StopReplicaRequest
-from foundation.wire.messages.update_metadata import UpdateMetadataRequest
+from understudy.brokers.apis.services import BrokerServices
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.eventlog.fences import Fence, Fix
+from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
+from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataRequest
 
 ANY_BROKER_EPOCH = -1
 

@@ -6,7 +6,7 @@ reads up to the high watermark, or up to the last stable offset. A Fetch that fi
 (BK-13). A follower whose log has another end of its last leader epoch is sent the end to truncate to (KIP-595), and a
 consumer the replica in its rack that it is to read from, where `replica.selector.class` says so (KIP-392).
 
-Most clients fetch in sessions (KIP-227): `brokers.replication.fetch_session`.
+Most clients fetch in sessions (KIP-227): `understudy.brokers.replication.fetch_session`.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ import asyncio
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 
-from brokers.apis.fetch_reading import WITH_RACK, FetchReading, Reader
-from brokers.apis.leader_hints import leader_addresses
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from brokers.config.config_checks import RACK_AWARE_REPLICA_SELECTOR
-from brokers.replication.delayed_operations import DelayedOperation
-from brokers.replication.fetch_session import (
+from understudy.brokers.apis.fetch_reading import WITH_RACK, FetchReading, Reader
+from understudy.brokers.apis.leader_hints import leader_addresses
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.brokers.config.config_checks import RACK_AWARE_REPLICA_SELECTOR
+from understudy.brokers.replication.delayed_operations import DelayedOperation
+from understudy.brokers.replication.fetch_session import (
     FIRST_VERSION_BY_TOPIC_ID,
     FetchSession,
     Key,
     Requested,
     RequestedPartition,
 )
-from brokers.replication.fetch_session_cache import FetchContext, IncrementalFetchContext
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicId, TopicPartition
-from foundation.cluster.leadership import NO_LEADER
-from foundation.wire.messages.fetch import (
+from understudy.brokers.replication.fetch_session_cache import FetchContext, IncrementalFetchContext
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicId, TopicPartition
+from understudy.foundation.cluster.leadership import NO_LEADER
+from understudy.foundation.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,

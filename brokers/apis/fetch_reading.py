@@ -11,21 +11,21 @@ from typing import NamedTuple
 import structlog
 from msgspec.structs import replace
 
-from brokers.apis.leader_hints import current_leader
-from brokers.apis.partition_access import NO_EPOCH, epoch_end, epoch_error
-from brokers.apis.services import BrokerServices
-from brokers.log.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
-from brokers.log.partition_log import PartitionLog
-from brokers.replication.fetch_session import Found, Key, RequestedPartition
-from brokers.replication.partition import Partition, Role
-from brokers.replication.replica_selector import preferred_read_replica
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import NO_TOPIC_ID
-from foundation.records.batch import size_of_first
-from foundation.records.down_conversion import NotConvertible, down_convert
-from foundation.records.errors import CorruptRecord, InvalidRecord
-from foundation.records.varint import Buffer
-from foundation.wire.messages.fetch import EpochEndOffset, FetchPartition, LeaderIdAndEpoch, PartitionData
+from understudy.brokers.apis.leader_hints import current_leader
+from understudy.brokers.apis.partition_access import NO_EPOCH, epoch_end, epoch_error
+from understudy.brokers.apis.services import BrokerServices
+from understudy.brokers.log.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET
+from understudy.brokers.log.partition_log import PartitionLog
+from understudy.brokers.replication.fetch_session import Found, Key, RequestedPartition
+from understudy.brokers.replication.partition import Partition, Role
+from understudy.brokers.replication.replica_selector import preferred_read_replica
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID
+from understudy.foundation.records.batch import size_of_first
+from understudy.foundation.records.down_conversion import NotConvertible, down_convert
+from understudy.foundation.records.errors import CorruptRecord, InvalidRecord
+from understudy.foundation.records.varint import Buffer
+from understudy.foundation.wire.messages.fetch import EpochEndOffset, FetchPartition, LeaderIdAndEpoch, PartitionData
 
 logger: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ReplicaManager")
 

@@ -13,13 +13,17 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from brokers.apis import auto_creation
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from brokers.coordinator.coordinators import TOPICS, CoordinatorType, partition_for
-from brokers.metadata.metadata_cache import MetadataSnapshot
-from foundation.cluster.errors import MALFORMED_REQUEST, ApiError, Errors
-from foundation.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from understudy.brokers.apis import auto_creation
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.brokers.coordinator.coordinators import TOPICS, CoordinatorType, partition_for
+from understudy.brokers.metadata.metadata_cache import MetadataSnapshot
+from understudy.foundation.cluster.errors import MALFORMED_REQUEST, ApiError, Errors
+from understudy.foundation.wire.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 
 FIRST_VERSION_WITH_MANY_KEYS = 4
 FIRST_VERSION_WITH_SHARE_GROUPS = 6

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from brokers.apis.static_members import is_refused
-from foundation.cluster.errors import Errors
-from foundation.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.brokers.apis.static_members import is_refused
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
 async def handle(services: BrokerServices, request: HeartbeatRequest, context: RequestContext) -> HeartbeatResponse:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from brokers.apis.alter_configs import answers
-from brokers.apis.config_admin_manager import Alteration, alter_configs
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from brokers.config.operations import Change
-from foundation.wire.messages.incremental_alter_configs import (
+from understudy.brokers.apis.alter_configs import answers
+from understudy.brokers.apis.config_admin_manager import Alteration, alter_configs
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.brokers.config.operations import Change
+from understudy.foundation.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )

@@ -8,10 +8,10 @@ epoch, both or neither.
 
 from __future__ import annotations
 
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from foundation.cluster.errors import ApiError, Errors
-from foundation.wire.messages.init_producer_id import (
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.wire.messages.init_producer_id import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     InitProducerIdRequest,

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from brokers.apis.static_members import is_refused
-from brokers.coordinator.group.group_coordinator import JoiningMember
-from brokers.coordinator.group.member_metadata import JoinGroupResult, Protocols
-from foundation.cluster.errors import Errors
-from foundation.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.brokers.apis.static_members import is_refused
+from understudy.brokers.coordinator.group.group_coordinator import JoiningMember
+from understudy.brokers.coordinator.group.member_metadata import JoinGroupResult, Protocols
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 
 FIRST_VERSION_WITH_REBALANCE_TIMEOUT: Final = 1
 FIRST_VERSION_WITH_REQUIRED_ID: Final = 4

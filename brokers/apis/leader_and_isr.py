@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from brokers.apis.control_request_log import ControlRequestLog
-from brokers.apis.fencing import accept_controller_epoch, epoch_error
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from brokers.metadata.topic_names import GROUP_METADATA_TOPIC
-from brokers.replication.replica_manager import LeaderAndIsrStep, leader_and_isr_topics
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicId, TopicPartition
-from foundation.eventlog.records import LeaderAndIsrApplied
-from foundation.wire.messages.leader_and_isr import (
+from understudy.brokers.apis.control_request_log import ControlRequestLog
+from understudy.brokers.apis.fencing import accept_controller_epoch, epoch_error
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.brokers.metadata.topic_names import GROUP_METADATA_TOPIC
+from understudy.brokers.replication.replica_manager import LeaderAndIsrStep, leader_and_isr_topics
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicId, TopicPartition
+from understudy.foundation.eventlog.records import LeaderAndIsrApplied
+from understudy.foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,

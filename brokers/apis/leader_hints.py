@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from brokers.apis.services import BrokerServices
-from foundation.cluster.identifiers import TopicPartition
-from foundation.cluster.leadership import NO_LEADER, NO_LEADER_EPOCH
+from understudy.brokers.apis.services import BrokerServices
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.leadership import NO_LEADER, NO_LEADER_EPOCH
 
 
 class CurrentLeader(NamedTuple):

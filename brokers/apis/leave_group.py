@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from brokers.coordinator.group.group_coordinator import LeavingMember
-from foundation.cluster.errors import Errors
-from foundation.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.brokers.coordinator.group.group_coordinator import LeavingMember
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 
 FIRST_VERSION_WITH_MEMBERS: Final = 3
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from brokers.coordinator.group.group_administration import CLASSIC
-from foundation.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.brokers.coordinator.group.group_administration import CLASSIC
+from understudy.foundation.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 
 async def handle(services: BrokerServices, request: ListGroupsRequest, context: RequestContext) -> ListGroupsResponse:

@@ -10,17 +10,17 @@ from collections import Counter
 
 import structlog
 
-from brokers.apis.partition_access import readable_partition
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from brokers.log.offsets_by_time import TimestampAndOffset, first_at_or_after, newest
-from brokers.log.partition_log import PartitionLog
-from brokers.replication.partition import Partition
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.records.batch import NO_TIMESTAMP
-from foundation.records.errors import CorruptRecord, InvalidRecord
-from foundation.wire.messages.list_offsets import (
+from understudy.brokers.apis.partition_access import readable_partition
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.brokers.log.offsets_by_time import TimestampAndOffset, first_at_or_after, newest
+from understudy.brokers.log.partition_log import PartitionLog
+from understudy.brokers.replication.partition import Partition
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.batch import NO_TIMESTAMP
+from understudy.foundation.records.errors import CorruptRecord, InvalidRecord
+from understudy.foundation.wire.messages.list_offsets import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_TIMESTAMP,
     LATEST_TIERED_TIMESTAMP,

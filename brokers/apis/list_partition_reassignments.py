@@ -6,11 +6,11 @@ Requested partitions that are not being reassigned, or do not exist, are left ou
 
 from __future__ import annotations
 
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from foundation.cluster.errors import ApiError
-from foundation.cluster.identifiers import TopicPartition
-from foundation.wire.messages.list_partition_reassignments import (
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.foundation.cluster.errors import ApiError
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     OngoingPartitionReassignment,

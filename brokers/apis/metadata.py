@@ -11,15 +11,15 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from brokers.apis import auto_creation
-from brokers.apis.authorized_operations import EVERY_CLUSTER_OPERATION, EVERY_TOPIC_OPERATION, NOT_ASKED
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from brokers.metadata.metadata_cache import MetadataSnapshot
-from brokers.metadata.topic_names import is_internal, why_invalid
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import NO_TOPIC_ID
-from foundation.wire.messages.metadata import (
+from understudy.brokers.apis import auto_creation
+from understudy.brokers.apis.authorized_operations import EVERY_CLUSTER_OPERATION, EVERY_TOPIC_OPERATION, NOT_ASKED
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.brokers.metadata.metadata_cache import MetadataSnapshot
+from understudy.brokers.metadata.topic_names import is_internal, why_invalid
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID
+from understudy.foundation.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
@@ -27,7 +27,7 @@ from foundation.wire.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from foundation.wire.messages.update_metadata import UpdateMetadataPartitionState
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataPartitionState
 
 NO_LEADER = -1
 FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6

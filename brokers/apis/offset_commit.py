@@ -10,13 +10,13 @@ from collections.abc import Mapping
 
 import structlog
 
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from brokers.apis.static_members import is_refused
-from brokers.coordinator.group.group_offsets import OffsetAndMetadata
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.wire.messages.offset_commit import (
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.brokers.apis.static_members import is_refused
+from understudy.brokers.coordinator.group.group_offsets import OffsetAndMetadata
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.messages.offset_commit import (
     DEFAULT_RETENTION_TIME_MS,
     DEFAULT_TIMESTAMP,
     OffsetCommitRequest,
@@ -25,8 +25,8 @@ from foundation.wire.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from foundation.zk.consumer_offsets import is_path_component
-from foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
+from understudy.foundation.zk.consumer_offsets import is_path_component
+from understudy.foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.KafkaApis")
 

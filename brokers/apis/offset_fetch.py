@@ -12,13 +12,13 @@ from typing import Final, NamedTuple, TypeVar
 
 import structlog
 
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from brokers.coordinator.group.group_coordinator import FetchedOffset
-from brokers.coordinator.group.group_offsets import OffsetAndMetadata
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.wire.messages.offset_fetch import (
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.brokers.coordinator.group.group_coordinator import FetchedOffset
+from understudy.brokers.coordinator.group.group_offsets import OffsetAndMetadata
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
@@ -27,9 +27,9 @@ from foundation.wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from foundation.zk.consumer_offsets import is_path_component
-from foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
-from foundation.zk.znodes import MalformedZNode
+from understudy.foundation.zk.consumer_offsets import is_path_component
+from understudy.foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
+from understudy.foundation.zk.znodes import MalformedZNode
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.KafkaApis")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from brokers.apis.partition_access import epoch_end, readable_partition
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.wire.messages.offset_for_leader_epoch import (
+from understudy.brokers.apis.partition_access import epoch_end, readable_partition
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from brokers.apis.services import BrokerServices
-from brokers.log.leader_epoch_cache import UNDEFINED_EPOCH, EpochEnd
-from brokers.log.partition_log import PartitionLog
-from brokers.replication.partition import Partition, Role
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.fences import Fence, Fix
+from understudy.brokers.apis.services import BrokerServices
+from understudy.brokers.log.leader_epoch_cache import UNDEFINED_EPOCH, EpochEnd
+from understudy.brokers.log.partition_log import PartitionLog
+from understudy.brokers.replication.partition import Partition, Role
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.fences import Fence, Fix
 
 NO_EPOCH = -1
 

@@ -14,29 +14,29 @@ from typing import Final
 import structlog
 from msgspec.structs import replace
 
-from brokers.apis.leader_hints import current_leader, leader_addresses
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import CloseConnection, Serves
-from brokers.config.log_config import LogConfig
-from brokers.log.log_validator import CheckedBatches, RecordValidationError, checked_batches, takes_long
-from brokers.metadata.topic_names import is_internal
-from brokers.replication.delayed_produce import (
+from understudy.brokers.apis.leader_hints import current_leader, leader_addresses
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import CloseConnection, Serves
+from understudy.brokers.config.log_config import LogConfig
+from understudy.brokers.log.log_validator import CheckedBatches, RecordValidationError, checked_batches, takes_long
+from understudy.brokers.metadata.topic_names import is_internal
+from understudy.brokers.replication.delayed_produce import (
     Appended,
     append_records,
     led_partition,
     record_acknowledgement,
     wait_until_replicated,
 )
-from brokers.replication.replica_manager import ALL_ACKS
-from foundation.cluster.errors import ApiError, Errors, error_name
-from foundation.cluster.identifiers import TopicPartition
-from foundation.cluster.leadership import NO_LEADER
-from foundation.records.batch import MAGIC, SIZE_UP_TO_MAGIC, read_header, size_of_first
-from foundation.records.compression import Compression
-from foundation.records.errors import CorruptRecord
-from foundation.records.varint import Buffer
-from foundation.wire.messages.fetch import LeaderIdAndEpoch, NodeEndpoint
-from foundation.wire.messages.produce import (
+from understudy.brokers.replication.replica_manager import ALL_ACKS
+from understudy.foundation.cluster.errors import ApiError, Errors, error_name
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.leadership import NO_LEADER
+from understudy.foundation.records.batch import MAGIC, SIZE_UP_TO_MAGIC, read_header, size_of_first
+from understudy.foundation.records.compression import Compression
+from understudy.foundation.records.errors import CorruptRecord
+from understudy.foundation.records.varint import Buffer
+from understudy.foundation.wire.messages.fetch import LeaderIdAndEpoch, NodeEndpoint
+from understudy.foundation.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceResponse,
     ProduceRequest,

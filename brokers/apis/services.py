@@ -9,25 +9,25 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from brokers.config.dynamic_broker_config import DynamicBrokerConfig
-from brokers.config.kafka_config import KafkaConfig
-from brokers.config.logger_levels import LoggerLevels
-from brokers.coordinator.group.group_coordinator import GroupCoordinator
-from brokers.coordinator.producer_id_manager import ProducerIdManager
-from brokers.log.log_manager import LogManager
-from brokers.log.topic_configs import TopicConfigs
-from brokers.metadata.metadata_cache import MetadataCache
-from brokers.replication.fetch_session_cache import FetchSessionCache
-from brokers.replication.isr_manager import IsrManager
-from brokers.replication.replica_manager import ReplicaManager
-from brokers.world import Disk, Offload, at_once
-from controller.feature_cache import FinalizedFeatureCache
-from controller.kafka_controller import KafkaController
-from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.clock import Clock
-from foundation.eventlog.fences import Fences
-from foundation.eventlog.log import EventLog
-from foundation.zk.kafka_zk_client import KafkaZkClient
+from understudy.brokers.config.dynamic_broker_config import DynamicBrokerConfig
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.config.logger_levels import LoggerLevels
+from understudy.brokers.coordinator.group.group_coordinator import GroupCoordinator
+from understudy.brokers.coordinator.producer_id_manager import ProducerIdManager
+from understudy.brokers.log.log_manager import LogManager
+from understudy.brokers.log.topic_configs import TopicConfigs
+from understudy.brokers.metadata.metadata_cache import MetadataCache
+from understudy.brokers.replication.fetch_session_cache import FetchSessionCache
+from understudy.brokers.replication.isr_manager import IsrManager
+from understudy.brokers.replication.replica_manager import ReplicaManager
+from understudy.brokers.world import Disk, Offload, at_once
+from understudy.controller.feature_cache import FinalizedFeatureCache
+from understudy.controller.kafka_controller import KafkaController
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.eventlog.fences import Fences
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
 
 MOST_LONG_CHECKS = 4
 

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from brokers.apis.services import BrokerServices, RequestContext
-from foundation.wire.schema import Message
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.foundation.wire.schema import Message
 
 R = TypeVar("R", bound=Message)
 

@@ -5,8 +5,8 @@ An older coordinator that takes over would drop the instance ids, and static mem
 
 from __future__ import annotations
 
-from brokers.apis.services import BrokerServices
-from foundation.cluster.metadata_version import MetadataVersion
+from understudy.brokers.apis.services import BrokerServices
+from understudy.foundation.cluster.metadata_version import MetadataVersion
 
 
 def is_refused(services: BrokerServices, group_instance_id: str | None) -> bool:

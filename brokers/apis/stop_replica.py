@@ -6,14 +6,18 @@ refuses its partition, unless it is the one that deletions carry (BK-14). Leader
 
 from __future__ import annotations
 
-from brokers.apis.control_request_log import ControlRequestLog
-from brokers.apis.fencing import accept_controller_epoch, epoch_error
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from brokers.metadata.topic_names import GROUP_METADATA_TOPIC
-from foundation.cluster.errors import Errors
-from foundation.eventlog.records import StopReplicaApplied
-from foundation.wire.messages.stop_replica import StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
+from understudy.brokers.apis.control_request_log import ControlRequestLog
+from understudy.brokers.apis.fencing import accept_controller_epoch, epoch_error
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.brokers.metadata.topic_names import GROUP_METADATA_TOPIC
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.eventlog.records import StopReplicaApplied
+from understudy.foundation.wire.messages.stop_replica import (
+    StopReplicaPartitionError,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
 
 
 async def handle(services: BrokerServices, request: StopReplicaRequest, context: RequestContext) -> StopReplicaResponse:

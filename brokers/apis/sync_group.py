@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from brokers.apis.static_members import is_refused
-from foundation.cluster.errors import Errors
-from foundation.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.brokers.apis.static_members import is_refused
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 FIRST_VERSION_WITH_PROTOCOL: Final = 5
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from brokers.config.description import describe_topic
-from brokers.config.dynamic_broker_config import DynamicBrokerConfig
-from brokers.metadata.metadata_cache import MetadataSnapshot
-from foundation.cluster.errors import ApiError, Errors
-from foundation.wire.messages.create_topics import CreatableTopicConfigs
-from foundation.zk.client import MAX_REQUEST_BYTES
+from understudy.brokers.config.description import describe_topic
+from understudy.brokers.config.dynamic_broker_config import DynamicBrokerConfig
+from understudy.brokers.metadata.metadata_cache import MetadataSnapshot
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.wire.messages.create_topics import CreatableTopicConfigs
+from understudy.foundation.zk.client import MAX_REQUEST_BYTES
 
 MAX_PARTITIONS = MAX_REQUEST_BYTES // len('"0":[1],')
 """The most partitions that fit into a topic's znode, with the shortest ids of partitions and brokers."""

@@ -6,11 +6,11 @@ allows a lower version; version 1 has an upgrade type instead, which may be an u
 
 from __future__ import annotations
 
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from controller.events import NOT_THE_CONTROLLER, FeatureUpdate, UpgradeType
-from foundation.cluster.errors import ApiError, Errors
-from foundation.wire.messages.update_features import (
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.controller.events import NOT_THE_CONTROLLER, FeatureUpdate, UpgradeType
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.wire.messages.update_features import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
     UpdateFeaturesRequest,

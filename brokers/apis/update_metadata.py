@@ -11,14 +11,14 @@ from collections.abc import Iterator
 
 import structlog
 
-from brokers.apis.control_request_log import ControlRequestLog
-from brokers.apis.fencing import accept_controller_epoch, epoch_error
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import Serves
-from foundation.cluster.errors import Errors
-from foundation.eventlog.records import Leadership, MetadataUpdated
-from foundation.operator_lines import some
-from foundation.wire.messages.update_metadata import (
+from understudy.brokers.apis.control_request_log import ControlRequestLog
+from understudy.brokers.apis.fencing import accept_controller_epoch, epoch_error
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import Serves
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.eventlog.records import Leadership, MetadataUpdated
+from understudy.foundation.operator_lines import some
+from understudy.foundation.wire.messages.update_metadata import (
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
     UpdateMetadataResponse,

@@ -2,7 +2,7 @@
 
 A broker starts without warnings with a `server.properties` that was written for Kafka. A value that is not of its key's
 type, out of its range or none of its choices is refused as by Kafka; Kafka's checks of several keys together are left
-out. The keys that have an effect are in `brokers.config.kafka_config`. Families of keys with free names
+out. The keys that have an effect are in `understudy.brokers.config.kafka_config`. Families of keys with free names
 (`listener.name.<listener>.…`) are recognised by their prefix, and their values are not checked.
 
 A row is a key, ` = ` and its default (without, there is none: null), then the range of a number (`1..`, `0..1`) or the
@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from brokers.config.config_def import (
+from understudy.brokers.config.config_def import (
     BOOLEAN,
     CLASS,
     DOUBLE,
@@ -316,7 +316,7 @@ ACCEPTED_ELSEWHERE = frozenset(
         "replica.alter.log.dirs.io.max.bytes.per.second",
     }
 )
-"""Keys that only mean something as dynamic configs (`brokers.config.dynamic_keys`)."""
+"""Keys that only mean something as dynamic configs (`understudy.brokers.config.dynamic_keys`)."""
 
 
 def is_accepted(key: str) -> bool:

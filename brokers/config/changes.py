@@ -20,13 +20,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import structlog
 
-from brokers.config.handlers import ConfigHandler
-from foundation.cluster.identifiers import BrokerId
-from foundation.zk.admin_znodes import DEFAULT_ENTITY, ConfigEntityChangeNotificationZNode
-from foundation.zk.client import Failure, WatchFired
-from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
-from foundation.zk.rereading import Rereading
-from foundation.zk.znodes import MalformedZNode
+from understudy.brokers.config.handlers import ConfigHandler
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.zk.admin_znodes import DEFAULT_ENTITY, ConfigEntityChangeNotificationZNode
+from understudy.foundation.zk.client import Failure, WatchFired
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
+from understudy.foundation.zk.rereading import Rereading
+from understudy.foundation.zk.znodes import MalformedZNode
 
 EXPIRATION_MS = 15 * 60 * 1000
 AT_A_TIME = 500

@@ -9,7 +9,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import TypeAlias
 
-from foundation.cluster.metadata_version import MetadataVersion, UnknownMetadataVersion
+from understudy.foundation.cluster.metadata_version import MetadataVersion, UnknownMetadataVersion
 
 ConfigValue: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from brokers.config.config_def import ConfigKey, ConfigType, ConfigValue, shown
-from brokers.config.dynamic_broker_config import DynamicBrokerConfig
-from brokers.config.dynamic_keys import BROKER_KEYS, DYNAMIC, TOPIC_SYNONYMS, key_of, synonyms
-from brokers.config.kafka_config import MAX_LONG, KafkaConfig
-from brokers.config.reconfiguration import time_ms, value
-from brokers.config.topic_config import TOPIC_TABLE
+from understudy.brokers.config.config_def import ConfigKey, ConfigType, ConfigValue, shown
+from understudy.brokers.config.dynamic_broker_config import DynamicBrokerConfig
+from understudy.brokers.config.dynamic_keys import BROKER_KEYS, DYNAMIC, TOPIC_SYNONYMS, key_of, synonyms
+from understudy.brokers.config.kafka_config import MAX_LONG, KafkaConfig
+from understudy.brokers.config.reconfiguration import time_ms, value
+from understudy.brokers.config.topic_config import TOPIC_TABLE
 
 
 class ConfigSource(IntEnum):

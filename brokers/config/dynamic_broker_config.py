@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 
 import structlog
 
-from brokers.config.config_def import ConfigError
-from brokers.config.dynamic_keys import (
+from understudy.brokers.config.config_def import ConfigError
+from understudy.brokers.config.dynamic_keys import (
     BROKER_KEYS,
     DYNAMIC,
     DYNAMIC_KEYS,
@@ -23,8 +23,8 @@ from brokers.config.dynamic_keys import (
     is_per_broker,
     synonyms,
 )
-from brokers.config.kafka_config import KafkaConfig
-from brokers.config.reconfiguration import check_reconfiguration
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.config.reconfiguration import check_reconfiguration
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.DynamicBrokerConfig")
 

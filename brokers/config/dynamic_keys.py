@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from brokers.config.accepted_keys import ACCEPTED_KEYS
-from brokers.config.config_def import LONG, ConfigKey
-from brokers.config.kafka_config import TABLE
+from understudy.brokers.config.accepted_keys import ACCEPTED_KEYS
+from understudy.brokers.config.config_def import LONG, ConfigKey
+from understudy.brokers.config.kafka_config import TABLE
 
 BROKER_KEYS: Mapping[str, ConfigKey] = {**ACCEPTED_KEYS, **TABLE}
 """Every key of a broker's configuration, acted upon or not."""

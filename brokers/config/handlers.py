@@ -7,10 +7,10 @@ from typing import Protocol
 
 import structlog
 
-from brokers.config.dynamic_broker_config import DynamicBrokerConfig
-from controller.kafka_controller import KafkaController
-from foundation.cluster.identifiers import BrokerId
-from foundation.zk.admin_znodes import DEFAULT_ENTITY, desanitized
+from understudy.brokers.config.dynamic_broker_config import DynamicBrokerConfig
+from understudy.controller.kafka_controller import KafkaController
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.zk.admin_znodes import DEFAULT_ENTITY, desanitized
 
 UNCLEAN_LEADER_ELECTION_ENABLE = "unclean.leader.election.enable"
 

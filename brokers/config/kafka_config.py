@@ -4,7 +4,7 @@ Each field of `KafkaConfig` is a key: `broker_id` is `broker.id`, with type, def
 documentation. Parsing, errors, warnings and DescribeConfigs all read these fields. Mirrors `kafka.server.KafkaConfig`
 and `org.apache.kafka.common.config.ConfigDef`; the messages of errors are Kafka's.
 
-Every other key of Kafka 3.9 is in `brokers.config.accepted_keys`: accepted, without an effect.
+Every other key of Kafka 3.9 is in `understudy.brokers.config.accepted_keys`: accepted, without an effect.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from brokers.config.accepted_keys import check_accepted, is_accepted
-from brokers.config.config_checks import check_config
-from brokers.config.config_def import (
+from understudy.brokers.config.accepted_keys import check_accepted, is_accepted
+from understudy.brokers.config.config_checks import check_config
+from understudy.brokers.config.config_def import (
     BOOLEAN,
     DOUBLE,
     INT,
@@ -28,11 +28,11 @@ from brokers.config.config_def import (
     ConfigType,
     ConfigValue,
 )
-from brokers.config.listeners import Listeners
-from controller.settings import ControllerSettings
-from foundation.cluster.broker import EndPoint, SecurityProtocol
-from foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersion
-from foundation.eventlog.fences import SWITCHES
+from understudy.brokers.config.listeners import Listeners
+from understudy.controller.settings import ControllerSettings
+from understudy.foundation.cluster.broker import EndPoint, SecurityProtocol
+from understudy.foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersion
+from understudy.foundation.eventlog.fences import SWITCHES
 
 T = TypeVar("T")
 

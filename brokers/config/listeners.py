@@ -10,8 +10,8 @@ import ipaddress
 import re
 from dataclasses import dataclass
 
-from brokers.config.config_def import ConfigError
-from foundation.cluster.broker import EndPoint, SecurityProtocol
+from understudy.brokers.config.config_def import ConfigError
+from understudy.foundation.cluster.broker import EndPoint, SecurityProtocol
 
 LOOPBACK = "127.0.0.1"
 

@@ -11,11 +11,11 @@ from typing import Final
 import msgspec
 import structlog
 
-from brokers.config.config_def import ConfigError, ConfigValue
-from brokers.config.description import topic_defaults
-from brokers.config.kafka_config import MAX_LONG, KafkaConfig
-from brokers.config.topic_config import TOPIC_TABLE
-from foundation.records.compression import Compression
+from understudy.brokers.config.config_def import ConfigError, ConfigValue
+from understudy.brokers.config.description import topic_defaults
+from understudy.brokers.config.kafka_config import MAX_LONG, KafkaConfig
+from understudy.brokers.config.topic_config import TOPIC_TABLE
+from understudy.foundation.records.compression import Compression
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.log.LogConfig")
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from brokers.config.operations import Change, Operation
-from foundation.cluster.errors import ApiError, Errors
+from understudy.brokers.config.operations import Change, Operation
+from understudy.foundation.cluster.errors import ApiError, Errors
 
 ROOT = "root"
 
@@ -19,7 +19,7 @@ LEVELS: Mapping[str, int] = {"TRACE": 5, "DEBUG": 10, "INFO": 20, "WARN": 30, "E
 
 LOGGERS = (
     "asyncio",
-    "foundation.zk",
+    "understudy.foundation.zk",
     "kafka",
     "kafka.Kafka",
     "kafka.cluster.Partition",

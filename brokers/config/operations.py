@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from brokers.config.config_def import LIST, ConfigKey, shown
-from foundation.cluster.errors import ApiError, Errors
-from foundation.wire.primitives import MAX_STRING_BYTES
-from foundation.zk.client import MAX_REQUEST_BYTES
+from understudy.brokers.config.config_def import LIST, ConfigKey, shown
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.wire.primitives import MAX_STRING_BYTES
+from understudy.foundation.zk.client import MAX_REQUEST_BYTES
 
 _ENTRY_BYTES = len('"":"",')
 

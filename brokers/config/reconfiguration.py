@@ -7,9 +7,9 @@ This broker has no such threads; it checks because a broker of Kafka's may read 
 
 from __future__ import annotations
 
-from brokers.config.config_def import ConfigError, ConfigValue
-from brokers.config.dynamic_keys import BROKER_KEYS, synonyms
-from brokers.config.kafka_config import TABLE, KafkaConfig
+from understudy.brokers.config.config_def import ConfigError, ConfigValue
+from understudy.brokers.config.dynamic_keys import BROKER_KEYS, synonyms
+from understudy.brokers.config.kafka_config import TABLE, KafkaConfig
 
 _THREAD_POOLS = (
     "num.network.threads",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from brokers.config.config_def import (
+from understudy.brokers.config.config_def import (
     BOOLEAN,
     DOUBLE,
     INT,

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntEnum
 
-from brokers.config.kafka_config import KafkaConfig
-from brokers.metadata.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
-from foundation.cluster.java import java_hash
-from foundation.zk.kafka_zk_client import KafkaZkClient
-from foundation.zk.znodes import TopicAssignment
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.metadata.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from understudy.foundation.cluster.java import java_hash
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
+from understudy.foundation.zk.znodes import TopicAssignment
 
 
 class CoordinatorType(IntEnum):

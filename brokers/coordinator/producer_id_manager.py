@@ -12,15 +12,18 @@ from typing import Protocol
 
 import structlog
 
-from brokers.membership.controller_channel import ControllerChannel
-from controller.producer_ids import next_block
-from foundation.cluster.errors import ApiError, Errors, error_name
-from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.clock import Clock
-from foundation.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from foundation.zk.admin_znodes import MAX_PRODUCER_ID, ProducerIdBlock, ProducerIdBlockZNode
-from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
-from foundation.zk.znodes import MalformedZNode
+from understudy.brokers.membership.controller_channel import ControllerChannel
+from understudy.controller.producer_ids import next_block
+from understudy.foundation.cluster.errors import ApiError, Errors, error_name
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.wire.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+from understudy.foundation.zk.admin_znodes import MAX_PRODUCER_ID, ProducerIdBlock, ProducerIdBlockZNode
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
+from understudy.foundation.zk.znodes import MalformedZNode
 
 PREFETCH_PERCENT = 90
 """When so many of a block's ids are allocated, the next block is requested."""

@@ -1,1 +1,3 @@
-"""The logs of partitions. Mirrors `kafka.log`. May import `brokers.world` and below; no replica and no request."""
+"""The logs of partitions. Mirrors `kafka.log`. May import `understudy.brokers.world` and below; no replica and no
+request.
+"""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from brokers.log.producer_state import AppendedBatch
-from foundation.records.batch import NO_TIMESTAMP, BatchHeader
+from understudy.brokers.log.producer_state import AppendedBatch
+from understudy.foundation.records.batch import NO_TIMESTAMP, BatchHeader
 
 
 class LogAppendInfo(NamedTuple):

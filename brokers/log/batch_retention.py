@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from brokers.config.kafka_config import MAX_LONG
-from brokers.log.cleaned_transactions import CleanedTransactions
-from brokers.log.offset_map import OffsetMap
-from brokers.log.producer_state import LastRecord
-from foundation.records.batch import BatchHeader, RecordBatch
-from foundation.records.compaction import StoredRecord, emptied, rebuilt, stored_records
-from foundation.records.varint import Buffer
+from understudy.brokers.config.kafka_config import MAX_LONG
+from understudy.brokers.log.cleaned_transactions import CleanedTransactions
+from understudy.brokers.log.offset_map import OffsetMap
+from understudy.brokers.log.producer_state import LastRecord
+from understudy.foundation.records.batch import BatchHeader, RecordBatch
+from understudy.foundation.records.compaction import StoredRecord, emptied, rebuilt, stored_records
+from understudy.foundation.records.varint import Buffer
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.identifiers import TopicPartition
 
 VERSION = 0
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from brokers.config.kafka_config import MAX_LONG
-from brokers.config.log_config import LogConfig
-from brokers.log.log_segments import place_of
-from brokers.log.segment import MAX_RELATIVE_OFFSET, LogSegment
+from understudy.brokers.config.kafka_config import MAX_LONG
+from understudy.brokers.config.log_config import LogConfig
+from understudy.brokers.log.log_segments import place_of
+from understudy.brokers.log.segment import MAX_RELATIVE_OFFSET, LogSegment
 
 T = TypeVar("T")
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from struct import Struct
 from typing import Final, NamedTuple
 
-from foundation.records.batch import RecordBatch
-from foundation.records.record import records
+from understudy.foundation.records.batch import RecordBatch
+from understudy.foundation.records.record import records
 
 _CONTROL_KEY: Final = Struct(">hh")
 _ABORT: Final = 0

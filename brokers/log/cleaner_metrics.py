@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from brokers.log.cleaning import CleaningStats
-from foundation.metrics.mbeans import Kind, MBean, Reading
+from understudy.brokers.log.cleaning import CleaningStats
+from understudy.foundation.metrics.mbeans import Kind, MBean, Reading
 
 _DIRECTORY: Final = "logDirectory"
 

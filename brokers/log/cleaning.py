@@ -11,19 +11,19 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from brokers.config.log_config import LogConfig
-from brokers.log.batch_retention import Retention, retained
-from brokers.log.cleanable import Dirt, groups_of
-from brokers.log.cleaned_transactions import AbortedTransactions, CleanedTransactions
-from brokers.log.log_files import CLEANED, SEGMENT_FILES, file_name
-from brokers.log.log_segments import place_of
-from brokers.log.offset_map import OffsetMap
-from brokers.log.producer_state import LastRecord
-from brokers.log.segment import LogSegment
-from brokers.world import Disk
-from foundation.records.batch import RecordBatch, check_crc
-from foundation.records.compaction import stored_records
-from foundation.records.errors import CorruptRecord
+from understudy.brokers.config.log_config import LogConfig
+from understudy.brokers.log.batch_retention import Retention, retained
+from understudy.brokers.log.cleanable import Dirt, groups_of
+from understudy.brokers.log.cleaned_transactions import AbortedTransactions, CleanedTransactions
+from understudy.brokers.log.log_files import CLEANED, SEGMENT_FILES, file_name
+from understudy.brokers.log.log_segments import place_of
+from understudy.brokers.log.offset_map import OffsetMap
+from understudy.brokers.log.producer_state import LastRecord
+from understudy.brokers.log.segment import LogSegment
+from understudy.brokers.world import Disk
+from understudy.foundation.records.batch import RecordBatch, check_crc
+from understudy.foundation.records.compaction import stored_records
+from understudy.foundation.records.errors import CorruptRecord
 
 
 class SegmentFile(NamedTuple):

@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from brokers.log.log_files import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
-from brokers.log.log_segments import place_of
-from brokers.log.segment import LogSegment
-from brokers.world import Disk
+from understudy.brokers.log.log_files import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
+from understudy.brokers.log.log_segments import place_of
+from understudy.brokers.log.segment import LogSegment
+from understudy.brokers.world import Disk
 
 
 class FlushPlan(NamedTuple):

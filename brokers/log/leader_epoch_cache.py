@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from operator import itemgetter
 from typing import NamedTuple
 
-from brokers.log.checkpoint_file import EpochEntry
-from foundation.records.batch import BatchHeader
+from understudy.brokers.log.checkpoint_file import EpochEntry
+from understudy.foundation.records.batch import BatchHeader
 
 UNDEFINED_EPOCH = -1
 UNDEFINED_EPOCH_OFFSET = -1

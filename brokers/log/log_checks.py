@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from brokers.log.append_info import LogAppendInfo
-from brokers.log.producer_state import ProducerState
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.records.batch import BatchHeader
+from understudy.brokers.log.append_info import LogAppendInfo
+from understudy.brokers.log.producer_state import ProducerState
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.batch import BatchHeader
 
 
 def answer_to_duplicate(

@@ -12,16 +12,16 @@ from typing import Final
 
 import structlog
 
-from brokers.config.kafka_config import KafkaConfig
-from brokers.log.cleanable import Dirt, dirt_of, dirtiest, is_due
-from brokers.log.cleaner_metrics import CleanerMetrics
-from brokers.log.cleaning import Cleaned, Cleaning, CleaningPlan, CleaningStats, SegmentFile, Step
-from brokers.log.io_throttle import IoThrottle
-from brokers.log.partition_log import PartitionLog
-from brokers.world import Disk, Offload
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.clock import Clock
-from foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.log.cleanable import Dirt, dirt_of, dirtiest, is_due
+from understudy.brokers.log.cleaner_metrics import CleanerMetrics
+from understudy.brokers.log.cleaning import Cleaned, Cleaning, CleaningPlan, CleaningStats, SegmentFile, Step
+from understudy.brokers.log.io_throttle import IoThrottle
+from understudy.brokers.log.partition_log import PartitionLog
+from understudy.brokers.world import Disk, Offload
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.log.LogCleaner")
 

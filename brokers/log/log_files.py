@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.identifiers import TopicPartition
 
 LOG: Final = ".log"
 OFFSET_INDEX: Final = ".index"

@@ -9,10 +9,10 @@ from typing import NamedTuple, TypedDict, Unpack
 
 import structlog
 
-from brokers.config.log_config import LogConfig
-from brokers.log.checkpoint_file import MalformedCheckpoint, decode_epochs
-from brokers.log.leader_epoch_cache import LeaderEpochCache
-from brokers.log.log_files import (
+from understudy.brokers.config.log_config import LogConfig
+from understudy.brokers.log.checkpoint_file import MalformedCheckpoint, decode_epochs
+from understudy.brokers.log.leader_epoch_cache import LeaderEpochCache
+from understudy.brokers.log.log_files import (
     CLEANED,
     DELETED,
     LEADER_EPOCH_CHECKPOINT,
@@ -25,12 +25,12 @@ from brokers.log.log_files import (
     TRANSACTION_INDEX,
     offset_of,
 )
-from brokers.log.log_segments import delete_last_first, place_of
-from brokers.log.partition_metadata import MalformedPartitionMetadata, decode_topic_id
-from brokers.log.segment import LogSegment
-from brokers.world import Disk
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
-from foundation.records.batch import BatchHeader
+from understudy.brokers.log.log_segments import delete_last_first, place_of
+from understudy.brokers.log.partition_metadata import MalformedPartitionMetadata, decode_topic_id
+from understudy.brokers.log.segment import LogSegment
+from understudy.brokers.world import Disk
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
+from understudy.foundation.records.batch import BatchHeader
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.log.LogLoader")
 

@@ -17,12 +17,12 @@ from typing import Final, Unpack
 import structlog
 from msgspec.structs import replace
 
-from brokers.config.kafka_config import MAX_LONG, KafkaConfig
-from brokers.config.log_config import LogConfig, log_config
-from brokers.log.checkpoint_file import MalformedCheckpoint, decode_offsets, encode_offsets
-from brokers.log.flush_plan import FlushPlan
-from brokers.log.log_cleaner import LogCleaner
-from brokers.log.log_files import (
+from understudy.brokers.config.kafka_config import MAX_LONG, KafkaConfig
+from understudy.brokers.config.log_config import LogConfig, log_config
+from understudy.brokers.log.checkpoint_file import MalformedCheckpoint, decode_offsets, encode_offsets
+from understudy.brokers.log.flush_plan import FlushPlan
+from understudy.brokers.log.log_cleaner import LogCleaner
+from understudy.brokers.log.log_files import (
     DELETE_FOLDER,
     FUTURE_FOLDER,
     STRAY_FOLDER,
@@ -31,13 +31,13 @@ from brokers.log.log_files import (
     partition_of,
     renamed_folder,
 )
-from brokers.log.log_loader import Checkpoints
-from brokers.log.partition_log import PartitionLog
-from brokers.log.partition_metadata import MalformedPartitionMetadata
-from brokers.world import Disk, Offload
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.clock import Clock
-from foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
+from understudy.brokers.log.log_loader import Checkpoints
+from understudy.brokers.log.partition_log import PartitionLog
+from understudy.brokers.log.partition_metadata import MalformedPartitionMetadata
+from understudy.brokers.world import Disk, Offload
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.log.LogManager")
 

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Final
 
-from brokers.log.log_files import DELETED, SWAP
-from brokers.log.segment import LogSegment
-from brokers.world import Disk
-from foundation.records.batch import BatchHeader, RecordBatch
-from foundation.records.varint import Buffer
+from understudy.brokers.log.log_files import DELETED, SWAP
+from understudy.brokers.log.segment import LogSegment
+from understudy.brokers.world import Disk
+from understudy.foundation.records.batch import BatchHeader, RecordBatch
+from understudy.foundation.records.varint import Buffer
 
 _BASE_OFFSET: Final = attrgetter("base_offset")
 

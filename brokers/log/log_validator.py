@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Final, NamedTuple
 
-from brokers.config.kafka_config import MAX_LONG
-from brokers.config.log_config import LogConfig
-from foundation.cluster.errors import ApiError, Errors
-from foundation.records.batch import (
+from understudy.brokers.config.kafka_config import MAX_LONG
+from understudy.brokers.config.log_config import LogConfig
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.records.batch import (
     HEADER,
     MAGIC,
     NO_TIMESTAMP,
@@ -29,10 +29,10 @@ from foundation.records.batch import (
     set_create_time,
     set_log_append_time,
 )
-from foundation.records.compression import COMPRESSION_MASK, Compression, TooLarge, compress, decompress
-from foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
-from foundation.records.message_set import first_magic, messages, messages_in
-from foundation.records.record import (
+from understudy.foundation.records.compression import COMPRESSION_MASK, Compression, TooLarge, compress, decompress
+from understudy.foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
+from understudy.foundation.records.message_set import first_magic, messages, messages_in
+from understudy.foundation.records.record import (
     MAX_DECOMPRESSED_BYTES,
     Record,
     RecordsScan,
@@ -40,7 +40,7 @@ from foundation.records.record import (
     records,
     scan_records,
 )
-from foundation.records.varint import Buffer
+from understudy.foundation.records.varint import Buffer
 
 NO_OFFSET: Final = -1
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from brokers.log.segment import LogSegment
-from foundation.records.record import records
+from understudy.brokers.log.segment import LogSegment
+from understudy.foundation.records.record import records
 
 
 class TimestampAndOffset(NamedTuple):

@@ -13,15 +13,15 @@ from typing import Final, Unpack
 
 import structlog
 
-from brokers.config.log_config import LogConfig
-from brokers.log.append_info import LogAppendInfo
-from brokers.log.checkpoint_file import encode_epochs
-from brokers.log.flush_plan import FlushPlan, plan_of, unflushed
-from brokers.log.leader_epoch_cache import LeaderEpochCache
-from brokers.log.log_checks import answer_to_duplicate, check_fits_segment, check_in_range, check_new_start
-from brokers.log.log_files import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
-from brokers.log.log_loader import Checkpoints, LoadedLog, LogLoader
-from brokers.log.log_segments import (
+from understudy.brokers.config.log_config import LogConfig
+from understudy.brokers.log.append_info import LogAppendInfo
+from understudy.brokers.log.checkpoint_file import encode_epochs
+from understudy.brokers.log.flush_plan import FlushPlan, plan_of, unflushed
+from understudy.brokers.log.leader_epoch_cache import LeaderEpochCache
+from understudy.brokers.log.log_checks import answer_to_duplicate, check_fits_segment, check_in_range, check_new_start
+from understudy.brokers.log.log_files import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
+from understudy.brokers.log.log_loader import Checkpoints, LoadedLog, LogLoader
+from understudy.brokers.log.log_segments import (
     DeletedFiles,
     delete_last_first,
     parts_of,
@@ -30,16 +30,16 @@ from brokers.log.log_segments import (
     rename_to_deleted,
     swap_in,
 )
-from brokers.log.log_validator import CheckedBatches, validate, validate_replicated
-from brokers.log.partition_metadata import encode_topic_id
-from brokers.log.producer_snapshots import ProducerSnapshots, note_producers
-from brokers.log.producer_state import ProducerState
-from brokers.log.retention import deletable_segments
-from brokers.log.segment import MAX_RELATIVE_OFFSET, LogSegment, roll_jitter_ms
-from brokers.world import Disk
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
-from foundation.records.batch import NO_TIMESTAMP, BatchHeader
-from foundation.records.varint import Buffer
+from understudy.brokers.log.log_validator import CheckedBatches, validate, validate_replicated
+from understudy.brokers.log.partition_metadata import encode_topic_id
+from understudy.brokers.log.producer_snapshots import ProducerSnapshots, note_producers
+from understudy.brokers.log.producer_state import ProducerState
+from understudy.brokers.log.retention import deletable_segments
+from understudy.brokers.log.segment import MAX_RELATIVE_OFFSET, LogSegment, roll_jitter_ms
+from understudy.brokers.world import Disk
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
+from understudy.foundation.records.batch import NO_TIMESTAMP, BatchHeader
+from understudy.foundation.records.varint import Buffer
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.log.UnifiedLog")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from foundation.cluster.identifiers import TopicId, topic_id_to_bytes
+from understudy.foundation.cluster.identifiers import TopicId, topic_id_to_bytes
 
 _CONTENT = re.compile(r"version: 0\ntopic_id: (\S+)\n?")
 

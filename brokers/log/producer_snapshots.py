@@ -9,18 +9,18 @@ from collections.abc import Collection, Iterable, Sequence
 
 import structlog
 
-from brokers.log import producer_snapshot
-from brokers.log.log_files import SNAPSHOT, file_name, offset_of
-from brokers.log.log_segments import batches_from, place_of
-from brokers.log.producer_snapshot import CorruptSnapshot, ProducerEntry
-from brokers.log.producer_state import ProducerState
-from brokers.log.segment import LogSegment
-from brokers.world import Disk
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.records.batch import NO_PRODUCER_ID, BatchHeader, RecordBatch
-from foundation.records.errors import CorruptRecord, InvalidRecord
-from foundation.records.varint import Buffer
+from understudy.brokers.log import producer_snapshot
+from understudy.brokers.log.log_files import SNAPSHOT, file_name, offset_of
+from understudy.brokers.log.log_segments import batches_from, place_of
+from understudy.brokers.log.producer_snapshot import CorruptSnapshot, ProducerEntry
+from understudy.brokers.log.producer_state import ProducerState
+from understudy.brokers.log.segment import LogSegment
+from understudy.brokers.world import Disk
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.batch import NO_PRODUCER_ID, BatchHeader, RecordBatch
+from understudy.foundation.records.errors import CorruptRecord, InvalidRecord
+from understudy.foundation.records.varint import Buffer
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.log.ProducerStateManager")
 

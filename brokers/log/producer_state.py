@@ -1,8 +1,8 @@
 """Keeps what each producer has appended to one partition, so that its retries are not appended twice (KIP-98).
 
 It has the last sequence number, the last five batches and the open transaction of each producer id. Nothing here reads
-a disk or a clock: the log loads and saves it with `brokers.log.producer_snapshot`. Mirrors `ProducerStateManager`,
-`ProducerStateEntry` and `ProducerAppendInfo`.
+a disk or a clock: the log loads and saves it with `understudy.brokers.log.producer_snapshot`. Mirrors
+`ProducerStateManager`, `ProducerStateEntry` and `ProducerAppendInfo`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from brokers.log.producer_snapshot import NO_OFFSET, ProducerEntry
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.records.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader, RecordBatch
-from foundation.records.errors import InvalidRecord
-from foundation.records.record import Record, records
+from understudy.brokers.log.producer_snapshot import NO_OFFSET, ProducerEntry
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader, RecordBatch
+from understudy.foundation.records.errors import InvalidRecord
+from understudy.foundation.records.record import Record, records
 
 BATCHES_TO_RETAIN: Final = 5
 """How many batches of a producer are remembered: a client may have as many requests in flight to one broker."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from brokers.config.log_config import LogConfig
-from brokers.log.segment import LogSegment
+from understudy.brokers.config.log_config import LogConfig
+from understudy.brokers.log.segment import LogSegment
 
 
 def deletable_segments(

@@ -11,12 +11,12 @@ from struct import Struct
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from brokers.config.log_config import LogConfig
-from brokers.log.indexes import CorruptIndex, OffsetIndex, TimeIndex, TimestampOffset
-from brokers.log.log_files import LOG, OFFSET_INDEX, SEGMENT_FILES, TIME_INDEX, TRANSACTION_INDEX, file_name
-from brokers.world import Disk
-from foundation.cluster.identifiers import TopicPartition
-from foundation.records.batch import (
+from understudy.brokers.config.log_config import LogConfig
+from understudy.brokers.log.indexes import CorruptIndex, OffsetIndex, TimeIndex, TimestampOffset
+from understudy.brokers.log.log_files import LOG, OFFSET_INDEX, SEGMENT_FILES, TIME_INDEX, TRANSACTION_INDEX, file_name
+from understudy.brokers.world import Disk
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.batch import (
     LOG_OVERHEAD,
     MAGIC,
     NO_TIMESTAMP,
@@ -25,8 +25,8 @@ from foundation.records.batch import (
     read_header,
     size_of_first,
 )
-from foundation.records.errors import CorruptRecord, UnsupportedMagic
-from foundation.records.varint import Buffer
+from understudy.foundation.records.errors import CorruptRecord, UnsupportedMagic
+from understudy.foundation.records.varint import Buffer
 
 SCAN_BYTES: Final = 1 << 20
 """Bytes that are read at once where batches are read one after the other."""

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
-from brokers.log.log_manager import LogManager
-from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
+from understudy.brokers.log.log_manager import LogManager
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
 
 MAX_WAIT_MS = 1_000
 RETRY_MS = 1_000

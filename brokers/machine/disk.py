@@ -14,8 +14,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 
-from brokers.world import DirectoryLocked, Volume, check_path
-from foundation.records.varint import Buffer
+from understudy.brokers.world import DirectoryLocked, Volume, check_path
+from understudy.foundation.records.varint import Buffer
 
 LOCK = ".lock"
 """Kafka's lock file, locked as Kafka locks it: a broker of Kafka's and one of ours exclude each other."""

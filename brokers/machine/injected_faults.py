@@ -20,10 +20,10 @@ from typing import TypeVar
 
 import msgspec
 
-from brokers.machine.disk import FileDisk
-from brokers.world import Disk, Volume
-from foundation.eventlog.clock import Clock
-from foundation.records.varint import Buffer
+from understudy.brokers.machine.disk import FileDisk
+from understudy.brokers.world import Disk, Volume
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.records.varint import Buffer
 
 T = TypeVar("T")
 

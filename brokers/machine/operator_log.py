@@ -14,9 +14,9 @@ from typing import TextIO, cast
 
 import structlog
 
-from brokers.config.config_def import ConfigError
-from brokers.config.logger_levels import LEVELS, LoggerLevels
-from brokers.machine.kafka_log_lines import KafkaLogLines
+from understudy.brokers.config.config_def import ConfigError
+from understudy.brokers.config.logger_levels import LEVELS, LoggerLevels
+from understudy.brokers.machine.kafka_log_lines import KafkaLogLines
 
 FORMAT_VARIABLE = "LOG_FORMAT"
 LEVEL_VARIABLE = "LOG_LEVEL"

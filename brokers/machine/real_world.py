@@ -15,20 +15,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from brokers.config.config_def import ConfigError
-from brokers.config.kafka_config import KafkaConfig
-from brokers.machine.disk import FileDisk
-from brokers.machine.injected_faults import FaultsFile, FaultyClock, FaultyDisk
-from brokers.machine.socket_network import SocketNetwork
-from brokers.membership.meta_properties import FILE, read_meta_properties
-from brokers.world import Disk, World
-from foundation.eventlog.clock import Clock
-from foundation.eventlog.fences import SWITCHES, Fences
-from foundation.eventlog.files import JsonLinesFiles
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.points import Points, UnarmedPoints
-from foundation.eventlog.records import PointReached
-from foundation.zk.kazoo_client import KazooZooKeeper
+from understudy.brokers.config.config_def import ConfigError
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.machine.disk import FileDisk
+from understudy.brokers.machine.injected_faults import FaultsFile, FaultyClock, FaultyDisk
+from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.brokers.membership.meta_properties import FILE, read_meta_properties
+from understudy.brokers.world import Disk, World
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.eventlog.fences import SWITCHES, Fences
+from understudy.foundation.eventlog.files import JsonLinesFiles
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.points import Points, UnarmedPoints
+from understudy.foundation.eventlog.records import PointReached
+from understudy.foundation.zk.kazoo_client import KazooZooKeeper
 
 T = TypeVar("T")
 

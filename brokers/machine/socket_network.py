@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 
 import structlog
 
-from foundation.records.varint import Buffer
-from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost
+from understudy.foundation.records.varint import Buffer
+from understudy.foundation.wire.network import Connection, ConnectionFailed, ConnectionLost
 
 BACKLOG = 128
 READ_AHEAD_BYTES = 256 * 1024

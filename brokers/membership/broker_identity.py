@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from brokers.config.kafka_config import KafkaConfig
-from brokers.membership.meta_properties import FILE, check_meta_properties, format_meta_properties, read_meta_properties
-from brokers.world import Disk
-from foundation.cluster.identifiers import BrokerId
-from foundation.zk.kafka_zk_client import KafkaZkClient
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.membership.meta_properties import (
+    FILE,
+    check_meta_properties,
+    format_meta_properties,
+    read_meta_properties,
+)
+from understudy.brokers.world import Disk
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
 
 
 async def identify(zk: KafkaZkClient, disk: Disk, config: KafkaConfig, cluster_id: str) -> BrokerId:

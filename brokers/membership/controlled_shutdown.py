@@ -11,18 +11,21 @@ from collections.abc import Awaitable, Callable, Collection
 
 import structlog
 
-from brokers.config.kafka_config import KafkaConfig
-from brokers.membership.registration import Registration
-from brokers.membership.session import BrokerSession
-from brokers.metadata.metadata_cache import MetadataCache
-from foundation.cluster.errors import Errors, error_name
-from foundation.cluster.identifiers import BrokerId
-from foundation.wire.errors import MalformedMessage
-from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
-from foundation.wire.network import ConnectionFailed, ConnectionLost, Network
-from foundation.wire.request_channel import RequestChannel, RequestTimedOut
-from foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
-from foundation.zk.znodes import MalformedZNode
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.membership.registration import Registration
+from understudy.brokers.membership.session import BrokerSession
+from understudy.brokers.metadata.metadata_cache import MetadataCache
+from understudy.foundation.cluster.errors import Errors, error_name
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.wire.errors import MalformedMessage
+from understudy.foundation.wire.messages.controlled_shutdown import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+)
+from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost, Network
+from understudy.foundation.wire.request_channel import RequestChannel, RequestTimedOut
+from understudy.foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
+from understudy.foundation.zk.znodes import MalformedZNode
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.KafkaServer")
 

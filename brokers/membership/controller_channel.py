@@ -12,13 +12,13 @@ from typing import TypeVar
 
 import structlog
 
-from foundation.wire.errors import MalformedMessage
-from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
-from foundation.wire.network import ConnectionFailed, ConnectionLost, Network
-from foundation.wire.registry import api_of
-from foundation.wire.request_channel import RequestChannel, RequestTimedOut
-from foundation.wire.schema import Message
+from understudy.foundation.wire.errors import MalformedMessage
+from understudy.foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
+from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost, Network
+from understudy.foundation.wire.registry import api_of
+from understudy.foundation.wire.request_channel import RequestChannel, RequestTimedOut
+from understudy.foundation.wire.schema import Message
 
 R = TypeVar("R", bound=Message)
 

@@ -11,13 +11,13 @@ from collections.abc import Callable
 
 import structlog
 
-from controller.feature_cache import FinalizedFeatureCache
-from foundation.cluster.features import FinalizedFeatures, SupportedFeature, incompatibilities
-from foundation.zk.admin_znodes import FeatureZNode
-from foundation.zk.client import WatchFired
-from foundation.zk.kafka_zk_client import KafkaZkClient
-from foundation.zk.rereading import Rereading
-from foundation.zk.znodes import MalformedZNode
+from understudy.controller.feature_cache import FinalizedFeatureCache
+from understudy.foundation.cluster.features import FinalizedFeatures, SupportedFeature, incompatibilities
+from understudy.foundation.zk.admin_znodes import FeatureZNode
+from understudy.foundation.zk.client import WatchFired
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
+from understudy.foundation.zk.rereading import Rereading
+from understudy.foundation.zk.znodes import MalformedZNode
 
 SUPPORTED_FEATURES: tuple[SupportedFeature, ...] = ()
 

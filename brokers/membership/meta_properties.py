@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from brokers.config.properties import MalformedProperties, format_properties, parse_properties
+from understudy.brokers.config.properties import MalformedProperties, format_properties, parse_properties
 
 FILE = "meta.properties"
 VERSION = "0"

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 import structlog
 
-from foundation.cluster.broker import Broker, EndPoint
-from foundation.eventlog.clock import Clock
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.records import BrokerRegistered
-from foundation.zk.client import Failure
-from foundation.zk.kafka_zk_client import KafkaZkClient, ZooKeeperFailure
-from foundation.zk.znodes import BrokerIdZNode
+from understudy.foundation.cluster.broker import Broker, EndPoint
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.records import BrokerRegistered
+from understudy.foundation.zk.client import Failure
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient, ZooKeeperFailure
+from understudy.foundation.zk.znodes import BrokerIdZNode
 
 NO_BROKER_EPOCH = -1
 

@@ -14,17 +14,17 @@ from typing import Protocol
 
 import structlog
 
-from brokers.supervisor import Supervisor
-from foundation.eventlog.fences import Fences
-from foundation.eventlog.log import EventLog, causing
-from foundation.eventlog.records import (
+from understudy.brokers.supervisor import Supervisor
+from understudy.foundation.eventlog.fences import Fences
+from understudy.foundation.eventlog.log import EventLog, causing
+from understudy.foundation.eventlog.records import (
     SessionExpiredRecord,
     SessionOpened,
     SessionResumedRecord,
     SessionSuspendedRecord,
     WatchFiredRecord,
 )
-from foundation.zk.client import (
+from understudy.foundation.zk.client import (
     Notification,
     SessionExpired,
     SessionResumed,
@@ -34,7 +34,7 @@ from foundation.zk.client import (
     ZooKeeperClient,
     ZooKeeperUnreachable,
 )
-from foundation.zk.kafka_zk_client import KafkaZkClient
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
 
 REOPEN_INTERVAL_MS = 1_000
 

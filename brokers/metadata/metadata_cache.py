@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from foundation.cluster.broker import SecurityProtocol
-from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
-from foundation.cluster.leadership import LEADER_DURING_DELETE
-from foundation.wire.messages.update_metadata import (
+from understudy.foundation.cluster.broker import SecurityProtocol
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
+from understudy.foundation.cluster.leadership import LEADER_DURING_DELETE
+from understudy.foundation.wire.messages.update_metadata import (
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,
     UpdateMetadataPartitionState,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from foundation.metrics.mbeans import Kind, MBean
+from understudy.foundation.metrics.mbeans import Kind, MBean
 
 
 class BrokerState(IntEnum):

@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import TypeVar
 
-from foundation.eventlog.clock import Clock
-from foundation.metrics.instruments import Histogram, Meter
-from foundation.metrics.mbeans import Kind, MBean, Reading
-from foundation.zk.client import (
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.metrics.instruments import Histogram, Meter
+from understudy.foundation.metrics.mbeans import Kind, MBean, Reading
+from understudy.foundation.zk.client import (
     Children,
     Create,
     Delete,

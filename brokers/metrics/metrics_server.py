@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import structlog
 
-from foundation.metrics.mbeans import CONTENT_TYPE, Reading, exposition
-from foundation.wire.network import Connection, ConnectionLost, Network, Server
+from understudy.foundation.metrics.mbeans import CONTENT_TYPE, Reading, exposition
+from understudy.foundation.wire.network import Connection, ConnectionLost, Network, Server
 
 PATH = "/metrics"
 

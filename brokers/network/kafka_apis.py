@@ -1,6 +1,6 @@
 """Decodes a request frame, calls its handler and encodes the response. Mirrors `kafka.server.KafkaApis`.
 
-Each module in `brokers.apis` states the versions it serves; there is no second list.
+Each module in `understudy.brokers.apis` states the versions it serves; there is no second list.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from brokers.apis import (
+from understudy.brokers.apis import (
     allocate_producer_ids,
     alter_configs,
     alter_partition,
@@ -52,19 +52,19 @@ from brokers.apis import (
     update_features,
     update_metadata,
 )
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.apis.serving import CloseConnection, Serves
-from brokers.network.report_limit import ReportLimit
-from brokers.supervisor import Supervisor
-from foundation.cluster.errors import Errors, error_name
-from foundation.eventlog.log import causing
-from foundation.eventlog.records import RequestDetail, RequestReceived, ResponseSent
-from foundation.wire.codec import decode
-from foundation.wire.errors import UnsupportedVersion, WireError
-from foundation.wire.headers import RequestHeader, decode_request_header, encode_response
-from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest
-from foundation.wire.registry import Api, api_by_key, api_of
-from foundation.wire.schema import Message
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.apis.serving import CloseConnection, Serves
+from understudy.brokers.network.report_limit import ReportLimit
+from understudy.brokers.supervisor import Supervisor
+from understudy.foundation.cluster.errors import Errors, error_name
+from understudy.foundation.eventlog.log import causing
+from understudy.foundation.eventlog.records import RequestDetail, RequestReceived, ResponseSent
+from understudy.foundation.wire.codec import decode
+from understudy.foundation.wire.errors import UnsupportedVersion, WireError
+from understudy.foundation.wire.headers import RequestHeader, decode_request_header, encode_response
+from understudy.foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest
+from understudy.foundation.wire.registry import Api, api_by_key, api_of
+from understudy.foundation.wire.schema import Message
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.KafkaApis")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from foundation.eventlog.clock import Clock
+from understudy.foundation.eventlog.clock import Clock
 
 PER_ADDRESS = 10
 """Reports about the connections of one address in an interval."""

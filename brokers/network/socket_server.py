@@ -14,17 +14,17 @@ from math import inf
 
 import structlog
 
-from brokers.apis.serving import CloseConnection
-from brokers.config.kafka_config import KafkaConfig
-from brokers.network.kafka_apis import HandlerFailed, KafkaApis
-from brokers.network.report_limit import ReportLimit, host_of
-from foundation.cluster.broker import EndPoint
-from foundation.eventlog.clock import Clock
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.records import ConnectionRefused
-from foundation.wire.errors import MalformedMessage, UnsupportedVersion
-from foundation.wire.framing import FrameReader
-from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network, Server
+from understudy.brokers.apis.serving import CloseConnection
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.network.kafka_apis import HandlerFailed, KafkaApis
+from understudy.brokers.network.report_limit import ReportLimit, host_of
+from understudy.foundation.cluster.broker import EndPoint
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.records import ConnectionRefused
+from understudy.foundation.wire.errors import MalformedMessage, UnsupportedVersion
+from understudy.foundation.wire.framing import FrameReader
+from understudy.foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network, Server
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.network.SocketServer")
 

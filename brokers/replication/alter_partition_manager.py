@@ -12,11 +12,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from brokers.membership.controller_channel import ControllerChannel
-from brokers.replication.partition import IsrProposal
-from foundation.cluster.errors import Errors, error_for_code
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
-from foundation.wire.messages.alter_partition import (
+from understudy.brokers.membership.controller_channel import ControllerChannel
+from understudy.brokers.replication.partition import IsrProposal
+from understudy.foundation.cluster.errors import Errors, error_for_code
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
+from understudy.foundation.wire.messages.alter_partition import (
     AlterPartitionBrokerState,
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,

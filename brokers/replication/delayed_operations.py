@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
-from foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.identifiers import TopicPartition
 
 MAX_WATCHED = 1_000_000
 """Partitions watched at one time, each counted once for each operation. An operation beyond that does not wait."""

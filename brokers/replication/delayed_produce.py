@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from brokers.log.append_info import LogAppendInfo
-from brokers.log.log_validator import CheckedBatches
-from brokers.replication.partition import Partition
-from brokers.replication.replica_manager import ALL_ACKS, ReplicaManager
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.records.varint import Buffer
+from understudy.brokers.log.append_info import LogAppendInfo
+from understudy.brokers.log.log_validator import CheckedBatches
+from understudy.brokers.replication.partition import Partition
+from understudy.brokers.replication.replica_manager import ALL_ACKS, ReplicaManager
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.varint import Buffer
 
 
 class Appended(NamedTuple):

@@ -15,11 +15,11 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from brokers.replication.delayed_operations import DelayedOperation, DelayedOperationPurgatory
-from brokers.replication.partition import LastFetch
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicId, TopicPartition
-from foundation.wire.messages.fetch import FetchPartition, PartitionData
+from understudy.brokers.replication.delayed_operations import DelayedOperation, DelayedOperationPurgatory
+from understudy.brokers.replication.partition import LastFetch
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicId, TopicPartition
+from understudy.foundation.wire.messages.fetch import FetchPartition, PartitionData
 
 INVALID_SESSION_ID: Final = 0
 INITIAL_EPOCH: Final = 0

@@ -11,8 +11,8 @@ from typing import Final
 
 import structlog
 
-from brokers.replication.delayed_operations import DelayedOperationPurgatory
-from brokers.replication.fetch_session import (
+from understudy.brokers.replication.delayed_operations import DelayedOperationPurgatory
+from understudy.brokers.replication.fetch_session import (
     FINAL_EPOCH,
     FIRST_VERSION_BY_TOPIC_ID,
     INITIAL_EPOCH,
@@ -26,9 +26,9 @@ from brokers.replication.fetch_session import (
     TopicNames,
     next_epoch,
 )
-from foundation.cluster.errors import Errors
-from foundation.eventlog.clock import Clock
-from foundation.metrics.instruments import Meter
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.metrics.instruments import Meter
 
 logger: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.FetchManager")
 

@@ -14,15 +14,21 @@ from typing import NamedTuple, TypeAlias
 
 import structlog
 
-from brokers.replication.fetch_session import (
+from understudy.brokers.replication.fetch_session import (
     FIRST_VERSION_BY_TOPIC_ID,
     INITIAL_EPOCH,
     INVALID_SESSION_ID,
     next_epoch,
 )
-from foundation.cluster.errors import Errors, error_name
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
-from foundation.wire.messages.fetch import FetchPartition, FetchResponse, FetchTopic, ForgottenTopic, PartitionData
+from understudy.foundation.cluster.errors import Errors, error_name
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
+from understudy.foundation.wire.messages.fetch import (
+    FetchPartition,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+)
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ReplicaFetcherThread")
 

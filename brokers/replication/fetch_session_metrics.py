@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from brokers.replication.fetch_session_cache import FetchSessionCache
-from foundation.metrics.mbeans import Kind, MBean, Reading
+from understudy.brokers.replication.fetch_session_cache import FetchSessionCache
+from understudy.foundation.metrics.mbeans import Kind, MBean, Reading
 
 SESSIONS = MBean(
     "kafka.server", "FetchSessionCache", "NumIncrementalFetchSessions", Kind.GAUGE, "Fetch sessions that are open."

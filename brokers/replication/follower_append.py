@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import structlog
 
-from brokers.log.log_validator import UnexpectedAppendOffset
-from brokers.replication.log_events import LogEvents
-from brokers.replication.partition import Partition
-from foundation.records.varint import Buffer
+from understudy.brokers.log.log_validator import UnexpectedAppendOffset
+from understudy.brokers.replication.log_events import LogEvents
+from understudy.brokers.replication.partition import Partition
+from understudy.foundation.records.varint import Buffer
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.cluster.Partition")
 

@@ -11,9 +11,15 @@ from enum import Enum
 
 import msgspec
 
-from brokers.replication.partition import UNKNOWN_OFFSET, FollowerState, IsrProposal, LastFetch, LocalPartitionState
-from foundation.cluster.errors import Errors
-from foundation.cluster.leadership import NO_LEADER_EPOCH
+from understudy.brokers.replication.partition import (
+    UNKNOWN_OFFSET,
+    FollowerState,
+    IsrProposal,
+    LastFetch,
+    LocalPartitionState,
+)
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.leadership import NO_LEADER_EPOCH
 
 
 class OnRefusal(Enum):

@@ -1,7 +1,7 @@
 """Keeps the ISR of every partition led here up to date: proposes changes, and applies what the controller answers.
 
 Mirrors `maybeExpandIsr`, `maybeShrinkIsr` and `submitAlterPartition` of `kafka.cluster.Partition`, and the
-isr-expiration task of `ReplicaManager`. The decisions are in `brokers.replication.isr`.
+isr-expiration task of `ReplicaManager`. The decisions are in `understudy.brokers.replication.isr`.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from collections.abc import Callable
 
 import structlog
 
-from brokers.config.kafka_config import KafkaConfig
-from brokers.membership.controller_channel import ControllerChannel
-from brokers.metadata.metadata_cache import MetadataCache
-from brokers.replication import isr
-from brokers.replication.alter_partition_manager import AlterPartitionManager, IsrChange
-from brokers.replication.isr import OnRefusal
-from brokers.replication.partition import UNKNOWN_OFFSET, FollowerState, IsrProposal, LastFetch, Partition
-from brokers.replication.replica_manager import ReplicaManager
-from brokers.replication.replica_metrics import IsrMeters
-from brokers.replication.zk_alter_partition_manager import ZkAlterPartitionManager
-from foundation.cluster.errors import Errors, error_name
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.eventlog.clock import Clock
-from foundation.eventlog.fences import Fences, Fix
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.records import IsrProposed, IsrResult
-from foundation.operator_lines import LinesPerSecond
-from foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
-from foundation.zk.kafka_zk_client import KafkaZkClient
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.membership.controller_channel import ControllerChannel
+from understudy.brokers.metadata.metadata_cache import MetadataCache
+from understudy.brokers.replication import isr
+from understudy.brokers.replication.alter_partition_manager import AlterPartitionManager, IsrChange
+from understudy.brokers.replication.isr import OnRefusal
+from understudy.brokers.replication.partition import UNKNOWN_OFFSET, FollowerState, IsrProposal, LastFetch, Partition
+from understudy.brokers.replication.replica_manager import ReplicaManager
+from understudy.brokers.replication.replica_metrics import IsrMeters
+from understudy.brokers.replication.zk_alter_partition_manager import ZkAlterPartitionManager
+from understudy.foundation.cluster.errors import Errors, error_name
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.eventlog.fences import Fences, Fix
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.records import IsrProposed, IsrResult
+from understudy.foundation.operator_lines import LinesPerSecond
+from understudy.foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.cluster.Partition")
 

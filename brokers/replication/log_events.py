@@ -10,14 +10,14 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import TypedDict
 
-from brokers.log.append_info import LogAppendInfo
-from brokers.log.cleaning import Cleaned
-from brokers.log.partition_log import PartitionLog
-from brokers.replication.isr import is_awaited
-from brokers.replication.partition import Partition
-from foundation.cluster.identifiers import TopicId
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.records import (
+from understudy.brokers.log.append_info import LogAppendInfo
+from understudy.brokers.log.cleaning import Cleaned
+from understudy.brokers.log.partition_log import PartitionLog
+from understudy.brokers.replication.isr import is_awaited
+from understudy.brokers.replication.partition import Partition
+from understudy.foundation.cluster.identifiers import TopicId
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.records import (
     HighWatermarkChanged,
     LeaderStarted,
     LogCleaned,
@@ -27,7 +27,7 @@ from foundation.eventlog.records import (
     RecordsAcknowledged,
     RecordsAppended,
 )
-from foundation.records.batch import BatchHeader, batches
+from understudy.foundation.records.batch import BatchHeader, batches
 
 _WHOLE = 1 << 31
 """More bytes than one append has."""

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from brokers.log.partition_log import PartitionLog
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
-from foundation.cluster.leadership import NO_LEADER, NO_LEADER_EPOCH, LeaderRecoveryState
-from foundation.eventlog.records import Leadership
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionState
+from understudy.brokers.log.partition_log import PartitionLog
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
+from understudy.foundation.cluster.leadership import NO_LEADER, NO_LEADER_EPOCH, LeaderRecoveryState
+from understudy.foundation.eventlog.records import Leadership
+from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionState
 
 UNKNOWN_OFFSET = -1
 

@@ -20,26 +20,26 @@ from typing import NamedTuple, TypeVar
 
 import structlog
 
-from brokers.config.kafka_config import KafkaConfig
-from brokers.log.leader_epoch_cache import UNDEFINED_EPOCH
-from brokers.replication.fetch_session import FIRST_VERSION_BY_TOPIC_ID
-from brokers.replication.fetch_session_handler import FetchedPartition, FetchRequestData, FetchSessionHandler
-from brokers.replication.log_events import LogEvents
-from brokers.replication.partition import Partition
-from brokers.replication.truncation import truncation_offset
-from foundation.cluster.errors import ApiError, Errors, error_for_code
-from foundation.cluster.identifiers import TopicId, TopicPartition
-from foundation.eventlog.clock import Clock
-from foundation.eventlog.fences import Fences, Fix
-from foundation.wire.errors import MalformedMessage
-from foundation.wire.messages.fetch import (
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.log.leader_epoch_cache import UNDEFINED_EPOCH
+from understudy.brokers.replication.fetch_session import FIRST_VERSION_BY_TOPIC_ID
+from understudy.brokers.replication.fetch_session_handler import FetchedPartition, FetchRequestData, FetchSessionHandler
+from understudy.brokers.replication.log_events import LogEvents
+from understudy.brokers.replication.partition import Partition
+from understudy.brokers.replication.truncation import truncation_offset
+from understudy.foundation.cluster.errors import ApiError, Errors, error_for_code
+from understudy.foundation.cluster.identifiers import TopicId, TopicPartition
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.eventlog.fences import Fences, Fix
+from understudy.foundation.wire.errors import MalformedMessage
+from understudy.foundation.wire.messages.fetch import (
     FetchPartition,
     FetchReplicaState,
     FetchRequest,
     FetchResponse,
     PartitionData,
 )
-from foundation.wire.messages.list_offsets import (
+from understudy.foundation.wire.messages.list_offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
     ListOffsetsPartition,
@@ -47,16 +47,16 @@ from foundation.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from foundation.wire.messages.offset_for_leader_epoch import (
+from understudy.foundation.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
-from foundation.wire.network import ConnectionFailed, ConnectionLost, Network
-from foundation.wire.request_channel import RequestChannel, RequestTimedOut
-from foundation.wire.schema import Message
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
+from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost, Network
+from understudy.foundation.wire.request_channel import RequestChannel, RequestTimedOut
+from understudy.foundation.wire.schema import Message
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ReplicaFetcherThread")
 

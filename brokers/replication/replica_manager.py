@@ -14,14 +14,14 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from brokers.log.append_info import LogAppendInfo
-from brokers.log.log_validator import CheckedBatches
-from brokers.log.partition_log import PartitionLog
-from brokers.replication import isr
-from brokers.replication.delayed_operations import DelayedOperationPurgatory
-from brokers.replication.follower_append import append_to_follower
-from brokers.replication.log_events import LogEvents
-from brokers.replication.partition import (
+from understudy.brokers.log.append_info import LogAppendInfo
+from understudy.brokers.log.log_validator import CheckedBatches
+from understudy.brokers.log.partition_log import PartitionLog
+from understudy.brokers.replication import isr
+from understudy.brokers.replication.delayed_operations import DelayedOperationPurgatory
+from understudy.brokers.replication.follower_append import append_to_follower
+from understudy.brokers.replication.log_events import LogEvents
+from understudy.brokers.replication.partition import (
     UNKNOWN_OFFSET,
     HostedPartitions,
     LocalPartitionState,
@@ -32,16 +32,16 @@ from brokers.replication.partition import (
     made_follower,
     made_leader,
 )
-from brokers.replication.stop_replica_step import StopReplicaStep, stop_replica_step
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
-from foundation.cluster.leadership import NO_LEADER_EPOCH
-from foundation.eventlog.clock import Clock
-from foundation.eventlog.fences import Fence, Fences, Fix
-from foundation.eventlog.records import Leadership
-from foundation.records.varint import Buffer
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
-from foundation.wire.messages.stop_replica import StopReplicaRequest
+from understudy.brokers.replication.stop_replica_step import StopReplicaStep, stop_replica_step
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
+from understudy.foundation.cluster.leadership import NO_LEADER_EPOCH
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.eventlog.fences import Fence, Fences, Fix
+from understudy.foundation.eventlog.records import Leadership
+from understudy.foundation.records.varint import Buffer
+from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
+from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest
 
 ALL_ACKS: Final = -1
 """The number of acknowledgements in Produce that stands for the whole ISR."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from brokers.replication.partition import LocalPartitionState, Role
-from foundation.eventlog.clock import Clock
-from foundation.metrics.instruments import Meter
-from foundation.metrics.mbeans import Kind, MBean, Reading
+from understudy.brokers.replication.partition import LocalPartitionState, Role
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.metrics.instruments import Meter
+from understudy.foundation.metrics.mbeans import Kind, MBean, Reading
 
 
 def _gauge(name: str, doc: str) -> MBean:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from brokers.replication.partition import Partition
+from understudy.brokers.replication.partition import Partition
 
 
 class ReplicaView(NamedTuple):

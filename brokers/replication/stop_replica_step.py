@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from brokers.replication.partition import HostedPartitions, RefusesStaleEpoch
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.cluster.leadership import EPOCH_DURING_DELETE, NO_LEADER_EPOCH
-from foundation.wire.messages.stop_replica import StopReplicaRequest
+from understudy.brokers.replication.partition import HostedPartitions, RefusesStaleEpoch
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.leadership import EPOCH_DURING_DELETE, NO_LEADER_EPOCH
+from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest
 
 
 class StoppedReplica(NamedTuple):

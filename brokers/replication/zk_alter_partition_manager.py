@@ -11,13 +11,13 @@ from collections.abc import Callable
 
 import structlog
 
-from brokers.replication.alter_partition_manager import IsrChange, OnAnswer
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr
-from foundation.eventlog.clock import Clock
-from foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
-from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
+from understudy.brokers.replication.alter_partition_manager import IsrChange, OnAnswer
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.leadership import LeaderAndIsr
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
 
 CHECK_INTERVAL_MS = 2_500
 LINGER_MS = 5_000

@@ -18,24 +18,24 @@ from dataclasses import dataclass
 
 import structlog
 
-from controller.channels.coalescing import coalesce
-from controller.channels.request_batch import ControlRequest
-from controller.channels.request_shapes import in_version
-from controller.controller_metrics import Channel
-from controller.events import (
+from understudy.controller.channels.coalescing import coalesce
+from understudy.controller.channels.request_batch import ControlRequest
+from understudy.controller.channels.request_shapes import in_version
+from understudy.controller.controller_metrics import Channel
+from understudy.controller.events import (
     ControllerEvent,
     ForcedResignation,
     LeaderAndIsrResponseReceived,
     TopicDeletionStopReplicaResponseReceived,
     UpdateMetadataResponseReceived,
 )
-from controller.settings import ControllerSettings
-from foundation.cluster.broker import BrokerAndEpoch, EndPoint
-from foundation.cluster.errors import Errors, error_for_code, error_name
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.eventlog.clock import Clock
-from foundation.eventlog.log import EventLog, causing, current_cause
-from foundation.eventlog.records import (
+from understudy.controller.settings import ControllerSettings
+from understudy.foundation.cluster.broker import BrokerAndEpoch, EndPoint
+from understudy.foundation.cluster.errors import Errors, error_for_code, error_name
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.eventlog.log import EventLog, causing, current_cause
+from understudy.foundation.eventlog.records import (
     ChannelClosed,
     ChannelOpened,
     Refused,
@@ -44,19 +44,23 @@ from foundation.eventlog.records import (
     RequestSent,
     ResponseReceived,
 )
-from foundation.metrics.instruments import Timer
-from foundation.wire.errors import MalformedMessage
-from foundation.wire.messages.leader_and_isr import (
+from understudy.foundation.metrics.instruments import Timer
+from understudy.foundation.wire.errors import MalformedMessage
+from understudy.foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
 )
-from foundation.wire.messages.stop_replica import StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
-from foundation.wire.messages.update_metadata import UpdateMetadataResponse
-from foundation.wire.network import ConnectionFailed, ConnectionLost, Network
-from foundation.wire.registry import api_of
-from foundation.wire.request_channel import RequestChannel, RequestTimedOut
-from foundation.wire.schema import Message
+from understudy.foundation.wire.messages.stop_replica import (
+    StopReplicaPartitionError,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataResponse
+from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost, Network
+from understudy.foundation.wire.registry import api_of
+from understudy.foundation.wire.request_channel import RequestChannel, RequestTimedOut
+from understudy.foundation.wire.schema import Message
 
 RETRY_PAUSE_MS = 100
 """Pause between two attempts to send to a broker, as in Kafka's `RequestSendThread`."""

@@ -20,17 +20,21 @@ from typing import TypeAlias, TypeVar, assert_never
 
 import msgspec
 
-from controller.channels.request_batch import ControlRequest
-from controller.channels.request_shapes import ControlMessage, split_by_deletion
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
-from foundation.wire.messages.leader_and_isr import (
+from understudy.controller.channels.request_batch import ControlRequest
+from understudy.controller.channels.request_shapes import ControlMessage, split_by_deletion
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
+from understudy.foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
 )
-from foundation.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
-from foundation.wire.messages.update_metadata import (
+from understudy.foundation.wire.messages.stop_replica import (
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaTopicState,
+)
+from understudy.foundation.wire.messages.update_metadata import (
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
     UpdateMetadataTopicState,

@@ -24,22 +24,26 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from controller.channels.request_shapes import ControlMessage, split_by_deletion
-from controller.channels.shared_body import SharedBody
-from controller.context import ControllerContext
-from foundation.cluster.assignment import NO_ASSIGNMENT, those_not_in
-from foundation.cluster.broker import Broker
-from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
-from foundation.cluster.leadership import LEADER_DURING_DELETE, LeaderRecoveryState
-from foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersion
-from foundation.wire.messages.leader_and_isr import (
+from understudy.controller.channels.request_shapes import ControlMessage, split_by_deletion
+from understudy.controller.channels.shared_body import SharedBody
+from understudy.controller.context import ControllerContext
+from understudy.foundation.cluster.assignment import NO_ASSIGNMENT, those_not_in
+from understudy.foundation.cluster.broker import Broker
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
+from understudy.foundation.cluster.leadership import LEADER_DURING_DELETE, LeaderRecoveryState
+from understudy.foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersion
+from understudy.foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
 )
-from foundation.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
-from foundation.wire.messages.update_metadata import (
+from understudy.foundation.wire.messages.stop_replica import (
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaTopicState,
+)
+from understudy.foundation.wire.messages.update_metadata import (
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,
     UpdateMetadataPartitionState,

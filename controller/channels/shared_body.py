@@ -10,10 +10,10 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, TypeAlias
 
-from controller.channels.request_shapes import in_version
-from foundation.wire.codec import encode
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
-from foundation.wire.messages.update_metadata import UpdateMetadataRequest
+from understudy.controller.channels.request_shapes import in_version
+from understudy.foundation.wire.codec import encode
+from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataRequest
 
 _BROKER_EPOCH: Final = Struct(">q")
 _EPOCHS_BYTES: Final = 8

@@ -1,7 +1,7 @@
 """The decisions of a reassignment: what may be requested, the assignment that follows from it, and when it is complete.
 
-Plain functions over values, as `controller.leader_election` is. Mirrors `validateReplicas`, `maybeBuildReassignment`
-and `isReassignmentComplete` of `KafkaController`.
+Plain functions over values, as `understudy.controller.leader_election` is. Mirrors `validateReplicas`,
+`maybeBuildReassignment` and `isReassignmentComplete` of `KafkaController`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TypeVar
 
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId
-from foundation.cluster.scala import scala_buffer, scala_set
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.cluster.scala import scala_buffer, scala_set
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -1,7 +1,8 @@
 """Requests to reassign partitions, and the occasions on which a reassignment may be complete.
 
 A client, `/admin/reassign_partitions` or a takeover starts a reassignment; the phases are in
-`controller.reassignment.phases`. Mirrors `processApiPartitionReassignment` and the events around it (KIP-455).
+`understudy.controller.reassignment.phases`. Mirrors `processApiPartitionReassignment` and the events around it
+(KIP-455).
 """
 
 from __future__ import annotations
@@ -10,16 +11,16 @@ from collections.abc import Collection, Iterable
 
 import structlog
 
-from controller.context import ControllerContext
-from controller.events import ApiPartitionReassignment, ListPartitionReassignments
-from controller.reassignment.decisions import only_unwanted_in_sync, requested_by_client, requested_by_znode
-from controller.reassignment.phases import Reassignments, complete_reassignments, on_partition_reassignment
-from controller.reassignment.znode import remove_from_znode
-from controller.term import Term
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.operator_lines import some
+from understudy.controller.context import ControllerContext
+from understudy.controller.events import ApiPartitionReassignment, ListPartitionReassignments
+from understudy.controller.reassignment.decisions import only_unwanted_in_sync, requested_by_client, requested_by_znode
+from understudy.controller.reassignment.phases import Reassignments, complete_reassignments, on_partition_reassignment
+from understudy.controller.reassignment.znode import remove_from_znode
+from understudy.controller.term import Term
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.operator_lines import some
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 

@@ -38,22 +38,22 @@ from typing import NamedTuple, TypeAlias
 import structlog
 from msgspec.structs import asdict
 
-from controller import partition_state_machine, replica_state_machine
-from controller.leader_election import under_new_leader
-from controller.partition_state_machine import Strategy
-from controller.reassignment.decisions import in_groups, is_complete, leaving_replicas
-from controller.reassignment.znode import remove_from_znode
-from controller.state_writes import Decision, Outcome, States, StateWrites
-from controller.term import Term
-from controller.transitions import PartitionState, ReplicaState
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr, LeaderIsrAndControllerEpoch
-from foundation.eventlog.fences import Fix
-from foundation.operator_lines import some, with_a_line
-from foundation.zk.client import MAX_REQUEST_BYTES, Failure
-from foundation.zk.kafka_zk_client import TopicAssignment
+from understudy.controller import partition_state_machine, replica_state_machine
+from understudy.controller.leader_election import under_new_leader
+from understudy.controller.partition_state_machine import Strategy
+from understudy.controller.reassignment.decisions import in_groups, is_complete, leaving_replicas
+from understudy.controller.reassignment.znode import remove_from_znode
+from understudy.controller.state_writes import Decision, Outcome, States, StateWrites
+from understudy.controller.term import Term
+from understudy.controller.transitions import PartitionState, ReplicaState
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.leadership import NO_LEADER, LeaderAndIsr, LeaderIsrAndControllerEpoch
+from understudy.foundation.eventlog.fences import Fix
+from understudy.foundation.operator_lines import some, with_a_line
+from understudy.foundation.zk.client import MAX_REQUEST_BYTES, Failure
+from understudy.foundation.zk.kafka_zk_client import TopicAssignment
 
 TURNS = 20
 

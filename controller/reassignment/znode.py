@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import structlog
 
-from controller.events import ZkPartitionReassignment
-from controller.term import Term
-from foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.controller.events import ZkPartitionReassignment
+from understudy.controller.term import Term
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 

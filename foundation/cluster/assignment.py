@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import msgspec
 
-from foundation.cluster.identifiers import BrokerId
+from understudy.foundation.cluster.identifiers import BrokerId
 
 
 class ReplicaAssignment(msgspec.Struct, frozen=True, gc=False):

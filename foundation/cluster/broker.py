@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from foundation.cluster.features import SupportedFeature
-from foundation.cluster.identifiers import BrokerId
+from understudy.foundation.cluster.features import SupportedFeature
+from understudy.foundation.cluster.identifiers import BrokerId
 
 
 class SecurityProtocol(IntEnum):

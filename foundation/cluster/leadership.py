@@ -9,7 +9,7 @@ from enum import IntEnum
 
 import msgspec
 
-from foundation.cluster.identifiers import BrokerId
+from understudy.foundation.cluster.identifiers import BrokerId
 
 NO_LEADER = BrokerId(-1)
 """The leader of a partition that has none."""

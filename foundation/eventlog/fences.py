@@ -11,8 +11,8 @@ from collections.abc import Collection
 from enum import Enum
 from typing import Final, TypeAlias
 
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.records import FenceHit
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.records import FenceHit
 
 NO_EPOCH: Final = -1
 

@@ -3,7 +3,7 @@
 The picture has what the records contain and nothing else: the state of each node, the znodes that matter, the
 controller, and the requests without an answer. Its parts may contradict each other, as the brokers do. `fold` is a pure
 function and accepts any record in any order, so that a page can show a run at any moment. Pass records in the order of
-`foundation.eventlog.order`.
+`understudy.foundation.eventlog.order`.
 
 The page's scripts have the same fold (`fold.js`): a change here is a change there, and a test compares the two.
 """
@@ -14,11 +14,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from foundation.eventlog import fold_nodes
-from foundation.eventlog.fold_faults import fault_injected, requests_dropped, term_forgotten
-from foundation.eventlog.fold_nodes import node_after
-from foundation.eventlog.fold_requests import at_receiver, requests_after
-from foundation.eventlog.fold_state import (
+from understudy.foundation.eventlog import fold_nodes
+from understudy.foundation.eventlog.fold_faults import fault_injected, requests_dropped, term_forgotten
+from understudy.foundation.eventlog.fold_nodes import node_after
+from understudy.foundation.eventlog.fold_requests import at_receiver, requests_after
+from understudy.foundation.eventlog.fold_state import (
     EMPTY,
     ControllerPicture,
     ControllerZNode,
@@ -36,7 +36,7 @@ from foundation.eventlog.fold_state import (
     with_entry,
     without,
 )
-from foundation.eventlog.fold_znodes import (
+from understudy.foundation.eventlog.fold_znodes import (
     broker_text,
     session_ended,
     with_live_brokers,
@@ -45,7 +45,7 @@ from foundation.eventlog.fold_znodes import (
     znode_deleted,
     zookeeper_runs,
 )
-from foundation.eventlog.records import (
+from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     BrokersChanged,
     ChannelClosed,

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from foundation.eventlog.fold_state import EventLogPicture, exact
-from foundation.eventlog.records import Leadership
+from understudy.foundation.eventlog.fold_state import EventLogPicture, exact
+from understudy.foundation.eventlog.records import Leadership
 
 
 def document(picture: EventLogPicture) -> dict[str, Any]:

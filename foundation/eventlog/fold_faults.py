@@ -1,4 +1,4 @@
-"""What injected faults do to processes, sessions and links; a part of `foundation.eventlog.fold`."""
+"""What injected faults do to processes, sessions and links; a part of `understudy.foundation.eventlog.fold`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from foundation.eventlog import fold_nodes
-from foundation.eventlog.fold_state import EventLogPicture, Life, NodePicture, with_entry, without
-from foundation.eventlog.fold_znodes import controller_deleted, session_ended, znode_deleted
+from understudy.foundation.eventlog import fold_nodes
+from understudy.foundation.eventlog.fold_state import EventLogPicture, Life, NodePicture, with_entry, without
+from understudy.foundation.eventlog.fold_znodes import controller_deleted, session_ended, znode_deleted
 
 _ZOOKEEPER: Final = "zookeeper"
 _LIFE_AFTER: Final = {

@@ -1,4 +1,4 @@
-"""What a node's own records say about the node itself; a part of `foundation.eventlog.fold`."""
+"""What a node's own records say about the node itself; a part of `understudy.foundation.eventlog.fold`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from foundation.eventlog.fold_state import (
+from understudy.foundation.eventlog.fold_state import (
     ControllerEvent,
     Life,
     NodePicture,
@@ -19,7 +19,7 @@ from foundation.eventlog.fold_state import (
     session_text,
     value_of,
 )
-from foundation.eventlog.records import (
+from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     ContextLoaded,
     ControllerReady,

@@ -1,4 +1,4 @@
-"""The channels of a controller and the requests in them; a part of `foundation.eventlog.fold`.
+"""The channels of a controller and the requests in them; a part of `understudy.foundation.eventlog.fold`.
 
 A request waits in its channel (`RequestQueued`), is on its way (`RequestSent`), and is answered, or fails and is sent
 again. A new registration of the broker empties the channel, its end closes it, and with the controller's memory all
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from foundation.eventlog.fold_state import (
+from understudy.foundation.eventlog.fold_state import (
     MOST_WAITING,
     Channel,
     EventLogPicture,
@@ -22,7 +22,7 @@ from foundation.eventlog.fold_state import (
     with_entry,
     without,
 )
-from foundation.eventlog.records import (
+from understudy.foundation.eventlog.records import (
     ChannelClosed,
     ChannelOpened,
     Envelope,

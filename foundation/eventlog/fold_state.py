@@ -1,4 +1,4 @@
-"""The picture of a cluster that `foundation.eventlog.fold` computes: immutable, of plain values.
+"""The picture of a cluster that `understudy.foundation.eventlog.fold` computes: immutable, of plain values.
 
 Field names are those of the document (`fold_document`), which the page's scripts compute too. Times are whole
 microseconds of the monotonic clock. Keys of `topics` are a topic's name and then a partition's number.
@@ -12,8 +12,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar
 
-from foundation.eventlog.records import Leadership
-from foundation.eventlog.run_records import broker_node, micros
+from understudy.foundation.eventlog.records import Leadership
+from understudy.foundation.eventlog.run_records import broker_node, micros
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -1,4 +1,5 @@
-"""The znodes that a picture follows, `/controller` and `/brokers/ids/N`; a part of `foundation.eventlog.fold`.
+"""The znodes that a picture follows, `/controller` and `/brokers/ids/N`; a part of
+`understudy.foundation.eventlog.fold`.
 
 ZooKeeper keeps no event log, so their changes are taken from the records of its clients. A watch may reach a client
 late, after another has created the znode again. What a client has seen decides: it watches a znode after it has read
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
-from foundation.eventlog.fold_state import (
+from understudy.foundation.eventlog.fold_state import (
     ControllerZNode,
     EventLogPicture,
     Life,
@@ -28,7 +29,7 @@ from foundation.eventlog.fold_state import (
     with_entry,
     without,
 )
-from foundation.eventlog.reigns import CONTROLLER
+from understudy.foundation.eventlog.reigns import CONTROLLER
 
 _REGISTRATIONS: Final = "/brokers/ids/"
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from foundation.eventlog.metric_tables import PartitionNumbers
-from foundation.eventlog.records import (
+from understudy.foundation.eventlog.metric_tables import PartitionNumbers
+from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     BrokersChanged,
     ContextLoaded,
@@ -24,8 +24,8 @@ from foundation.eventlog.records import (
     ProcessExiting,
     TopicsChanged,
 )
-from foundation.eventlog.run_records import At, Incarnation, RunRecords, StateRecord, broker_node, millis
-from foundation.eventlog.silences import Silences
+from understudy.foundation.eventlog.run_records import At, Incarnation, RunRecords, StateRecord, broker_node, millis
+from understudy.foundation.eventlog.silences import Silences
 
 UNCLEAN = "unclean"
 NO_ELECTION = ("alter-partition", "isr-removal")

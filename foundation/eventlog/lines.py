@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE, RECORD_VERSION, Envelope, Payload
+from understudy.foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE, RECORD_VERSION, Envelope, Payload
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 """A longer line is not read. A failover of 200,000 partitions writes the longest known one, about 12 MB."""

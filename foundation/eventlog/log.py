@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from foundation.eventlog.clock import Clock
-from foundation.eventlog.records import RECORD_VERSION, Envelope, Payload, type_name
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.eventlog.records import RECORD_VERSION, Envelope, Payload, type_name
 
 _cause: contextvars.ContextVar[int | None] = contextvars.ContextVar("cause", default=None)
 

@@ -1,9 +1,9 @@
 """Defines the numbers of one run, as rows of tables: the meaning, formula and unit of each.
 
-`foundation.eventlog.metrics` computes these tables. Tests compute them again with SQL in Spark, and require that both
-agree to the last digit. So every formula here is exact: times are whole microseconds after the
-run's first record, compared and summed as integers and divided by 1000 only in the end; percentiles are nearest rank;
-nothing depends on the order in which logs were read.
+`understudy.foundation.eventlog.metrics` computes these tables. Tests compute them again with SQL in Spark, and require
+that both agree to the last digit. So every formula here is exact: times are whole microseconds after the run's first
+record, compared and summed as integers and divided by 1000 only in the end; percentiles are nearest rank; nothing
+depends on the order in which logs were read.
 
 Words used below. *At*: a record's `mono_ms` in whole microseconds (half up), minus the smallest of the run. *Before*
 and *last* compare (at, node, incarnation, seq). The node of broker N is called `broker-N`. A *reign* is what one

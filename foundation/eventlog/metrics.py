@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
-from foundation.eventlog.leadership_history import LeadershipHistory
-from foundation.eventlog.metric_tables import (
+from understudy.foundation.eventlog.leadership_history import LeadershipHistory
+from understudy.foundation.eventlog.metric_tables import (
     Elections,
     EventNumbers,
     FailedElections,
@@ -22,7 +22,7 @@ from foundation.eventlog.metric_tables import (
     RunMetrics,
     Totals,
 )
-from foundation.eventlog.records import (
+from understudy.foundation.eventlog.records import (
     Envelope,
     EventEnded,
     EventPreempted,
@@ -37,9 +37,9 @@ from foundation.eventlog.records import (
     ResponseReceived,
     StepReached,
 )
-from foundation.eventlog.reigns import ReignTimes, failover_rows, find_reigns
-from foundation.eventlog.run_records import Key, RunRecords, micros, millis, optional_millis
-from foundation.eventlog.settings import settings_row
+from understudy.foundation.eventlog.reigns import ReignTimes, failover_rows, find_reigns
+from understudy.foundation.eventlog.run_records import Key, RunRecords, micros, millis, optional_millis
+from understudy.foundation.eventlog.settings import settings_row
 
 NO_ERROR = "NONE"
 ORDERLY_ENDS = ("stop", "exit")

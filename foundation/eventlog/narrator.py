@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
-from foundation.eventlog.fences import ROUTINE_FENCES
-from foundation.eventlog.records import (
+from understudy.foundation.eventlog.fences import ROUTINE_FENCES
+from understudy.foundation.eventlog.records import (
     AssignedMember,
     BrokerRegistered,
     BrokersChanged,

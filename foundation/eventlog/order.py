@@ -11,7 +11,13 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from foundation.eventlog.records import Envelope, RequestReceived, RequestSent, ResponseReceived, ResponseSent
+from understudy.foundation.eventlog.records import (
+    Envelope,
+    RequestReceived,
+    RequestSent,
+    ResponseReceived,
+    ResponseSent,
+)
 
 MOST_UNRECEIVED: Final = 20_000
 """`RemoteCauses` keeps so many messages that were sent and not received: answers to clients have no receipt."""

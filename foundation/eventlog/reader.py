@@ -18,10 +18,10 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
-from foundation.eventlog.files import log_files
-from foundation.eventlog.lines import MAX_LINE_BYTES, decode_header, with_payload
-from foundation.eventlog.order import Writer, in_order
-from foundation.eventlog.records import PAYLOAD_BY_TYPE, RECORD_VERSION, Envelope
+from understudy.foundation.eventlog.files import log_files
+from understudy.foundation.eventlog.lines import MAX_LINE_BYTES, decode_header, with_payload
+from understudy.foundation.eventlog.order import Writer, in_order
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, RECORD_VERSION, Envelope
 
 TORN_LINE = "torn line"
 """The last line of a file is not a whole record: its process was killed, or the disk was full."""

@@ -14,12 +14,12 @@ from typing import TypeAlias
 
 import msgspec
 
-from foundation.eventlog.record_types.base import (
+from understudy.foundation.eventlog.record_types.base import (
     Leadership,
     Refused,
     Transition,
 )
-from foundation.eventlog.record_types.broker import (
+from understudy.foundation.eventlog.record_types.broker import (
     BrokerRecord,
     IsrProposed,
     IsrResult,
@@ -27,7 +27,7 @@ from foundation.eventlog.record_types.broker import (
     MetadataUpdated,
     StopReplicaApplied,
 )
-from foundation.eventlog.record_types.controller import (
+from understudy.foundation.eventlog.record_types.controller import (
     BrokersChanged,
     ContextAtIdle,
     ContextLoaded,
@@ -48,7 +48,7 @@ from foundation.eventlog.record_types.controller import (
     TopicsChanged,
     leadership_digest,
 )
-from foundation.eventlog.record_types.experiments import (
+from understudy.foundation.eventlog.record_types.experiments import (
     ExperimentRecord,
     FaultInjected,
     FenceHit,
@@ -56,7 +56,7 @@ from foundation.eventlog.record_types.experiments import (
     RunDescribed,
     StepReached,
 )
-from foundation.eventlog.record_types.groups import (
+from understudy.foundation.eventlog.record_types.groups import (
     AssignedMember,
     CoordinatorRecord,
     GroupAssigned,
@@ -67,7 +67,7 @@ from foundation.eventlog.record_types.groups import (
     OffsetsCommitted,
     OffsetsRemoved,
 )
-from foundation.eventlog.record_types.process import (
+from understudy.foundation.eventlog.record_types.process import (
     BrokerRegistered,
     ConnectionRefused,
     ProcessExiting,
@@ -83,7 +83,7 @@ from foundation.eventlog.record_types.process import (
     ZkWrite,
     ZkWriteDone,
 )
-from foundation.eventlog.record_types.replication import (
+from understudy.foundation.eventlog.record_types.replication import (
     HighWatermarkChanged,
     LeaderStarted,
     LogCleaned,
@@ -94,7 +94,7 @@ from foundation.eventlog.record_types.replication import (
     RecordsAppended,
     ReplicationRecord,
 )
-from foundation.eventlog.record_types.requests import (
+from understudy.foundation.eventlog.record_types.requests import (
     ChannelClosed,
     ChannelOpened,
     RequestDetail,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 from typing import NamedTuple, Protocol, TypeVar
 
-from foundation.eventlog.metric_tables import Failover, Reign
-from foundation.eventlog.records import (
+from understudy.foundation.eventlog.metric_tables import Failover, Reign
+from understudy.foundation.eventlog.records import (
     ContextLoaded,
     ControllerElected,
     ControllerReady,
@@ -26,8 +26,8 @@ from foundation.eventlog.records import (
     ZkWrite,
     ZkWriteDone,
 )
-from foundation.eventlog.run_records import At, Incarnation, Key, RunRecords, millis, optional_millis
-from foundation.eventlog.silences import Silences
+from understudy.foundation.eventlog.run_records import At, Incarnation, Key, RunRecords, millis, optional_millis
+from understudy.foundation.eventlog.silences import Silences
 
 CONTROLLER = "/controller"
 NOT_A_FAULT = "start"

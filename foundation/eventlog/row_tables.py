@@ -10,10 +10,10 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from foundation.eventlog.leadership_history import LeadershipHistory
-from foundation.eventlog.metric_tables import Table
-from foundation.eventlog.metrics import end_of_run
-from foundation.eventlog.records import (
+from understudy.foundation.eventlog.leadership_history import LeadershipHistory
+from understudy.foundation.eventlog.metric_tables import Table
+from understudy.foundation.eventlog.metrics import end_of_run
+from understudy.foundation.eventlog.records import (
     EventEnded,
     EventPreempted,
     EventQueued,
@@ -24,8 +24,8 @@ from foundation.eventlog.records import (
     RequestSent,
     ResponseReceived,
 )
-from foundation.eventlog.reigns import NOT_A_FAULT, UNDONE, failover_rows, find_reigns
-from foundation.eventlog.run_records import At, Incarnation, P, RunRecords, millis, optional_millis
+from understudy.foundation.eventlog.reigns import NOT_A_FAULT, UNDONE, failover_rows, find_reigns
+from understudy.foundation.eventlog.run_records import At, Incarnation, P, RunRecords, millis, optional_millis
 
 E = TypeVar("E", EventQueued, EventStarted, EventEnded, EventPreempted)
 

@@ -1,8 +1,9 @@
 """Reads the event logs of one run straight into `RunRecords`, as long as they have no damage but torn last lines.
 
 This is the fast way, for thousands of runs or one of gigabytes: a line is decoded once and checked against the one
-before it, and what no metric reads is dropped. `foundation.eventlog.reader` is the tolerant way. Whatever else it would
-report as a finding ends the fast way with `NotClean`, and the caller reads the run again with the tolerant one.
+before it, and what no metric reads is dropped. `understudy.foundation.eventlog.reader` is the tolerant way. Whatever
+else it would report as a finding ends the fast way with `NotClean`, and the caller reads the run again with the
+tolerant one.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from typing import Any
 
 import msgspec
 
-from foundation.eventlog.lines import (
+from understudy.foundation.eventlog.lines import (
     HEADER_DECODER,
     MAX_CLOCK_MS,
     MAX_LINE_BYTES,
     MAX_SEQ,
     PAYLOAD_DECODERS,
 )
-from foundation.eventlog.reader import TORN_LINE, LogFinding
-from foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE, RECORD_VERSION, Payload
-from foundation.eventlog.run_records import (
+from understudy.foundation.eventlog.reader import TORN_LINE, LogFinding
+from understudy.foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE, RECORD_VERSION, Payload
+from understudy.foundation.eventlog.run_records import (
     KEPT_TYPES,
     STATE_TYPES,
     At,
@@ -34,7 +35,7 @@ from foundation.eventlog.run_records import (
     Signs,
     StateRecord,
 )
-from foundation.eventlog.state_records import state_record
+from understudy.foundation.eventlog.state_records import state_record
 
 
 class NotClean(Exception):

@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
-from foundation.eventlog.records import (
+from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     BrokersChanged,
     ContextLoaded,

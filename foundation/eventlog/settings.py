@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from foundation.eventlog.metric_tables import Settings
-from foundation.eventlog.records import ControllerReady, RunDescribed, SessionOpened
-from foundation.eventlog.run_records import RunRecords
+from understudy.foundation.eventlog.metric_tables import Settings
+from understudy.foundation.eventlog.records import ControllerReady, RunDescribed, SessionOpened
+from understudy.foundation.eventlog.run_records import RunRecords
 
 BROKER_NODE = "broker-[0-9]+"
 """A regular expression for the names of nodes that are brokers."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from foundation.eventlog.records import SessionOpened
-from foundation.eventlog.run_records import At, Incarnation, RunRecords
-from foundation.eventlog.settings import settings_row
+from understudy.foundation.eventlog.records import SessionOpened
+from understudy.foundation.eventlog.run_records import At, Incarnation, RunRecords
+from understudy.foundation.eventlog.settings import settings_row
 
 
 class Silences:

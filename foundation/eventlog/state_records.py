@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from foundation.eventlog.lines import HEADER_DECODER, MAX_LINE_BYTES
-from foundation.eventlog.records import FORMER_TYPE_NAMES
-from foundation.eventlog.run_records import STATE_TYPES, Key, StatePayload, StateRecord
+from understudy.foundation.eventlog.lines import HEADER_DECODER, MAX_LINE_BYTES
+from understudy.foundation.eventlog.records import FORMER_TYPE_NAMES
+from understudy.foundation.eventlog.run_records import STATE_TYPES, Key, StatePayload, StateRecord
 
 LARGE_BYTES = 64 * 1024
 """A larger payload is not kept: those of a run with 100,000 partitions are gigabytes of objects."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from foundation.eventlog.files import LogFile, log_files
-from foundation.eventlog.lines import MAX_LINE_BYTES
+from understudy.foundation.eventlog.files import LogFile, log_files
+from understudy.foundation.eventlog.lines import MAX_LINE_BYTES
 
 _PIECE: Final = 1 << 18
 

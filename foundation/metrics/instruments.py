@@ -14,7 +14,7 @@ import math
 import random
 from typing import NamedTuple
 
-from foundation.eventlog.clock import Clock
+from understudy.foundation.eventlog.clock import Clock
 
 TICK_MS = 5_000
 MINUTES = (1, 5, 15)

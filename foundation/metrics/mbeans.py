@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from foundation.metrics.instruments import QUANTILES, Histogram, Meter, Timer
+from understudy.foundation.metrics.instruments import QUANTILES, Histogram, Meter, Timer
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import inf, nan
 from typing import Final
 
-from foundation.eventlog.clock import Clock
+from understudy.foundation.eventlog.clock import Clock
 
 SAMPLES: Final = 2
 WINDOW_MS: Final = 30_000

@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 import msgspec
 from crc32c import crc32c
 
-from foundation.records.compression import Compression, codec_of
-from foundation.records.errors import CorruptRecord, UnsupportedMagic
-from foundation.records.varint import Buffer
+from understudy.foundation.records.compression import Compression, codec_of
+from understudy.foundation.records.errors import CorruptRecord, UnsupportedMagic
+from understudy.foundation.records.varint import Buffer
 
 MAGIC: Final = 2
 

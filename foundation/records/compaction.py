@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from foundation.records.batch import BatchHeader, RecordBatch, encode_batch
-from foundation.records.compression import Compression, compress, decompress
-from foundation.records.errors import InvalidRecord
-from foundation.records.record import MAX_DECOMPRESSED_BYTES
-from foundation.records.varint import read_varint, read_varlong, varint
+from understudy.foundation.records.batch import BatchHeader, RecordBatch, encode_batch
+from understudy.foundation.records.compression import Compression, compress, decompress
+from understudy.foundation.records.errors import InvalidRecord
+from understudy.foundation.records.record import MAX_DECOMPRESSED_BYTES
+from understudy.foundation.records.varint import read_varint, read_varlong, varint
 
 
 class StoredRecord(NamedTuple):

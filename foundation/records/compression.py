@@ -13,8 +13,8 @@ from typing import Final
 
 import cramjam
 
-from foundation.records.errors import CorruptRecord, InvalidRecord
-from foundation.records.varint import Buffer
+from understudy.foundation.records.errors import CorruptRecord, InvalidRecord
+from understudy.foundation.records.varint import Buffer
 
 
 class Compression(enum.IntEnum):

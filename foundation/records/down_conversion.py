@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Final
 
-from foundation.records.batch import NO_TIMESTAMP, RecordBatch, batches
-from foundation.records.compression import Compression, compress
-from foundation.records.record import Record, records
-from foundation.records.varint import Buffer
+from understudy.foundation.records.batch import NO_TIMESTAMP, RecordBatch, batches
+from understudy.foundation.records.compression import Compression, compress
+from understudy.foundation.records.record import Record, records
+from understudy.foundation.records.varint import Buffer
 
 _OFFSET_AND_SIZE: Final = Struct(">qi")
 _CHECKSUM: Final = Struct(">I")

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
-from foundation.records.batch import LOG_OVERHEAD, MAGIC, NO_TIMESTAMP, SIZE_UP_TO_MAGIC, size_of_first
-from foundation.records.compression import Compression, codec_of, decompress
-from foundation.records.errors import CorruptRecord, InvalidRecord
-from foundation.records.varint import Buffer
+from understudy.foundation.records.batch import LOG_OVERHEAD, MAGIC, NO_TIMESTAMP, SIZE_UP_TO_MAGIC, size_of_first
+from understudy.foundation.records.compression import Compression, codec_of, decompress
+from understudy.foundation.records.errors import CorruptRecord, InvalidRecord
+from understudy.foundation.records.varint import Buffer
 
 _OFFSET: Final = Struct(">q")
 _START: Final = Struct(">IBb")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from foundation.records.batch import (
+from understudy.foundation.records.batch import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
@@ -18,9 +18,9 @@ from foundation.records.batch import (
     RecordBatch,
     encode_batch,
 )
-from foundation.records.compression import Compression, compress, decompress
-from foundation.records.errors import InvalidRecord
-from foundation.records.varint import Buffer, read_varint, read_varlong, varint
+from understudy.foundation.records.compression import Compression, compress, decompress
+from understudy.foundation.records.errors import InvalidRecord
+from understudy.foundation.records.varint import Buffer, read_varint, read_varlong, varint
 
 MAX_DECOMPRESSED_BYTES = 128 * 1024 * 1024
 """The default of how large the records of one batch may become: more than any `message.max.bytes` that is in use."""

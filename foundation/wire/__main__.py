@@ -1,11 +1,11 @@
-"""Prints the reader and writer of a message and version: `python -m foundation.wire LeaderAndIsrRequest 7`."""
+"""Prints the reader and writer of a message: `python -m understudy.foundation.wire LeaderAndIsrRequest 7`."""
 
 from __future__ import annotations
 
 import sys
 
-from foundation.wire.codegen import reader_source, writer_source
-from foundation.wire.registry import APIS
+from understudy.foundation.wire.codegen import reader_source, writer_source
+from understudy.foundation.wire.registry import APIS
 
 
 def main(arguments: list[str]) -> int:
@@ -13,7 +13,7 @@ def main(arguments: list[str]) -> int:
     name, version = [*arguments, "", ""][:2]
     if name not in apis or not version.isdecimal() or not apis[name][0].supports(int(version)):
         known = "\n".join(f"  {name} {api.min_version}-{api.max_version}" for name, (api, _) in apis.items())
-        print(f"usage: python -m foundation.wire MESSAGE VERSION, with one of\n{known}", file=sys.stderr)
+        print(f"usage: python -m understudy.foundation.wire MESSAGE VERSION, with one of\n{known}", file=sys.stderr)
         return 2
     api, message = apis[name]
     flexible = api.is_flexible(int(version))

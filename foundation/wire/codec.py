@@ -10,11 +10,11 @@ import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from foundation.wire import diagnosis
-from foundation.wire.codegen import GeneratedSource, reader_source, writer_source
-from foundation.wire.errors import UnsupportedVersion
-from foundation.wire.registry import api_of
-from foundation.wire.schema import Message
+from understudy.foundation.wire import diagnosis
+from understudy.foundation.wire.codegen import GeneratedSource, reader_source, writer_source
+from understudy.foundation.wire.errors import UnsupportedVersion
+from understudy.foundation.wire.registry import api_of
+from understudy.foundation.wire.schema import Message
 
 M = TypeVar("M", bound=Message)
 

@@ -3,10 +3,10 @@
 A failover sends hundreds of thousands of partition states, and interpreting the schema of each field costs ten times
 the work itself. The generated function is what one would write by hand for its version: neighbouring integers are read
 or packed by one `struct` call, together with the length of the array after them; nested structs are loops; absent
-fields are left out. `python -m foundation.wire LeaderAndIsrRequest 7` prints it.
+fields are left out. `python -m understudy.foundation.wire LeaderAndIsrRequest 7` prints it.
 
 On bytes or values that cannot be right, the functions raise a `ValueError`, `IndexError`, `struct.error` … without
-details. `foundation.wire.diagnosis` then finds the details, off the hot path.
+details. `understudy.foundation.wire.diagnosis` then finds the details, off the hot path.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from struct import Struct, calcsize
 
-from foundation.cluster.identifiers import topic_id_from_bytes, topic_id_to_bytes
-from foundation.wire import primitives
-from foundation.wire.schema import ArrayOf, Field, FixedInt, Message, Plain, StructOf, WireType, fields_of
+from understudy.foundation.cluster.identifiers import topic_id_from_bytes, topic_id_to_bytes
+from understudy.foundation.wire import primitives
+from understudy.foundation.wire.schema import ArrayOf, Field, FixedInt, Message, Plain, StructOf, WireType, fields_of
 
 
 @dataclass(slots=True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from struct import calcsize, unpack_from
 from typing import Final, NoReturn
 
-from foundation.cluster.identifiers import TopicId, topic_id_to_bytes
-from foundation.wire import primitives
-from foundation.wire.codegen import minimum_size
-from foundation.wire.errors import MalformedMessage, UnencodableValue, UnsupportedVersion, WireError
-from foundation.wire.schema import ArrayOf, Field, FixedInt, Message, Plain, StructOf, WireType, fields_of
+from understudy.foundation.cluster.identifiers import TopicId, topic_id_to_bytes
+from understudy.foundation.wire import primitives
+from understudy.foundation.wire.codegen import minimum_size
+from understudy.foundation.wire.errors import MalformedMessage, UnencodableValue, UnsupportedVersion, WireError
+from understudy.foundation.wire.schema import ArrayOf, Field, FixedInt, Message, Plain, StructOf, WireType, fields_of
 
 MOST_ELEMENTS: Final = 20_000
 """The bound of a walk, which is some ten times slower than the read that failed: any client can send such bytes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from foundation.wire.errors import InvalidReceive
+from understudy.foundation.wire.errors import InvalidReceive
 
 _SIZE: Final = Struct(">i")
 

@@ -13,13 +13,13 @@ from typing import Final
 
 import msgspec
 
-from foundation.wire.codec import decode, encode_frame
-from foundation.wire.errors import MalformedMessage, UnencodableValue, UnsupportedVersion
-from foundation.wire.messages.api_versions import ApiVersionsRequest
-from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest
-from foundation.wire.primitives import MAX_STRING_BYTES, skip_tagged_fields
-from foundation.wire.registry import Api, api_by_key, api_of
-from foundation.wire.schema import Message
+from understudy.foundation.wire.codec import decode, encode_frame
+from understudy.foundation.wire.errors import MalformedMessage, UnencodableValue, UnsupportedVersion
+from understudy.foundation.wire.messages.api_versions import ApiVersionsRequest
+from understudy.foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest
+from understudy.foundation.wire.primitives import MAX_STRING_BYTES, skip_tagged_fields
+from understudy.foundation.wire.registry import Api, api_by_key, api_of
+from understudy.foundation.wire.schema import Message
 
 _SIZE: Final = Struct(">i")
 _REQUEST_START: Final = Struct(">hhi")

@@ -1,6 +1,7 @@
 """The `Network` port: connections and servers that carry bytes. Frames and messages are built on it.
 
-Implemented by `brokers.machine.socket_network` over asyncio streams and by the simulator, which carries the same bytes.
+Implemented by `understudy.brokers.machine.socket_network` over asyncio streams and by the simulator, which carries the
+same bytes.
 """
 
 from __future__ import annotations

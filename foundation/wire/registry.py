@@ -8,54 +8,63 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from foundation.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from foundation.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
-from foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from foundation.wire.messages.alter_partition_reassignments import (
+from understudy.foundation.wire.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+from understudy.foundation.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from understudy.foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from understudy.foundation.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
-from foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
-from foundation.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-from foundation.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from foundation.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from foundation.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
-from foundation.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from foundation.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from foundation.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
-from foundation.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from foundation.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-from foundation.wire.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
-from foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
-from foundation.wire.messages.fetch import FetchRequest, FetchResponse
-from foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from foundation.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from foundation.wire.messages.incremental_alter_configs import (
+from understudy.foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from understudy.foundation.wire.messages.controlled_shutdown import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+)
+from understudy.foundation.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from understudy.foundation.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from understudy.foundation.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from understudy.foundation.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from understudy.foundation.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from understudy.foundation.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from understudy.foundation.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from understudy.foundation.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from understudy.foundation.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from understudy.foundation.wire.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
+from understudy.foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from understudy.foundation.wire.messages.fetch import FetchRequest, FetchResponse
+from understudy.foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from understudy.foundation.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from understudy.foundation.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from foundation.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
-from foundation.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from foundation.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from foundation.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from foundation.wire.messages.list_partition_reassignments import (
+from understudy.foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from understudy.foundation.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from understudy.foundation.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from understudy.foundation.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from understudy.foundation.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from understudy.foundation.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from foundation.wire.messages.metadata import MetadataRequest, MetadataResponse
-from foundation.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from foundation.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from foundation.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from foundation.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-from foundation.wire.messages.produce import ProduceRequest, ProduceResponse
-from foundation.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
-from foundation.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from foundation.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
-from foundation.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
-from foundation.wire.schema import Message
+from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataResponse
+from understudy.foundation.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from understudy.foundation.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from understudy.foundation.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from understudy.foundation.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+from understudy.foundation.wire.messages.produce import ProduceRequest, ProduceResponse
+from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from understudy.foundation.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from understudy.foundation.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from understudy.foundation.wire.schema import Message
 
 NEVER_FLEXIBLE: Final = 1 << 15
 """The first flexible version of an API that has none."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from foundation.wire.errors import MalformedMessage
-from foundation.wire.framing import DEFAULT_MAX_BYTES, FrameReader
-from foundation.wire.headers import decode_response, encode_request
-from foundation.wire.network import Connection, ConnectionLost
-from foundation.wire.registry import Api, api_of
-from foundation.wire.schema import Message
+from understudy.foundation.wire.errors import MalformedMessage
+from understudy.foundation.wire.framing import DEFAULT_MAX_BYTES, FrameReader
+from understudy.foundation.wire.headers import decode_response, encode_request
+from understudy.foundation.wire.network import Connection, ConnectionLost
+from understudy.foundation.wire.registry import Api, api_of
+from understudy.foundation.wire.schema import Message
 
 _LAST_CORRELATION_ID: Final = 0x7FFFFFFF
 

@@ -25,7 +25,7 @@ from typing import Annotated, Final, TypeAlias, Union, get_args, get_origin, get
 
 import msgspec
 
-from foundation.cluster.identifiers import TopicId
+from understudy.foundation.cluster.identifiers import TopicId
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):

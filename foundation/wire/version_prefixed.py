@@ -10,18 +10,21 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final, TypeVar
 
-from foundation.wire import diagnosis
-from foundation.wire.codec import ERRORS, Codec, compile_codec
-from foundation.wire.errors import MalformedMessage, UnsupportedVersion
-from foundation.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-from foundation.wire.messages.group_metadata import (
+from understudy.foundation.wire import diagnosis
+from understudy.foundation.wire.codec import ERRORS, Codec, compile_codec
+from understudy.foundation.wire.errors import MalformedMessage, UnsupportedVersion
+from understudy.foundation.wire.messages.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
+from understudy.foundation.wire.messages.group_metadata import (
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from foundation.wire.registry import NEVER_FLEXIBLE
-from foundation.wire.schema import Message
+from understudy.foundation.wire.registry import NEVER_FLEXIBLE
+from understudy.foundation.wire.schema import Message
 
 M = TypeVar("M", bound=Message)
 

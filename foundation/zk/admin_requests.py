@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.zk.admin_znodes import (
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.zk.admin_znodes import (
     DeleteTopicsTopicZNode,
     DeleteTopicsZNode,
     PreferredReplicaElectionZNode,
     ReassignPartitionsZNode,
 )
-from foundation.zk.client import MATCH_ANY_VERSION, Create, Failure, SetData
-from foundation.zk.transactions import Fenced, Transactions, ZooKeeperFailure, tolerate
-from foundation.zk.znodes import MalformedZNode
+from understudy.foundation.zk.client import MATCH_ANY_VERSION, Create, Failure, SetData
+from understudy.foundation.zk.transactions import Fenced, Transactions, ZooKeeperFailure, tolerate
+from understudy.foundation.zk.znodes import MalformedZNode
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 

@@ -13,8 +13,8 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.zk.znodes import MalformedZNode, decode_json, encode_json
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.zk.znodes import MalformedZNode, decode_json, encode_json
 
 PERSISTENT_PATHS = (
     "/consumers",

@@ -12,12 +12,12 @@ from collections.abc import Iterable
 
 import structlog
 
-from foundation.cluster.broker import Broker, BrokerAndEpoch
-from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.fences import Fix
-from foundation.zk.client import Create, Delete, Failure, MultiFailed, MultiOk, SetData, Updated
-from foundation.zk.transactions import MAX_ROUNDS, Transactions, ZooKeeperFailure, tolerate
-from foundation.zk.znodes import BrokerIdsZNode, BrokerIdZNode, BrokerSequenceIdZNode
+from understudy.foundation.cluster.broker import Broker, BrokerAndEpoch
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.eventlog.fences import Fix
+from understudy.foundation.zk.client import Create, Delete, Failure, MultiFailed, MultiOk, SetData, Updated
+from understudy.foundation.zk.transactions import MAX_ROUNDS, Transactions, ZooKeeperFailure, tolerate
+from understudy.foundation.zk.znodes import BrokerIdsZNode, BrokerIdZNode, BrokerSequenceIdZNode
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from foundation.zk.client import Create, Failure, Stat, ZooKeeperClient, ZooKeeperUnreachable
+from understudy.foundation.zk.client import Create, Failure, Stat, ZooKeeperClient, ZooKeeperUnreachable
 
 
 async def create_chroot_if_necessary(zk: ZooKeeperClient, chroot: str) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from foundation.zk.admin_znodes import Features, FeatureZNode, ProducerIdBlock, ProducerIdBlockZNode
-from foundation.zk.client import Create, Failure, SetData, Updated
-from foundation.zk.transactions import Transactions, ZooKeeperFailure, tolerate
+from understudy.foundation.zk.admin_znodes import Features, FeatureZNode, ProducerIdBlock, ProducerIdBlockZNode
+from understudy.foundation.zk.client import Create, Failure, SetData, Updated
+from understudy.foundation.zk.transactions import Transactions, ZooKeeperFailure, tolerate
 
 
 class FeatureNode(NamedTuple):

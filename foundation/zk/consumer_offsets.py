@@ -5,10 +5,10 @@ Only consumers from before Kafka 0.9 use them. Mirrors `setOrCreateConsumerOffse
 
 from __future__ import annotations
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.zk.client import MATCH_ANY_VERSION, Failure, SetData
-from foundation.zk.transactions import Transactions, tolerate
-from foundation.zk.znodes import MalformedZNode
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.zk.client import MATCH_ANY_VERSION, Failure, SetData
+from understudy.foundation.zk.transactions import Transactions, tolerate
+from understudy.foundation.zk.znodes import MalformedZNode
 
 
 def path_of(group_id: str, partition: TopicPartition) -> str:

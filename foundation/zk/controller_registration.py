@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from foundation.cluster.identifiers import BrokerId
-from foundation.zk.client import Create, Delete, Failure, MultiFailed, MultiOk, SetData, Updated
-from foundation.zk.transactions import ControllerMoved, Fenced, Transactions, ZooKeeperFailure, tolerate
-from foundation.zk.znodes import ControllerEpochZNode, ControllerZNode
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.zk.client import Create, Delete, Failure, MultiFailed, MultiOk, SetData, Updated
+from understudy.foundation.zk.transactions import ControllerMoved, Fenced, Transactions, ZooKeeperFailure, tolerate
+from understudy.foundation.zk.znodes import ControllerEpochZNode, ControllerZNode
 
 INITIAL_CONTROLLER_EPOCH = 0
 

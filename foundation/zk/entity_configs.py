@@ -13,10 +13,26 @@ from typing import NamedTuple
 
 import structlog
 
-from foundation.zk.admin_znodes import ConfigEntityChangeNotificationZNode, ConfigEntityZNode
-from foundation.zk.client import MATCH_ANY_VERSION, Check, Create, Delete, Failure, MultiFailed, MultiOk, SetData
-from foundation.zk.transactions import MAX_ROUNDS, ControllerMoved, Fenced, Transactions, ZooKeeperFailure, tolerate
-from foundation.zk.znodes import ControllerZNode, MalformedZNode
+from understudy.foundation.zk.admin_znodes import ConfigEntityChangeNotificationZNode, ConfigEntityZNode
+from understudy.foundation.zk.client import (
+    MATCH_ANY_VERSION,
+    Check,
+    Create,
+    Delete,
+    Failure,
+    MultiFailed,
+    MultiOk,
+    SetData,
+)
+from understudy.foundation.zk.transactions import (
+    MAX_ROUNDS,
+    ControllerMoved,
+    Fenced,
+    Transactions,
+    ZooKeeperFailure,
+    tolerate,
+)
+from understudy.foundation.zk.znodes import ControllerZNode, MalformedZNode
 
 ABSENT = -2
 """The version of an absent znode. No znode has it, so ZooKeeper refuses a write that expects it."""

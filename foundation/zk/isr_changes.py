@@ -10,12 +10,12 @@ from collections.abc import Collection, Iterable
 
 import structlog
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
-from foundation.zk.admin_znodes import IsrChangeNotificationZNode
-from foundation.zk.client import Create, Failure, SetData, Updated, ZNodeData
-from foundation.zk.transactions import Fenced, Transactions, tolerate
-from foundation.zk.znodes import MalformedZNode, TopicPartitionStateZNode
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from understudy.foundation.zk.admin_znodes import IsrChangeNotificationZNode
+from understudy.foundation.zk.client import Create, Failure, SetData, Updated, ZNodeData
+from understudy.foundation.zk.transactions import Fenced, Transactions, tolerate
+from understudy.foundation.zk.znodes import MalformedZNode, TopicPartitionStateZNode
 
 PURPOSE = "isr-changes"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Sequence
 
-from foundation.zk.client import (
+from understudy.foundation.zk.client import (
     Check,
     Checked,
     Children,

@@ -9,29 +9,29 @@ was meant (`transactions`).
 
 from __future__ import annotations
 
-from foundation.eventlog.fences import Fences
-from foundation.eventlog.log import EventLog
-from foundation.zk.admin_requests import PreferredElections, Reassignments, TopicDeletions
-from foundation.zk.admin_znodes import PERSISTENT_PATHS, ClusterIdZNode
-from foundation.zk.broker_registrations import BrokerRegistrations
-from foundation.zk.client import Failure, ZooKeeperClient
-from foundation.zk.cluster_znodes import FeatureNode as FeatureNode
-from foundation.zk.cluster_znodes import FeatureZNodes, ProducerIdBlocks
-from foundation.zk.cluster_znodes import LatestProducerIdBlock as LatestProducerIdBlock
-from foundation.zk.consumer_offsets import ConsumerOffsets
-from foundation.zk.controller_registration import ControllerRegistration
-from foundation.zk.controller_registration import Elected as Elected
-from foundation.zk.entity_configs import EntityConfigs
-from foundation.zk.isr_changes import IsrChanges
-from foundation.zk.log_dir_events import LogDirEvents
-from foundation.zk.partition_states import OnWritten as OnWritten
-from foundation.zk.partition_states import PartitionStates
-from foundation.zk.topics import Topics
-from foundation.zk.transactions import ControllerMoved as ControllerMoved
-from foundation.zk.transactions import SessionLost as SessionLost
-from foundation.zk.transactions import Transactions, tolerate
-from foundation.zk.transactions import ZooKeeperFailure as ZooKeeperFailure
-from foundation.zk.znodes import TopicAssignment as TopicAssignment
+from understudy.foundation.eventlog.fences import Fences
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.zk.admin_requests import PreferredElections, Reassignments, TopicDeletions
+from understudy.foundation.zk.admin_znodes import PERSISTENT_PATHS, ClusterIdZNode
+from understudy.foundation.zk.broker_registrations import BrokerRegistrations
+from understudy.foundation.zk.client import Failure, ZooKeeperClient
+from understudy.foundation.zk.cluster_znodes import FeatureNode as FeatureNode
+from understudy.foundation.zk.cluster_znodes import FeatureZNodes, ProducerIdBlocks
+from understudy.foundation.zk.cluster_znodes import LatestProducerIdBlock as LatestProducerIdBlock
+from understudy.foundation.zk.consumer_offsets import ConsumerOffsets
+from understudy.foundation.zk.controller_registration import ControllerRegistration
+from understudy.foundation.zk.controller_registration import Elected as Elected
+from understudy.foundation.zk.entity_configs import EntityConfigs
+from understudy.foundation.zk.isr_changes import IsrChanges
+from understudy.foundation.zk.log_dir_events import LogDirEvents
+from understudy.foundation.zk.partition_states import OnWritten as OnWritten
+from understudy.foundation.zk.partition_states import PartitionStates
+from understudy.foundation.zk.topics import Topics
+from understudy.foundation.zk.transactions import ControllerMoved as ControllerMoved
+from understudy.foundation.zk.transactions import SessionLost as SessionLost
+from understudy.foundation.zk.transactions import Transactions, tolerate
+from understudy.foundation.zk.transactions import ZooKeeperFailure as ZooKeeperFailure
+from understudy.foundation.zk.znodes import TopicAssignment as TopicAssignment
 
 
 class KafkaZkClient:

@@ -11,9 +11,9 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
-from foundation.zk import jute
-from foundation.zk.chroot import create_chroot_if_necessary, session_expired
-from foundation.zk.client import (
+from understudy.foundation.zk import jute
+from understudy.foundation.zk.chroot import create_chroot_if_necessary, session_expired
+from understudy.foundation.zk.client import (
     MAX_REQUEST_BYTES,
     Children,
     Create,
@@ -36,7 +36,7 @@ from foundation.zk.client import (
     ZNodeData,
     ZooKeeperUnreachable,
 )
-from foundation.zk.kazoo_connection import (
+from understudy.foundation.zk.kazoo_connection import (
     SET_WATCHES_BYTES,
     Arming,
     KazooLink,

@@ -39,8 +39,8 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import CloseInstance, Connect, Watch
 
-from foundation.zk import jute
-from foundation.zk.client import (
+from understudy.foundation.zk import jute
+from understudy.foundation.zk.client import (
     Failure,
     Notification,
     SessionExpired,

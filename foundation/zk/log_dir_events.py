@@ -9,11 +9,11 @@ from collections.abc import Iterable
 
 import structlog
 
-from foundation.cluster.identifiers import BrokerId
-from foundation.zk.admin_znodes import LogDirEventNotificationZNode
-from foundation.zk.client import ZNodeData
-from foundation.zk.transactions import Fenced, Transactions
-from foundation.zk.znodes import MalformedZNode
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.zk.admin_znodes import LogDirEventNotificationZNode
+from understudy.foundation.zk.client import ZNodeData
+from understudy.foundation.zk.transactions import Fenced, Transactions
+from understudy.foundation.zk.znodes import MalformedZNode
 
 PURPOSE = "log-dir-events"
 

@@ -14,11 +14,16 @@ from typing import TypeAlias
 import structlog
 from msgspec.structs import replace
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
-from foundation.zk.client import Create, Failure, OpResult, SetData, Updated, ZNodeData
-from foundation.zk.transactions import Fenced, Transactions
-from foundation.zk.znodes import MalformedZNode, TopicPartitionStateZNode, TopicPartitionsZNode, TopicPartitionZNode
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from understudy.foundation.zk.client import Create, Failure, OpResult, SetData, Updated, ZNodeData
+from understudy.foundation.zk.transactions import Fenced, Transactions
+from understudy.foundation.zk.znodes import (
+    MalformedZNode,
+    TopicPartitionStateZNode,
+    TopicPartitionsZNode,
+    TopicPartitionZNode,
+)
 
 READ_AT_ONCE = 2_000
 """States read by one request: with more there are fewer requests, with fewer decoding begins sooner."""

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
+from understudy.foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
 
 _RETRY_MS = 1_000
 

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.zk.client import Delete, Failure
-from foundation.zk.transactions import MAX_ROUNDS, Fenced, Transactions, ZooKeeperFailure, tolerate
-from foundation.zk.znodes import TopicPartitionStateZNode, TopicPartitionsZNode, TopicPartitionZNode, TopicZNode
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.zk.client import Delete, Failure
+from understudy.foundation.zk.transactions import MAX_ROUNDS, Fenced, Transactions, ZooKeeperFailure, tolerate
+from understudy.foundation.zk.znodes import (
+    TopicPartitionStateZNode,
+    TopicPartitionsZNode,
+    TopicPartitionZNode,
+    TopicZNode,
+)
 
 PURPOSE = "topic-deletion"
 

@@ -13,12 +13,18 @@ from typing import TypeAlias
 
 import structlog
 
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.identifiers import TopicId, TopicPartition
-from foundation.zk.client import MATCH_ANY_VERSION, Failure, SetData
-from foundation.zk.topic_removal import delete_topics
-from foundation.zk.transactions import MAX_ROUNDS, Fenced, Transactions, tolerate
-from foundation.zk.znodes import MalformedZNode, TopicAssignment, TopicPartitionsZNode, TopicsZNode, TopicZNode
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.identifiers import TopicId, TopicPartition
+from understudy.foundation.zk.client import MATCH_ANY_VERSION, Failure, SetData
+from understudy.foundation.zk.topic_removal import delete_topics
+from understudy.foundation.zk.transactions import MAX_ROUNDS, Fenced, Transactions, tolerate
+from understudy.foundation.zk.znodes import (
+    MalformedZNode,
+    TopicAssignment,
+    TopicPartitionsZNode,
+    TopicsZNode,
+    TopicZNode,
+)
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 

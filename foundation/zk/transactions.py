@@ -17,10 +17,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from foundation.eventlog.fences import Fence, Fences, Fix
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.records import ZkWrite, ZkWriteDone
-from foundation.zk.client import (
+from understudy.foundation.eventlog.fences import Fence, Fences, Fix
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.records import ZkWrite, ZkWriteDone
+from understudy.foundation.zk.client import (
     MATCH_ANY_VERSION,
     MAX_REQUEST_BYTES,
     Check,
@@ -41,7 +41,7 @@ from foundation.zk.client import (
     ZooKeeperClient,
     request_bytes,
 )
-from foundation.zk.znodes import ControllerEpochZNode, parent
+from understudy.foundation.zk.znodes import ControllerEpochZNode, parent
 
 Write: TypeAlias = Create | SetData | Delete
 

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
-from foundation.cluster.features import SupportedFeature
-from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition, topic_id_to_bytes
-from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
+from understudy.foundation.cluster.features import SupportedFeature
+from understudy.foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition, topic_id_to_bytes
+from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
 
 _T = TypeVar("_T")
 encode_json = msgspec.json.Encoder().encode

@@ -9,41 +9,6 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from brokers.apis.services import BrokerServices, RequestContext
-from brokers.config.dynamic_broker_config import DynamicBrokerConfig
-from brokers.config.kafka_config import KafkaConfig
-from brokers.config.logger_levels import LoggerLevels
-from brokers.coordinator.coordinators import partition_counts
-from brokers.coordinator.group.group_coordinator import GroupCoordinator
-from brokers.coordinator.group.group_events import GroupEvents
-from brokers.coordinator.producer_id_manager import ProducerIdManager, RPCProducerIdManager
-from brokers.log.log_manager import LogManager
-from brokers.log.partition_log import PartitionLog
-from brokers.log.topic_configs import TopicConfigs
-from brokers.membership.controller_channel import ControllerChannel
-from brokers.metadata.metadata_cache import MetadataCache
-from brokers.metadata.topic_names import GROUP_METADATA_TOPIC
-from brokers.replication.fetch_session_cache import FetchSessionCache
-from brokers.replication.isr_manager import IsrManager
-from brokers.supervisor import Supervisor
-from brokers.world import at_once
-from controller.events import ElectionType, FeatureUpdate, OngoingReassignments, ReassignmentResults
-from controller.feature_cache import FinalizedFeatureCache
-from controller.kafka_controller import KafkaController
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
-from foundation.eventlog.fences import Fences
-from foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from foundation.wire.messages.update_metadata import (
-    UpdateMetadataBroker,
-    UpdateMetadataEndpoint,
-    UpdateMetadataPartitionState,
-    UpdateMetadataRequest,
-    UpdateMetadataTopicState,
-)
-from foundation.wire.network import Network
-from foundation.zk.admin_znodes import ProducerIdBlock
-from foundation.zk.kafka_zk_client import KafkaZkClient
 from tests.brokers.parts import (
     ME,
     ORDERS,
@@ -55,6 +20,41 @@ from tests.brokers.parts import (
     replica_manager,
     state,
 )
+from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.config.dynamic_broker_config import DynamicBrokerConfig
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.config.logger_levels import LoggerLevels
+from understudy.brokers.coordinator.coordinators import partition_counts
+from understudy.brokers.coordinator.group.group_coordinator import GroupCoordinator
+from understudy.brokers.coordinator.group.group_events import GroupEvents
+from understudy.brokers.coordinator.producer_id_manager import ProducerIdManager, RPCProducerIdManager
+from understudy.brokers.log.log_manager import LogManager
+from understudy.brokers.log.partition_log import PartitionLog
+from understudy.brokers.log.topic_configs import TopicConfigs
+from understudy.brokers.membership.controller_channel import ControllerChannel
+from understudy.brokers.metadata.metadata_cache import MetadataCache
+from understudy.brokers.metadata.topic_names import GROUP_METADATA_TOPIC
+from understudy.brokers.replication.fetch_session_cache import FetchSessionCache
+from understudy.brokers.replication.isr_manager import IsrManager
+from understudy.brokers.supervisor import Supervisor
+from understudy.brokers.world import at_once
+from understudy.controller.events import ElectionType, FeatureUpdate, OngoingReassignments, ReassignmentResults
+from understudy.controller.feature_cache import FinalizedFeatureCache
+from understudy.controller.kafka_controller import KafkaController
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
+from understudy.foundation.eventlog.fences import Fences
+from understudy.foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from understudy.foundation.wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from understudy.foundation.wire.network import Network
+from understudy.foundation.zk.admin_znodes import ProducerIdBlock
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
 from understudy.simulator.disk import SimulatedDisk
 
 BROKER_EPOCH = 40

@@ -6,20 +6,20 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from brokers.config.kafka_config import KafkaConfig
-from brokers.config.log_config import log_config
-from brokers.log.partition_log import PartitionLog
-from brokers.replication.partition import Partition
-from brokers.replication.replica_manager import ReplicaManager
-from foundation.cluster.identifiers import TopicId, TopicPartition
-from foundation.eventlog.fences import Fences, Switch
-from foundation.eventlog.log import EventLog
-from foundation.wire.messages.leader_and_isr import (
+from tests.brokers.log.parts import open_log
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.config.log_config import log_config
+from understudy.brokers.log.partition_log import PartitionLog
+from understudy.brokers.replication.partition import Partition
+from understudy.brokers.replication.replica_manager import ReplicaManager
+from understudy.foundation.cluster.identifiers import TopicId, TopicPartition
+from understudy.foundation.eventlog.fences import Fences, Switch
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
 )
-from tests.brokers.log.parts import open_log
 
 ORDERS = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")
 ME, OTHER, THIRD = 1, 2, 3

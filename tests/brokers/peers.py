@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from foundation.wire.framing import FrameReader
-from foundation.wire.headers import RequestHeader, decode_request, encode_response
-from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Server
-from foundation.wire.registry import api_by_key
-from foundation.wire.schema import Message
+from understudy.foundation.wire.framing import FrameReader
+from understudy.foundation.wire.headers import RequestHeader, decode_request, encode_response
+from understudy.foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Server
+from understudy.foundation.wire.registry import api_by_key
+from understudy.foundation.wire.schema import Message
 
 Answer = Callable[[RequestHeader, Message], Message | None]
 """Make the response to a request; None closes the connection without one."""

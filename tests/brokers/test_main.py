@@ -1,4 +1,4 @@
-"""`python -m brokers`: what it refuses before a broker is started."""
+"""`python -m understudy.brokers`: what it refuses before a broker is started."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from brokers.__main__ import check_is_experiment, main
-from brokers.config.config_def import ConfigError
-from brokers.config.kafka_config import KafkaConfig
-from brokers.exits import FAILED
+from understudy.brokers.__main__ import check_is_experiment, main
+from understudy.brokers.config.config_def import ConfigError
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.exits import FAILED
 
 
 def test_missing_server_properties(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

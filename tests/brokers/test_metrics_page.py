@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from brokers.mbeans import MBEANS
 from tests.metrics_page import PAGE, page
+from understudy.brokers.mbeans import MBEANS
 
 
 def test_metrics_page_is_current() -> None:

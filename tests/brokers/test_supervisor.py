@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from brokers.supervisor import Supervisor
-from foundation.eventlog.log import EventLog
 from tests.brokers.parts import Recorder, StillClock
+from understudy.brokers.supervisor import Supervisor
+from understudy.foundation.eventlog.log import EventLog
 
 
 async def fails() -> None:

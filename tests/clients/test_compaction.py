@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # as its documentation does
 
-from brokers.log.checkpoint_file import decode_offsets
-from brokers.log.log_manager import CLEANER_OFFSETS
-from foundation.cluster.identifiers import TopicPartition
+from understudy.brokers.log.checkpoint_file import decode_offsets
+from understudy.brokers.log.log_manager import CLEANER_OFFSETS
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.local_cluster import LocalCluster
 

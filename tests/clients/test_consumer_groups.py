@@ -9,8 +9,8 @@ from typing import Protocol
 import confluent_kafka
 import pytest
 
-from brokers.coordinator.coordinators import partition_for
 from tests.clients.clients import KafkaPython
+from understudy.brokers.coordinator.coordinators import partition_for
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.local_cluster import LocalCluster
 

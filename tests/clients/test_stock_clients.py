@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from brokers.machine.socket_network import SocketNetwork
-from foundation.wire.messages.metadata import MetadataResponse
 from tests.clients.clients import Confluent, Described, KafkaPython, Refused, StockClient
 from understudy.admin_client import AdminClient
+from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.foundation.wire.messages.metadata import MetadataResponse
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.local_broker import LocalBroker
 from understudy.testbed.local_cluster import LocalCluster

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import pytest
 
-from brokers.machine.socket_network import SocketNetwork
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import ControllerElected, ControllerResigned, Payload
 from tests.clients.clients import NO_ANSWER, Confluent, KafkaPython, Refused, StockClient
 from tests.compose.compose_cluster import BROKERS, ComposeCluster, NotInTime, eventually
 from understudy.admin_client import AdminClient
+from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import ControllerElected, ControllerResigned, Payload
 
 pytestmark = [
     pytest.mark.docker,

@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import FaultInjected
 from tests.compose.compose_cluster import eventually
 from understudy.cluster import ClusterError
 from understudy.experiments.compose.engine import ComposeEngine
@@ -23,6 +21,8 @@ from understudy.experiments.language.library import find
 from understudy.experiments.language.reading import read_experiment, read_experiment_file
 from understudy.experiments.report.verdict import Status, Verdict
 from understudy.experiments.running import run_experiment
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import FaultInjected
 from understudy.testbed import linux
 from understudy.testbed.containers.compose_cluster import COMPOSE_FILE, IMAGE_VARIABLE
 from understudy.testbed.containers.guardian import LOG

@@ -7,10 +7,10 @@ from functools import partial
 
 import pytest
 
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import FaultInjected
 from tests.compose.compose_cluster import ComposeCluster, eventually
 from understudy.cli.main import main
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import FaultInjected
 
 pytestmark = [
     pytest.mark.docker,

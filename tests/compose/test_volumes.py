@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import pytest
 
-from brokers.machine.socket_network import SocketNetwork
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import ControllerElected
 from tests.compose.compose_cluster import BROKERS, ComposeCluster, eventually
 from understudy.admin_client import AdminClient
+from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import ControllerElected
 
 pytestmark = [
     pytest.mark.docker,

@@ -10,9 +10,9 @@ import socket
 import pytest
 from kazoo.client import KazooClient
 
-from foundation.zk.client import ZooKeeperUnreachable
-from foundation.zk.kazoo_client import KazooSession, KazooZooKeeper
 from tests.contracts.subject import PATIENCE_S, SESSION_TIMEOUT_MS, Case, Session
+from understudy.foundation.zk.client import ZooKeeperUnreachable
+from understudy.foundation.zk.kazoo_client import KazooSession, KazooZooKeeper
 
 CASE_TIMEOUT_S = 180.0
 

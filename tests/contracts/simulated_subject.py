@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 
-from foundation.zk.client import Create, ZooKeeperUnreachable
 from tests.contracts.subject import PATIENCE_S, SESSION_TIMEOUT_MS, Case, Session
+from understudy.foundation.zk.client import Create, ZooKeeperUnreachable
 from understudy.simulator.loop import SimulatedLoop, new_loop
 from understudy.simulator.zookeeper import SimulatedZooKeeper
 from understudy.simulator.zookeeper_client import NodeZooKeeper

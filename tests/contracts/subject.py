@@ -2,7 +2,7 @@
 
 Every case runs against two subjects: `real_subject` (the embedded server, the kazoo adapter and a TCP proxy) and
 `simulated_subject` (the simulator's ZooKeeper in virtual time). A case uses only this module and the port
-`foundation.zk.client`, so a difference between the subjects is one that the product could meet.
+`understudy.foundation.zk.client`, so a difference between the subjects is one that the product could meet.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeAlias
 
-from foundation.zk.client import (
+from understudy.foundation.zk.client import (
     Children,
     Listener,
     Notification,

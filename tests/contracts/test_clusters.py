@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import FaultInjected, PointReached, RunDescribed, StepReached
 from understudy.clients.cluster_requests import NoBrokerAnswers
 from understudy.cluster import BrokerHandle, Cluster, ClusterError, Unsettled, Unsupported, WaitTimedOut
 from understudy.findings import FindingKind
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import FaultInjected, PointReached, RunDescribed, StepReached
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.local_cluster import LocalCluster

@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Sequence
 
 import pytest
 
-from foundation.zk.client import (
+from tests.contracts.subject import PATIENCE_S, Ensemble, Session, contract, names_below
+from understudy.foundation.zk.client import (
     Check,
     Create,
     Failure,
@@ -20,7 +21,6 @@ from foundation.zk.client import (
     WatchFired,
     ZooKeeperClient,
 )
-from tests.contracts.subject import PATIENCE_S, Ensemble, Session, contract, names_below
 
 OF_A_KIND = 300
 """Requests of each kind that are under way: together more than fits into one packet or into a pipe."""

@@ -7,7 +7,17 @@ from collections.abc import Awaitable
 
 import pytest
 
-from foundation.zk.client import (
+from tests.contracts.subject import (
+    PATIENCE_S,
+    SESSION_TIMEOUT_MS,
+    Ensemble,
+    Session,
+    contract,
+    data_of,
+    names_below,
+    stat_of,
+)
+from understudy.foundation.zk.client import (
     Check,
     Create,
     Created,
@@ -23,16 +33,6 @@ from foundation.zk.client import (
     WatchFired,
     WatchKind,
     ZooKeeperClient,
-)
-from tests.contracts.subject import (
-    PATIENCE_S,
-    SESSION_TIMEOUT_MS,
-    Ensemble,
-    Session,
-    contract,
-    data_of,
-    names_below,
-    stat_of,
 )
 
 

@@ -10,7 +10,8 @@ import asyncio
 
 import pytest
 
-from foundation.zk.client import (
+from tests.contracts.subject import Ensemble, Session, contract, data_of, stat_of
+from understudy.foundation.zk.client import (
     Create,
     Delete,
     Failure,
@@ -22,7 +23,6 @@ from foundation.zk.client import (
     WatchKind,
     ZNodeData,
 )
-from tests.contracts.subject import Ensemble, Session, contract, data_of, stat_of
 
 
 async def settled(session: Session) -> list[WatchFired]:

@@ -9,7 +9,8 @@ import asyncio
 
 import pytest
 
-from foundation.zk.client import (
+from tests.contracts.subject import Ensemble, contract, data_of, names_below, stat_of
+from understudy.foundation.zk.client import (
     MATCH_ANY_VERSION,
     MAX_REQUEST_BYTES,
     Check,
@@ -28,7 +29,6 @@ from foundation.zk.client import (
     Updated,
     ZNodeData,
 )
-from tests.contracts.subject import Ensemble, contract, data_of, names_below, stat_of
 
 # ------------------------------------------------------------------ one node
 

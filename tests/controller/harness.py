@@ -14,42 +14,46 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 import structlog
 
-from brokers.membership.finalized_features import FinalizedFeatureChangeListener
-from brokers.world import World
-from controller.channels.channel_manager import ControllerChannelManager
-from controller.context import ControllerContext
-from controller.controller_metrics import ControllerStats
-from controller.events import ControllerEvent
-from controller.failover import initialize_controller_context
-from controller.feature_cache import FinalizedFeatureCache
-from controller.kafka_controller import KafkaController
-from controller.settings import ControllerSettings
-from controller.term import Term
-from controller.transitions import PartitionState, ReplicaState
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
-from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition, random_topic_id
-from foundation.cluster.leadership import LeaderIsrAndControllerEpoch
-from foundation.eventlog.log import causing
-from foundation.eventlog.records import PAYLOAD_BY_TYPE, Payload, WatchFiredRecord
-from foundation.wire.framing import FrameReader
-from foundation.wire.headers import decode_request, encode_response
-from foundation.wire.messages.leader_and_isr import (
+from tests.controller.requests import RequestSent, sent
+from tests.controller.values import tp
+from understudy.brokers.membership.finalized_features import FinalizedFeatureChangeListener
+from understudy.brokers.world import World
+from understudy.checkers.history import tree_after
+from understudy.controller.channels.channel_manager import ControllerChannelManager
+from understudy.controller.context import ControllerContext
+from understudy.controller.controller_metrics import ControllerStats
+from understudy.controller.events import ControllerEvent
+from understudy.controller.failover import initialize_controller_context
+from understudy.controller.feature_cache import FinalizedFeatureCache
+from understudy.controller.kafka_controller import KafkaController
+from understudy.controller.settings import ControllerSettings
+from understudy.controller.term import Term
+from understudy.controller.transitions import PartitionState, ReplicaState
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
+from understudy.foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition, random_topic_id
+from understudy.foundation.cluster.leadership import LeaderIsrAndControllerEpoch
+from understudy.foundation.eventlog.log import causing
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, Payload, WatchFiredRecord
+from understudy.foundation.wire.framing import FrameReader
+from understudy.foundation.wire.headers import decode_request, encode_response
+from understudy.foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
 )
-from foundation.wire.messages.stop_replica import StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
-from foundation.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
-from foundation.wire.network import Connection, ConnectionLost
-from foundation.wire.registry import api_of
-from foundation.wire.schema import Message
-from foundation.zk.client import Create, Notification, SessionExpired, SetData, WatchFired
-from foundation.zk.kafka_zk_client import KafkaZkClient
-from tests.controller.requests import RequestSent, sent
-from tests.controller.values import tp
-from understudy.checkers.history import tree_after
+from understudy.foundation.wire.messages.stop_replica import (
+    StopReplicaPartitionError,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from understudy.foundation.wire.network import Connection, ConnectionLost
+from understudy.foundation.wire.registry import api_of
+from understudy.foundation.wire.schema import Message
+from understudy.foundation.zk.client import Create, Notification, SessionExpired, SetData, WatchFired
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
 from understudy.simulator.loop import Process, new_loop
 from understudy.simulator.network import SimulatedNetwork
 from understudy.simulator.randomness import derived

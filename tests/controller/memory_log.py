@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.records import PAYLOAD_BY_TYPE, Payload
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, Payload
 
 P = TypeVar("P", bound=Payload)
 

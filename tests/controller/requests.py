@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from controller.channels.request_shapes import ControlMessage
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
-from foundation.wire.messages.stop_replica import StopReplicaRequest
-from foundation.wire.messages.update_metadata import UpdateMetadataRequest
+from understudy.controller.channels.request_shapes import ControlMessage
+from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
+from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

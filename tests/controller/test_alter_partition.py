@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from controller.alter_partition import Accept, AlreadySo, Verdict, verdict
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import BrokerId, TopicId
-from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
-from foundation.eventlog.records import ControllerResigned, FenceHit, LeadershipWritten
-from foundation.wire.messages.alter_partition import (
+from tests.controller.harness import ControllerHarness
+from tests.controller.requests import StateSent, UpdateMetadataSent
+from tests.controller.values import ids, state
+from understudy.controller.alter_partition import Accept, AlreadySo, Verdict, verdict
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import BrokerId, TopicId
+from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from understudy.foundation.eventlog.records import ControllerResigned, FenceHit, LeadershipWritten
+from understudy.foundation.wire.messages.alter_partition import (
     AlterPartitionBrokerState,
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
     AlterPartitionRequestTopicData,
     AlterPartitionResponse,
 )
-from foundation.zk.transactions import MAX_LOST_ANSWERS
-from tests.controller.harness import ControllerHarness
-from tests.controller.requests import StateSent, UpdateMetadataSent
-from tests.controller.values import ids, state
+from understudy.foundation.zk.transactions import MAX_LOST_ANSWERS
 from understudy.simulator.zookeeper import LostAnswer
 
 LIVE = ids(1, 2, 3)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from controller.alter_partition import Accept, AlreadySo, Verdict, verdict
-from controller.settings import ControllerSettings
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
-from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
-from foundation.cluster.metadata_version import MetadataVersion
-from foundation.eventlog.records import LeadershipWritten
-from foundation.wire.codec import decode, encode
-from foundation.wire.messages.alter_partition import (
+from tests.controller.harness import ControllerHarness, answer_none
+from tests.controller.values import ids, state, tp
+from understudy.controller.alter_partition import Accept, AlreadySo, Verdict, verdict
+from understudy.controller.settings import ControllerSettings
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
+from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
+from understudy.foundation.cluster.metadata_version import MetadataVersion
+from understudy.foundation.eventlog.records import LeadershipWritten
+from understudy.foundation.wire.codec import decode, encode
+from understudy.foundation.wire.messages.alter_partition import (
     AlterPartitionBrokerState,
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
@@ -20,16 +22,14 @@ from foundation.wire.messages.alter_partition import (
     AlterPartitionResponse,
     AlterPartitionResponsePartitionData,
 )
-from foundation.wire.messages.leader_and_isr import (
+from understudy.foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
 )
-from foundation.wire.schema import Message
-from foundation.zk.client import Create
-from foundation.zk.znodes import TopicPartitionStateZNode
-from tests.controller.harness import ControllerHarness, answer_none
-from tests.controller.values import ids, state, tp
+from understudy.foundation.wire.schema import Message
+from understudy.foundation.zk.client import Create
+from understudy.foundation.zk.znodes import TopicPartitionStateZNode
 
 LIVE = ids(1, 2, 3)
 RECOVERED_LEADER = state(1, (1, 2), epoch=5, version=9)

@@ -7,15 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from controller.auto_rebalance import Balance, balances, electable, process_auto_preferred_replica_leader_election
-from controller.context import ControllerContext
-from controller.events import AutoPreferredReplicaLeaderElection
-from controller.transitions import PartitionState
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.eventlog.records import LeadershipWritten
-from foundation.zk.client import Delete, SetData
 from tests.controller.harness import SETTINGS, ControllerHarness, HarnessBroker, TermHarness
 from tests.controller.values import context, led, replicas, state, tp
+from understudy.controller.auto_rebalance import (
+    Balance,
+    balances,
+    electable,
+    process_auto_preferred_replica_leader_election,
+)
+from understudy.controller.context import ControllerContext
+from understudy.controller.events import AutoPreferredReplicaLeaderElection
+from understudy.controller.transitions import PartitionState
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.eventlog.records import LeadershipWritten
+from understudy.foundation.zk.client import Delete, SetData
 
 HUNDRED = {f"orders-{number}": replicas(1, 2) for number in range(100)}
 REBALANCED = replace(SETTINGS, auto_leader_rebalance_enable=True, leader_imbalance_check_interval_seconds=20)

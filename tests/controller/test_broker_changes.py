@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controller.broker_changes import BrokerChanges, broker_changes
-from foundation.cluster.identifiers import BrokerId
+from understudy.controller.broker_changes import BrokerChanges, broker_changes
+from understudy.foundation.cluster.identifiers import BrokerId
 
 
 def epochs(**brokers: int) -> dict[BrokerId, int]:

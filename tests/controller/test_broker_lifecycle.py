@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import pytest
 
-from controller import partition_state_machine, replica_state_machine
-from controller.broker_lifecycle import on_broker_failure, process_broker_modifications, process_leader_and_isr_response
-from controller.events import LeaderAndIsrResponseReceived
-from controller.transitions import ReplicaState
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.eventlog.records import BrokersChanged, ChannelClosed, ChannelOpened, InvalidTransition, RequestSent
-from foundation.wire.messages.leader_and_isr import (
-    LeaderAndIsrPartitionError,
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
-)
-from foundation.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
-from foundation.wire.schema import Message
 from tests.controller.harness import ControllerHarness, TermHarness, answer_none
 from tests.controller.requests import LeaderAndIsrSent, StateSent, UpdateMetadataSent
 from tests.controller.values import led, tp
 from tests.operators_log import operators_log
+from understudy.controller import partition_state_machine, replica_state_machine
+from understudy.controller.broker_lifecycle import (
+    on_broker_failure,
+    process_broker_modifications,
+    process_leader_and_isr_response,
+)
+from understudy.controller.events import LeaderAndIsrResponseReceived
+from understudy.controller.transitions import ReplicaState
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.eventlog.records import (
+    BrokersChanged,
+    ChannelClosed,
+    ChannelOpened,
+    InvalidTransition,
+    RequestSent,
+)
+from understudy.foundation.wire.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+)
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from understudy.foundation.wire.schema import Message
 
 ONE = BrokerId(1)
 

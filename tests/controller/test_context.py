@@ -7,12 +7,12 @@ from typing import NoReturn
 
 import pytest
 
-from controller.context import ConflictingTopicId
-from controller.transitions import PartitionState, ReplicaState
-from foundation.cluster.assignment import NO_ASSIGNMENT
-from foundation.cluster.identifiers import BrokerId, TopicPartition, random_topic_id
-from foundation.eventlog.records import leadership_digest
 from tests.controller.values import context, ids, led, registered, replicas, tp
+from understudy.controller.context import ConflictingTopicId
+from understudy.controller.transitions import PartitionState, ReplicaState
+from understudy.foundation.cluster.assignment import NO_ASSIGNMENT
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition, random_topic_id
+from understudy.foundation.eventlog.records import leadership_digest
 
 
 @pytest.mark.spec("CX-1")

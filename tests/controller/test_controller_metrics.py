@@ -6,24 +6,32 @@ from typing import get_args
 
 import pytest
 
-from controller.controller_metrics import COUNT_WAIT_MS, COUNTS, MBEANS, TIMERS, ClusterCounts, Counts, counted
-from controller.controller_state import STATE_BY_EVENT, ControllerState
-from controller.event_manager import EVENT_QUEUE_TIME_TIMEOUT_MS
-from controller.events import (
+from tests.controller.harness import ControllerHarness, HarnessBroker, TermHarness, answer_none
+from tests.controller.test_event_manager import QueueHarness, run
+from tests.controller.values import tp
+from understudy.controller.controller_metrics import (
+    COUNT_WAIT_MS,
+    COUNTS,
+    MBEANS,
+    TIMERS,
+    ClusterCounts,
+    Counts,
+    counted,
+)
+from understudy.controller.controller_state import STATE_BY_EVENT, ControllerState
+from understudy.controller.event_manager import EVENT_QUEUE_TIME_TIMEOUT_MS
+from understudy.controller.events import (
     BrokerChange,
     ControllerEvent,
     ElectionType,
     TopicChange,
 )
-from controller.settings import ControllerSettings
-from controller.transitions import ReplicaState
-from foundation.cluster.identifiers import BrokerId
-from foundation.metrics.instruments import Meter, Timer
-from foundation.metrics.mbeans import Kind, Reading
-from foundation.zk.client import WatchFired, WatchKind
-from tests.controller.harness import ControllerHarness, HarnessBroker, TermHarness, answer_none
-from tests.controller.test_event_manager import QueueHarness, run
-from tests.controller.values import tp
+from understudy.controller.settings import ControllerSettings
+from understudy.controller.transitions import ReplicaState
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.metrics.instruments import Meter, Timer
+from understudy.foundation.metrics.mbeans import Kind, Reading
+from understudy.foundation.zk.client import WatchFired, WatchKind
 
 ORDERS = {0: [0, 1, 2], 1: [1, 2, 0], 2: [2, 0, 1]}
 

@@ -8,8 +8,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from controller.event_manager import ControllerEventManager
-from controller.events import (
+from tests.controller.memory_log import MemoryLog
+from tests.controller.values import tp
+from understudy.controller.event_manager import ControllerEventManager
+from understudy.controller.events import (
     NOT_THE_CONTROLLER,
     AlterPartitionReceived,
     ApiPartitionReassignment,
@@ -28,13 +30,11 @@ from controller.events import (
     TopicChange,
     name_of,
 )
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.log import causing
-from foundation.eventlog.records import EventEnded, EventPreempted, EventQueued, EventStarted, StepReached
-from foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from tests.controller.memory_log import MemoryLog
-from tests.controller.values import tp
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.eventlog.log import causing
+from understudy.foundation.eventlog.records import EventEnded, EventPreempted, EventQueued, EventStarted, StepReached
+from understudy.foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from understudy.simulator.loop import new_loop
 
 T = TypeVar("T")

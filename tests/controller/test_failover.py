@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.eventlog.records import ContextLoaded, WatchFiredRecord
-from foundation.zk.client import Create
 from tests.controller.harness import ControllerHarness
 from tests.controller.values import led
+from understudy.foundation.eventlog.records import ContextLoaded, WatchFiredRecord
+from understudy.foundation.zk.client import Create
 
 
 @pytest.mark.spec("FO-2")

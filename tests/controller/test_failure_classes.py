@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from controller.failure_classes import Consequence, FailureClass, classify
-from foundation.cluster.errors import ApiError, Errors
-from foundation.zk.client import Failure
-from foundation.zk.kafka_zk_client import ControllerMoved, SessionLost, ZooKeeperFailure
-from foundation.zk.znodes import MalformedZNode
+from understudy.controller.failure_classes import Consequence, FailureClass, classify
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.zk.client import Failure
+from understudy.foundation.zk.kafka_zk_client import ControllerMoved, SessionLost, ZooKeeperFailure
+from understudy.foundation.zk.znodes import MalformedZNode
 
 
 @pytest.mark.spec("EL-7", "EL-8", "EL-14", "EQ-4", "ZN-4")

@@ -7,21 +7,21 @@ import json
 
 import pytest
 
-from controller.broker_lifecycle import process_broker_change, process_broker_modifications
-from controller.events import FeatureUpdate, UpgradeType
-from controller.failover import initialize_controller_context
-from controller.feature_cache import FeatureCacheBehind, FinalizedFeatureCache
-from controller.features import refusal, setup_feature_versioning
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.features import FinalizedFeatures, SupportedFeature
-from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.records import BrokersChanged, EventEnded
-from foundation.zk.admin_znodes import Features, FeatureZNode
-from foundation.zk.client import SetData
-from foundation.zk.kafka_zk_client import ZooKeeperFailure
-from foundation.zk.znodes import BrokerIdZNode
 from tests.controller.harness import ControllerHarness, TermHarness
 from tests.controller.requests import UpdateMetadataSent
+from understudy.controller.broker_lifecycle import process_broker_change, process_broker_modifications
+from understudy.controller.events import FeatureUpdate, UpgradeType
+from understudy.controller.failover import initialize_controller_context
+from understudy.controller.feature_cache import FeatureCacheBehind, FinalizedFeatureCache
+from understudy.controller.features import refusal, setup_feature_versioning
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.features import FinalizedFeatures, SupportedFeature
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.eventlog.records import BrokersChanged, EventEnded
+from understudy.foundation.zk.admin_znodes import Features, FeatureZNode
+from understudy.foundation.zk.client import SetData
+from understudy.foundation.zk.kafka_zk_client import ZooKeeperFailure
+from understudy.foundation.zk.znodes import BrokerIdZNode
 
 EMPTY = b'{"features":{},"version":2,"status":1}'
 UPGRADE, SAFE, UNSAFE = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE

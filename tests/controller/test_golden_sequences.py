@@ -16,20 +16,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller.events import ElectionType
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicPartition
-from foundation.wire.messages.alter_partition import (
+from tests.controller.harness import ControllerHarness, ReceivedRequest
+from understudy.checkers.history import OpKind
+from understudy.controller.events import ElectionType
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicPartition
+from understudy.foundation.wire.messages.alter_partition import (
     AlterPartitionBrokerState,
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
     AlterPartitionRequestTopicData,
 )
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
-from foundation.wire.messages.stop_replica import StopReplicaRequest
-from foundation.wire.messages.update_metadata import UpdateMetadataRequest
-from tests.controller.harness import ControllerHarness, ReceivedRequest
-from understudy.checkers.history import OpKind
+from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
+from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataRequest
 
 RECORDINGS = Path(__file__).parent.parent / "golden"
 SIX = {0: [0, 1, 2], 1: [1, 2, 0], 2: [2, 0, 1], 3: [0, 2, 1], 4: [1, 0, 2], 5: [2, 1, 0]}

@@ -12,13 +12,13 @@ from collections.abc import Callable
 
 import pytest
 
-from controller.events import ElectionType
-from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.records import EventEnded
-from foundation.zk.client import Create, Delete, SetData
 from tests.controller.harness import ControllerHarness, HarnessBroker
 from tests.controller.values import tp
 from tests.shares import share_of
+from understudy.controller.events import ElectionType
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.eventlog.records import EventEnded
+from understudy.foundation.zk.client import Create, Delete, SetData
 
 TOPICS = ("a", "b", "c")
 TOPIC_IDS = ("AAECAwQFBgcICQoLDA0ODw", "AAECAwQFBgcICQoLDA0OEA")

@@ -7,21 +7,21 @@ from dataclasses import replace
 
 import pytest
 
-from controller.events import ElectionType
-from controller.isr_change_notification import process_isr_change_notification
-from controller.reassignment import partition_reassignment
-from controller.settings import ControllerSettings
-from controller.term import Term
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.metadata_version import MetadataVersion
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
-from foundation.wire.schema import Message
-from foundation.zk.client import Failure, SetData
-from foundation.zk.kafka_zk_client import ControllerMoved, ZooKeeperFailure
 from tests.controller.harness import SETTINGS, ControllerHarness, TermHarness, answer_none
 from tests.controller.requests import StateSent, UpdateMetadataSent
 from tests.controller.values import ids, led, tp
+from understudy.controller.events import ElectionType
+from understudy.controller.isr_change_notification import process_isr_change_notification
+from understudy.controller.reassignment import partition_reassignment
+from understudy.controller.settings import ControllerSettings
+from understudy.controller.term import Term
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.metadata_version import MetadataVersion
+from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from understudy.foundation.wire.schema import Message
+from understudy.foundation.zk.client import Failure, SetData
+from understudy.foundation.zk.kafka_zk_client import ControllerMoved, ZooKeeperFailure
 
 FOLDER = "/isr_change_notification/"
 SHRUNK = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1]}'

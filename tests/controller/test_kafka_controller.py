@@ -8,33 +8,6 @@ from collections.abc import Mapping
 import pytest
 from msgspec.structs import replace
 
-from controller.events import ControllerEvent, ElectionType, ForcedResignation
-from controller.points import POINTS
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.leadership import LeaderIsrAndControllerEpoch
-from foundation.eventlog.records import (
-    ContextAtIdle,
-    ContextLoaded,
-    ControllerElected,
-    ControllerReady,
-    ControllerResigned,
-    ElectionLost,
-    EventEnded,
-    EventStarted,
-    RequestSent,
-    TopicsChanged,
-)
-from foundation.wire.messages.alter_partition import (
-    AlterPartitionBrokerState,
-    AlterPartitionRequest,
-    AlterPartitionRequestPartitionData,
-    AlterPartitionRequestTopicData,
-)
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
-from foundation.wire.messages.stop_replica import StopReplicaRequest
-from foundation.wire.schema import Message
-from foundation.zk.client import Create, Delete, SetData, WatchFired, WatchKind
 from tests.controller.harness import (
     ControllerHarness,
     HarnessBroker,
@@ -52,6 +25,33 @@ from tests.controller.requests import (
 )
 from tests.controller.values import led, tp
 from understudy.checkers.history import OpKind
+from understudy.controller.events import ControllerEvent, ElectionType, ForcedResignation
+from understudy.controller.points import POINTS
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.leadership import LeaderIsrAndControllerEpoch
+from understudy.foundation.eventlog.records import (
+    ContextAtIdle,
+    ContextLoaded,
+    ControllerElected,
+    ControllerReady,
+    ControllerResigned,
+    ElectionLost,
+    EventEnded,
+    EventStarted,
+    RequestSent,
+    TopicsChanged,
+)
+from understudy.foundation.wire.messages.alter_partition import (
+    AlterPartitionBrokerState,
+    AlterPartitionRequest,
+    AlterPartitionRequestPartitionData,
+    AlterPartitionRequestTopicData,
+)
+from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest
+from understudy.foundation.wire.schema import Message
+from understudy.foundation.zk.client import Create, Delete, SetData, WatchFired, WatchKind
 
 SIX = {0: [0, 1, 2], 1: [1, 2, 0], 2: [2, 0, 1], 3: [0, 2, 1], 4: [1, 0, 2], 5: [2, 1, 0]}
 

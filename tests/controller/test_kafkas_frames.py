@@ -10,16 +10,16 @@ from typing import NamedTuple, TypeAlias
 import pytest
 from msgspec.structs import replace
 
-from controller.channels.request_batch import ControlRequest, RequestBatch
-from controller.channels.request_shapes import ControlMessage, in_version
-from controller.context import ControllerContext
-from foundation.cluster.broker import Broker, BrokerAndEpoch, EndPoint, SecurityProtocol
-from foundation.cluster.identifiers import BrokerId, TopicId
-from foundation.cluster.metadata_version import MetadataVersion
-from foundation.wire.headers import decode_request, encode_request
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
-from foundation.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.controller.values import ids, led, replicas, tp
+from understudy.controller.channels.request_batch import ControlRequest, RequestBatch
+from understudy.controller.channels.request_shapes import ControlMessage, in_version
+from understudy.controller.context import ControllerContext
+from understudy.foundation.cluster.broker import Broker, BrokerAndEpoch, EndPoint, SecurityProtocol
+from understudy.foundation.cluster.identifiers import BrokerId, TopicId
+from understudy.foundation.cluster.metadata_version import MetadataVersion
+from understudy.foundation.wire.headers import decode_request, encode_request
+from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataRequest
 
 RECORDED = json.loads((Path(__file__).parents[1] / "golden" / "frames.json").read_text())
 PARTITIONS = [tp("orders-0"), tp("orders-1")]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.leader_election import (
+from understudy.controller.leader_election import (
     controlled_shutdown_leader,
     elect_for_controlled_shutdown,
     elect_for_offline_partition,
@@ -16,9 +16,9 @@ from controller.leader_election import (
     preferred_replica_leader,
     reassigned_partition_leader,
 )
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.identifiers import BrokerId
-from foundation.cluster.leadership import LeaderAndIsr, LeaderRecoveryState
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderRecoveryState
 
 RECOVERED, RECOVERING = LeaderRecoveryState.RECOVERED, LeaderRecoveryState.RECOVERING
 

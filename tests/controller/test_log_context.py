@@ -6,12 +6,12 @@ import logging
 
 import pytest
 
-from controller.events import ElectionType
-from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.records import EventStarted, RequestSent
 from tests.controller.harness import ControllerHarness
 from tests.controller.values import tp
 from tests.operators_log import Line, operators_log
+from understudy.controller.events import ElectionType
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.eventlog.records import EventStarted, RequestSent
 
 CONTROLLER = "kafka.controller.KafkaController"
 STATES = "state.change.logger"

@@ -13,33 +13,33 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from controller import partition_state_machine, replica_state_machine
-from controller.controller_election import NO_CONTROLLER, ControllerElection
-from controller.events import ElectionType
-from controller.settings import ControllerSettings
-from controller.transitions import PartitionState, ReplicaState
-from foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.points import UnarmedPoints
-from foundation.operator_lines import LINES
-from foundation.wire.messages.alter_partition import (
-    AlterPartitionBrokerState,
-    AlterPartitionRequest,
-    AlterPartitionRequestPartitionData,
-    AlterPartitionRequestTopicData,
-)
-from foundation.wire.messages.stop_replica import StopReplicaRequest
-from foundation.wire.schema import Message
-from foundation.zk.client import SetData
-from foundation.zk.kafka_zk_client import ControllerMoved
-from foundation.zk.znodes import BrokerIdZNode
 from tests.controller.harness import ControllerHarness, TermHarness, answer_none, answer_stop_replica
 from tests.controller.memory_log import MemoryLog
 from tests.controller.test_event_manager import run
 from tests.controller.values import tp
 from tests.operators_log import Line, operators_log
+from understudy.controller import partition_state_machine, replica_state_machine
+from understudy.controller.controller_election import NO_CONTROLLER, ControllerElection
+from understudy.controller.events import ElectionType
+from understudy.controller.settings import ControllerSettings
+from understudy.controller.transitions import PartitionState, ReplicaState
+from understudy.foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.points import UnarmedPoints
+from understudy.foundation.operator_lines import LINES
+from understudy.foundation.wire.messages.alter_partition import (
+    AlterPartitionBrokerState,
+    AlterPartitionRequest,
+    AlterPartitionRequestPartitionData,
+    AlterPartitionRequestTopicData,
+)
+from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest
+from understudy.foundation.wire.schema import Message
+from understudy.foundation.zk.client import SetData
+from understudy.foundation.zk.kafka_zk_client import ControllerMoved
+from understudy.foundation.zk.znodes import BrokerIdZNode
 
 CONTROLLER = "kafka.controller.KafkaController"
 CHANNELS = "kafka.controller.ControllerChannelManager"
@@ -697,5 +697,5 @@ def test_disabled_level_builds_no_lines(monkeypatch: pytest.MonkeyPatch) -> None
     def never(*_: object) -> None:
         raise AssertionError("a line was built")
 
-    monkeypatch.setattr("controller.state_change_log._fields", never)
+    monkeypatch.setattr("understudy.controller.state_change_log._fields", never)
     assert lines_of_a_takeover(3, logging.WARNING) == []

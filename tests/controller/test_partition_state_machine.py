@@ -7,14 +7,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from controller import partition_state_machine as psm
-from controller.partition_state_machine import Strategy
-from controller.settings import ControllerSettings
-from controller.state_writes import StateChangeFailed
-from controller.transitions import PartitionState
-from foundation.cluster.identifiers import BrokerId
-from foundation.cluster.leadership import LeaderRecoveryState
-from foundation.eventlog.records import (
+from tests.controller.harness import TermHarness
+from tests.controller.requests import LeaderAndIsrSent, StateSent, UpdateMetadataSent
+from tests.controller.values import ids, led, state, tp
+from understudy.controller import partition_state_machine as psm
+from understudy.controller.partition_state_machine import Strategy
+from understudy.controller.settings import ControllerSettings
+from understudy.controller.state_writes import StateChangeFailed
+from understudy.controller.transitions import PartitionState
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.cluster.leadership import LeaderRecoveryState
+from understudy.foundation.eventlog.records import (
     FenceHit,
     InvalidTransition,
     LeadershipNotWritten,
@@ -24,12 +27,9 @@ from foundation.eventlog.records import (
     Transition,
     ZkWrite,
 )
-from foundation.zk.client import Delete, Failure
-from foundation.zk.kafka_zk_client import ControllerMoved, ZooKeeperFailure
-from foundation.zk.transactions import MAX_LOST_ANSWERS, Transactions
-from tests.controller.harness import TermHarness
-from tests.controller.requests import LeaderAndIsrSent, StateSent, UpdateMetadataSent
-from tests.controller.values import ids, led, state, tp
+from understudy.foundation.zk.client import Delete, Failure
+from understudy.foundation.zk.kafka_zk_client import ControllerMoved, ZooKeeperFailure
+from understudy.foundation.zk.transactions import MAX_LOST_ANSWERS, Transactions
 from understudy.simulator.zookeeper import LostAnswer
 
 NEW, ONLINE, OFFLINE, NON_EXISTENT = (
@@ -271,7 +271,7 @@ def test_states_written_before_a_zookeeper_failure_are_online_and_sent(monkeypat
         harness.run(psm.handle_state_changes(harness.term, both, OFFLINE))
         harness.settle()
         harness.clear_history()
-        monkeypatch.setattr("foundation.zk.transactions.MAX_OPS", 1)
+        monkeypatch.setattr("understudy.foundation.zk.transactions.MAX_OPS", 1)
         monkeypatch.setattr(Transactions, "_send", refuse_the_second)
         results = harness.run(psm.handle_state_changes(harness.term, both, ONLINE))
         harness.settle()

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from controller.events import AllocateProducerIds, Reply
-from controller.producer_ids import next_block, process_allocate_producer_ids
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.fences import Fence
-from foundation.zk.admin_znodes import MAX_PRODUCER_ID, ProducerIdBlock
-from foundation.zk.client import Delete, SetData
 from tests.controller.harness import ControllerHarness, HarnessBroker
+from understudy.controller.events import AllocateProducerIds, Reply
+from understudy.controller.producer_ids import next_block, process_allocate_producer_ids
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.eventlog.fences import Fence
+from understudy.foundation.zk.admin_znodes import MAX_PRODUCER_ID, ProducerIdBlock
+from understudy.foundation.zk.client import Delete, SetData
 from understudy.simulator.zookeeper import LostAnswer
 
 PATH = "/latest_producer_id_block"

@@ -6,25 +6,25 @@ from typing import Any
 
 import pytest
 
-from controller.broker_lifecycle import process_leader_and_isr_response
-from controller.events import FeatureUpdate, LeaderAndIsrResponseReceived, Reply, UpdateFeatures
-from controller.features import process_update_features, setup_feature_versioning, versioned
-from controller.settings import ControllerSettings
-from controller.topic_changes import load_topics, process_topic_change
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId, TopicId
-from foundation.cluster.metadata_version import MetadataVersion
-from foundation.eventlog.records import Refused, RequestSent, ResponseReceived
-from foundation.wire.messages.leader_and_isr import (
+from tests.controller.harness import TermHarness, answer_none
+from tests.controller.values import ids, replicas, tp
+from understudy.controller.broker_lifecycle import process_leader_and_isr_response
+from understudy.controller.events import FeatureUpdate, LeaderAndIsrResponseReceived, Reply, UpdateFeatures
+from understudy.controller.features import process_update_features, setup_feature_versioning, versioned
+from understudy.controller.settings import ControllerSettings
+from understudy.controller.topic_changes import load_topics, process_topic_change
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId, TopicId
+from understudy.foundation.cluster.metadata_version import MetadataVersion
+from understudy.foundation.eventlog.records import Refused, RequestSent, ResponseReceived
+from understudy.foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
 )
-from foundation.wire.schema import Message
-from foundation.zk.admin_znodes import Features
-from foundation.zk.znodes import TopicZNode
-from tests.controller.harness import TermHarness, answer_none
-from tests.controller.values import ids, replicas, tp
+from understudy.foundation.wire.schema import Message
+from understudy.foundation.zk.admin_znodes import Features
+from understudy.foundation.zk.znodes import TopicZNode
 
 parse = MetadataVersion.parse
 KEPT = TopicId("AAECAwQFBgcICQoLDA0ODw")

@@ -6,17 +6,17 @@ import asyncio
 
 import pytest
 
-from controller import partition_state_machine, replica_leader_election
-from controller.events import ElectionTrigger, ElectionType
-from controller.partition_state_machine import Strategy
-from controller.replica_leader_election import _result, on_replica_election
-from controller.state_writes import Outcome, StateChangeFailed
-from controller.transitions import PartitionState
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.zk.client import Failure
 from tests.controller.harness import TermHarness
 from tests.controller.values import state
+from understudy.controller import partition_state_machine, replica_leader_election
+from understudy.controller.events import ElectionTrigger, ElectionType
+from understudy.controller.partition_state_machine import Strategy
+from understudy.controller.replica_leader_election import _result, on_replica_election
+from understudy.controller.state_writes import Outcome, StateChangeFailed
+from understudy.controller.transitions import PartitionState
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.zk.client import Failure
 
 PREFERRED, UNCLEAN = ElectionType.PREFERRED, ElectionType.UNCLEAN
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.replica_placement import IncompleteRacks, assign_replicas_to_brokers, rack_alternated
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId
+from understudy.controller.replica_placement import IncompleteRacks, assign_replicas_to_brokers, rack_alternated
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId
 
 
 class Draws(random.Random):

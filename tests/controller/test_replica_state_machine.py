@@ -8,12 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller import replica_state_machine as rsm
-from controller.replica_state_machine import without_replica
-from controller.topic_changes import on_new_partition_creation
-from controller.transitions import PartitionState, ReplicaState
-from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.records import (
+from tests.controller.harness import TermHarness
+from tests.controller.requests import LeaderAndIsrSent, ReplicaStopped, StateSent, StopReplicaSent, UpdateMetadataSent
+from tests.controller.values import ids, led, replicas, state, tp
+from understudy.controller import replica_state_machine as rsm
+from understudy.controller.replica_state_machine import without_replica
+from understudy.controller.topic_changes import on_new_partition_creation
+from understudy.controller.transitions import PartitionState, ReplicaState
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.eventlog.records import (
     InvalidTransition,
     LeadershipNotWritten,
     LeadershipWritten,
@@ -21,12 +24,9 @@ from foundation.eventlog.records import (
     ReplicasMoved,
     Transition,
 )
-from foundation.zk.client import Delete, Failure
-from foundation.zk.kafka_zk_client import ControllerMoved, ZooKeeperFailure
-from foundation.zk.transactions import MAX_LOST_ANSWERS, Transactions
-from tests.controller.harness import TermHarness
-from tests.controller.requests import LeaderAndIsrSent, ReplicaStopped, StateSent, StopReplicaSent, UpdateMetadataSent
-from tests.controller.values import ids, led, replicas, state, tp
+from understudy.foundation.zk.client import Delete, Failure
+from understudy.foundation.zk.kafka_zk_client import ControllerMoved, ZooKeeperFailure
+from understudy.foundation.zk.transactions import MAX_LOST_ANSWERS, Transactions
 from understudy.simulator.zookeeper import LostAnswer
 
 NEW, ONLINE, OFFLINE = ReplicaState.NEW, ReplicaState.ONLINE, ReplicaState.OFFLINE
@@ -164,7 +164,7 @@ def test_states_written_before_a_zookeeper_failure_leave_the_isr_and_are_sent(mo
         harness.run(on_new_partition_creation(harness.term, both))
         harness.settle()
         harness.clear_history()
-        monkeypatch.setattr("foundation.zk.transactions.MAX_OPS", 1)
+        monkeypatch.setattr("understudy.foundation.zk.transactions.MAX_OPS", 1)
         monkeypatch.setattr(Transactions, "_send", refuse_the_second)
         harness.run(rsm.handle_state_changes(harness.term, {BrokerId(2): both}, OFFLINE))
         harness.settle()

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 
 import pytest
 
-from controller.leader_election import under_new_leader
-from controller.settings import ControllerSettings
-from controller.state_writes import Decision, Outcome, StateChangeFailed, States, StateWrites
-from foundation.cluster.identifiers import TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
-from foundation.eventlog.records import FenceHit, LeadershipWritten
-from foundation.zk.client import Delete, Failure
-from foundation.zk.kafka_zk_client import ZooKeeperFailure
-from foundation.zk.partition_states import OnWritten, PartitionStates
 from tests.controller.harness import RecordedPoints, TermHarness
 from tests.controller.values import state, tp
+from understudy.controller.leader_election import under_new_leader
+from understudy.controller.settings import ControllerSettings
+from understudy.controller.state_writes import Decision, Outcome, StateChangeFailed, States, StateWrites
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from understudy.foundation.eventlog.records import FenceHit, LeadershipWritten
+from understudy.foundation.zk.client import Delete, Failure
+from understudy.foundation.zk.kafka_zk_client import ZooKeeperFailure
+from understudy.foundation.zk.partition_states import OnWritten, PartitionStates
 
 A, B, C = tp("orders-0"), tp("orders-1"), tp("orders-2")
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from controller.alter_partition import _decide
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr
-from foundation.eventlog.fences import Fences, Fix
-from foundation.eventlog.records import FenceHit
 from tests.controller.harness import ControllerHarness
 from tests.controller.requests import UpdateMetadataSent
 from tests.controller.test_alter_partition import AlterPartitionHarness, errors, proposal
+from understudy.controller.alter_partition import _decide
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.leadership import LeaderAndIsr
+from understudy.foundation.eventlog.fences import Fences, Fix
+from understudy.foundation.eventlog.records import FenceHit
 
 ORDERS_0 = TopicPartition("orders", 0)
 

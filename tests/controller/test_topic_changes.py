@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from controller.topic_changes import process_topic_change
-from foundation.cluster.identifiers import TopicId
-from foundation.zk.client import Create, Delete, Failure, SetData
-from foundation.zk.kafka_zk_client import ZooKeeperFailure
-from foundation.zk.znodes import TopicZNode
 from tests.controller.harness import ControllerHarness, TermHarness
 from tests.controller.values import led, replicas, tp
+from understudy.controller.topic_changes import process_topic_change
+from understudy.foundation.cluster.identifiers import TopicId
+from understudy.foundation.zk.client import Create, Delete, Failure, SetData
+from understudy.foundation.zk.kafka_zk_client import ZooKeeperFailure
+from understudy.foundation.zk.znodes import TopicZNode
 
 MADE_BY_HAND = b'{"version":1,"partitions":{"0":[1,2]}}'
 

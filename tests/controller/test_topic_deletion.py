@@ -7,23 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from controller import replica_state_machine, topic_deletion
-from controller.broker_lifecycle import on_broker_startup, on_replicas_become_offline
-from controller.events import TopicDeletionStopReplicaResponseReceived
-from controller.settings import ControllerSettings
-from controller.topic_changes import on_new_partition_creation, process_partition_modifications, process_topic_change
-from controller.topic_deletion import NextSteps, next_steps
-from controller.transitions import PartitionState, ReplicaState
-from foundation.cluster.broker import BrokerAndEpoch
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
-from foundation.eventlog.records import InvalidTransition, TopicsChanged
-from foundation.wire.messages.stop_replica import StopReplicaRequest
-from foundation.wire.schema import Message
-from foundation.zk.admin_znodes import ReassignPartitionsZNode
-from foundation.zk.client import Delete, Failure
-from foundation.zk.kafka_zk_client import ControllerMoved, ZooKeeperFailure
-from foundation.zk.transactions import MAX_OPS
 from tests.controller.harness import ControllerHarness, TermHarness, answer_none, answer_stop_replica
 from tests.controller.requests import (
     LeaderAndIsrSent,
@@ -36,6 +19,27 @@ from tests.controller.requests import (
 from tests.controller.values import context, ids, led, replicas, tp
 from tests.operators_log import operators_log
 from understudy.checkers.history import OpKind
+from understudy.controller import replica_state_machine, topic_deletion
+from understudy.controller.broker_lifecycle import on_broker_startup, on_replicas_become_offline
+from understudy.controller.events import TopicDeletionStopReplicaResponseReceived
+from understudy.controller.settings import ControllerSettings
+from understudy.controller.topic_changes import (
+    on_new_partition_creation,
+    process_partition_modifications,
+    process_topic_change,
+)
+from understudy.controller.topic_deletion import NextSteps, next_steps
+from understudy.controller.transitions import PartitionState, ReplicaState
+from understudy.foundation.cluster.broker import BrokerAndEpoch
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
+from understudy.foundation.eventlog.records import InvalidTransition, TopicsChanged
+from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest
+from understudy.foundation.wire.schema import Message
+from understudy.foundation.zk.admin_znodes import ReassignPartitionsZNode
+from understudy.foundation.zk.client import Delete, Failure
+from understudy.foundation.zk.kafka_zk_client import ControllerMoved, ZooKeeperFailure
+from understudy.foundation.zk.transactions import MAX_OPS
 
 ONLINE, OFFLINE = ReplicaState.ONLINE, ReplicaState.OFFLINE
 STARTED, SUCCESSFUL = ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL

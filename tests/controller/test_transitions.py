@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.transitions import (
+from understudy.controller.transitions import (
     VALID_PREVIOUS_PARTITION_STATES,
     VALID_PREVIOUS_REPLICA_STATES,
     PartitionState,

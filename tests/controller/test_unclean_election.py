@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from foundation.cluster.leadership import LeaderIsrAndControllerEpoch
 from tests.controller.harness import SETTINGS, ControllerHarness
+from understudy.foundation.cluster.leadership import LeaderIsrAndControllerEpoch
 
 
 class Dynamic:

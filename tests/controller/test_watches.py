@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.events import (
+from understudy.controller.events import (
     BrokerChange,
     BrokerModifications,
     ControllerChange,
@@ -21,9 +21,9 @@ from controller.events import (
     TopicDeletion,
     ZkPartitionReassignment,
 )
-from controller.watches import event_of
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.zk.client import WatchFired, WatchKind
+from understudy.controller.watches import event_of
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.zk.client import WatchFired, WatchKind
 
 CREATED, CHANGED, DELETED, CHILDREN = WatchKind.CREATED, WatchKind.CHANGED, WatchKind.DELETED, WatchKind.CHILDREN
 

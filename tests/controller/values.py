@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from controller.context import ControllerContext
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.broker import Broker, BrokerAndEpoch, EndPoint, SecurityProtocol
-from foundation.cluster.identifiers import BrokerId, TopicPartition, random_topic_id
-from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
+from understudy.controller.context import ControllerContext
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.broker import Broker, BrokerAndEpoch, EndPoint, SecurityProtocol
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition, random_topic_id
+from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
 from understudy.simulator.randomness import derived
 
 EPOCH = 4

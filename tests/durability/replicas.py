@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from foundation.records.batch import batches, check_crc
+from understudy.foundation.records.batch import batches, check_crc
 
 
 class Batch(NamedTuple):

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from foundation.wire.registry import APIS
-from foundation.wire.schema import ArrayOf, Field, Message, StructOf, WireType, fields_of
+from understudy.foundation.wire.registry import APIS
+from understudy.foundation.wire.schema import ArrayOf, Field, Message, StructOf, WireType, fields_of
 
 _API_BY_NAME = {api.name: api for api in APIS}
 _UNUSUAL = {"is_kraft_controller": "isKRaftController"}

@@ -12,19 +12,19 @@ from typing import Any
 
 from kazoo.client import KazooClient, TransactionRequest
 
-from brokers.machine.real_world import MachineClock
-from brokers.machine.socket_network import SocketNetwork
-from foundation.cluster.errors import ApiError
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import Envelope, RequestDetail
-from foundation.zk.client import Create, Delete, Op, SetData
 from tests.golden.recording import Json
 from tests.golden.requests import of_events
 from tests.golden.scenario_cluster import Refused, Request, Tree, send_records, tree_of
 from understudy.admin_client import AdminClient
+from understudy.brokers.machine.real_world import MachineClock
+from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.checkers.history import ZnodeTransaction
 from understudy.clients.cluster_requests import NoBrokerAnswers
+from understudy.foundation.cluster.errors import ApiError
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import Envelope, RequestDetail
+from understudy.foundation.zk.client import Create, Delete, Op, SetData
 from understudy.testbed.broker_process import HOST, BrokerProcess
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.transaction_log import read_transaction_logs

@@ -6,10 +6,10 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from foundation.cluster.identifiers import NO_TOPIC_ID
 from tests.golden.recording import Json
 from understudy.checkers.facts import BROKERS, TOPICS
 from understudy.checkers.history import OpKind, Znode, ZnodeOp, ZnodeTransaction, apply
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID
 
 KINDS = {OpKind.CREATE: "create", OpKind.SET: "setData", OpKind.DELETE: "delete", OpKind.CHECK: "check"}
 OF_THE_SERVER = "/zookeeper"

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.clock import Clock
-from foundation.wire.network import Network
-from foundation.zk.client import Op
 from tests.golden.recording import Json
 from understudy.admin_client import BROKER, TOPIC, AdminClient
 from understudy.checkers.history import Znode, ZnodeTransaction, tree_after
 from understudy.clients.connections import Connections
 from understudy.clients.producer import Outcome, Producer
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.wire.network import Network
+from understudy.foundation.zk.client import Op
 
 ACK_TIMEOUT_MS = 60_000
 

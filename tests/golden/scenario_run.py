@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from foundation.zk.client import Create, Op
 from tests.golden.recorder import Recorder
 from tests.golden.recording import Json
 from tests.golden.scenario_cluster import Refused, Request, ScenarioCluster, TopicCreation, Tree, tree_of
+from understudy.foundation.zk.client import Create, Op
 
 SIX_PARTITIONS = ((0, 1, 2), (1, 2, 0), (2, 0, 1), (0, 2, 1), (1, 0, 2), (2, 1, 0))
 """The assignment of `orders`, fixed so that nothing depends on chance."""

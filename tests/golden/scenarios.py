@@ -6,8 +6,6 @@ import json
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.zk.client import Create
 from tests.golden import scenarios_of_leaders as of_leaders
 from tests.golden import scenarios_of_the_controller as of_the_controller
 from tests.golden import scenarios_of_topics as of_topics
@@ -28,6 +26,8 @@ from tests.golden.scenario_cluster import (
 )
 from tests.golden.scenario_run import SIX_PARTITIONS, ScenarioRun, assigned, in_sync, leaders, none_of, states
 from understudy.admin_client import BROKER, PREFERRED, TOPIC, UNCLEAN
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.zk.client import Create
 
 BROKERS = (0, 1, 2)
 FOUR_BROKERS = (0, 1, 2, 3)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.zk.client import Create, Delete
 from tests.golden.scenario_cluster import ConfigChange, Election, Reassignment, ReassignmentList, TopicCreation
 from tests.golden.scenario_run import (
     ScenarioRun,
@@ -17,6 +15,8 @@ from tests.golden.scenario_run import (
     unreachable_broker,
 )
 from understudy.admin_client import BROKER, PREFERRED, UNCLEAN
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.zk.client import Create, Delete
 
 P0, P1, P2 = (TopicPartition("orders", partition) for partition in range(3))
 ASKED = "/admin/reassign_partitions"

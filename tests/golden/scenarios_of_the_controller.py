@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-from foundation.zk.client import Create, Delete, SetData
 from tests.golden.scenario_cluster import ConfigChange, TopicCreation, TopicDeletion, Tree, tree_of
 from tests.golden.scenario_run import (
     Condition,
@@ -21,6 +20,7 @@ from tests.golden.scenario_run import (
     unreachable_broker,
 )
 from understudy.admin_client import BROKER
+from understudy.foundation.zk.client import Create, Delete, SetData
 
 STATE_0 = "/brokers/topics/orders/partitions/0/state"
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.zk.client import Create, Delete, SetData
 from tests.golden.scenario_cluster import MorePartitions, Reassignment, TopicCreation, TopicDeletion
 from tests.golden.scenario_run import (
     ScenarioRun,
@@ -16,6 +14,8 @@ from tests.golden.scenario_run import (
     topic_znode,
     unreachable_broker,
 )
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.zk.client import Create, Delete, SetData
 
 ORDERS = "/brokers/topics/orders"
 P0, P1 = (TopicPartition("orders", partition) for partition in range(2))

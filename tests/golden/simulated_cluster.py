@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from foundation.cluster.errors import ApiError
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import Envelope
-from foundation.zk.client import Op
 from tests.golden.recording import Json
 from tests.golden.requests import of_events
 from tests.golden.scenario_cluster import Refused, Request, Tree, send_records, tree_of
 from understudy.admin_client import AdminClient
 from understudy.checkers.history import ZnodeTransaction
 from understudy.clients.cluster_requests import NoBrokerAnswers
+from understudy.foundation.cluster.errors import ApiError
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.records import Envelope
+from understudy.foundation.zk.client import Op
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import PORT, SimulatedCluster
 

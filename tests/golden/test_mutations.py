@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from controller.channels.request_batch import RequestBatch
-from controller.term import Term
-from foundation.cluster.identifiers import TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr
-from foundation.zk.client import SetData
-from foundation.zk.transactions import Transactions
 from tests.golden.compare import compare
 from tests.golden.recording import load
 from tests.golden.scenarios import BROKERS, run_scenario
 from tests.golden.simulated_cluster import SimulatedScenarioCluster
+from understudy.controller.channels.request_batch import RequestBatch
+from understudy.controller.term import Term
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.leadership import LeaderAndIsr
+from understudy.foundation.zk.client import SetData
+from understudy.foundation.zk.transactions import Transactions
 
 SCENARIO = "broker-killed"
 

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.zk.admin_znodes import ConfigEntityChangeNotificationZNode, ConfigEntityZNode, FeatureZNode
-from foundation.zk.znodes import (
+from tests.golden.recording import FOLDER
+from tests.golden.recording import SCENARIOS as NAMES
+from tests.golden.scenarios import IBP, SCENARIOS
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.zk.admin_znodes import ConfigEntityChangeNotificationZNode, ConfigEntityZNode, FeatureZNode
+from understudy.foundation.zk.znodes import (
     BrokerIdZNode,
     ControllerEpochZNode,
     ControllerZNode,
     TopicPartitionStateZNode,
     TopicZNode,
 )
-from tests.golden.recording import FOLDER
-from tests.golden.recording import SCENARIOS as NAMES
-from tests.golden.scenarios import IBP, SCENARIOS
 
 RECORDINGS = [FOLDER / f"{name}.json" for name in NAMES if name not in SCENARIOS or IBP not in SCENARIOS[name].settings]
 """Znodes of an older inter.broker.protocol.version have another format; `test_scenarios.py` compares those."""

@@ -1,9 +1,9 @@
 """Runs the integration tests that Apache Kafka 3.9.1 publishes, with our brokers in place of Kafka's.
 
 Kafka's harness, clients and assertions stay as they are, but for one class that the harness creates: each broker is a
-`python -m brokers` process (`tests/interop/java`). Only a test's variant with ZooKeeper is run, and with it the classic
-protocol of groups. `python -m tests.interop.kafkas_own_tests CLASS [METHOD …]` runs one class; with `--kafka` Kafka's
-own brokers are judged, which tells what passes on a machine at all.
+`python -m understudy.brokers` process (`tests/interop/java`). Only a test's variant with ZooKeeper is run, and with it
+the classic protocol of groups. `python -m tests.interop.kafkas_own_tests CLASS [METHOD …]` runs one class; with
+`--kafka` Kafka's own brokers are judged, which tells what passes on a machine at all.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class KafkasTests:
             command = [self.java, *_JVM, f"-Djava.io.tmpdir={folder}"]
             if not judges_kafka:
                 command += [
-                    "-Djudged.command=" + "\n".join((sys.executable, "-P", "-m", "brokers")),
+                    "-Djudged.command=" + "\n".join((sys.executable, "-P", "-m", "understudy.brokers")),
                     f"-Djudged.folder={_ROOT}",
                     f"-Djudged.log={self.brokers_log(test_class)}",
                 ]

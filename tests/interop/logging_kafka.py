@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from brokers.config.properties import format_properties
 from tests.interop.maven import kafka_libs
 from tests.interop.mixed import is_whole, new_controller, ready_controller
+from understudy.brokers.config.properties import format_properties
 from understudy.testbed.apache_kafka import SMALL_BROKER, SMALL_JVM, ApacheKafka, KafkaProcess
 from understudy.testbed.broker_process import BrokerProcess
 from understudy.testbed.local_cluster import LocalCluster

@@ -10,12 +10,12 @@ from pathlib import Path
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from brokers.machine.socket_network import SocketNetwork
-from foundation.wire.messages.metadata import MetadataResponse
 from understudy.admin_client import AdminClient
+from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.clients.cluster_requests import NoBrokerAnswers
 from understudy.cluster import WaitTimedOut
 from understudy.findings import findings
+from understudy.foundation.wire.messages.metadata import MetadataResponse
 from understudy.picture import ClusterPicture
 from understudy.testbed.apache_kafka import SMALL_BROKER, ApacheKafka
 from understudy.testbed.local_cluster import LocalCluster

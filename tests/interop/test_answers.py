@@ -15,37 +15,37 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from brokers.machine.socket_network import SocketNetwork
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
-from foundation.wire.messages import alter_configs, incremental_alter_configs
-from foundation.wire.messages.alter_partition_reassignments import (
+from tests.interop.mixed import SESSION_TIMEOUT_MS, hand_over, settle
+from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
+from understudy.foundation.wire.messages import alter_configs, incremental_alter_configs
+from understudy.foundation.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from foundation.wire.messages.create_partitions import (
+from understudy.foundation.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-from foundation.wire.messages.create_topics import (
+from understudy.foundation.wire.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
-from foundation.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from foundation.wire.messages.describe_cluster import DescribeClusterRequest
-from foundation.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from foundation.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from foundation.wire.messages.find_coordinator import FindCoordinatorRequest
-from foundation.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
-from foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from foundation.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
-from foundation.wire.registry import api_of
-from foundation.wire.request_channel import RequestChannel
-from foundation.wire.schema import Message
-from tests.interop.mixed import SESSION_TIMEOUT_MS, hand_over, settle
+from understudy.foundation.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from understudy.foundation.wire.messages.describe_cluster import DescribeClusterRequest
+from understudy.foundation.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from understudy.foundation.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from understudy.foundation.wire.messages.find_coordinator import FindCoordinatorRequest
+from understudy.foundation.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from understudy.foundation.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from understudy.foundation.wire.registry import api_of
+from understudy.foundation.wire.request_channel import RequestChannel
+from understudy.foundation.wire.schema import Message
 from understudy.testbed.apache_kafka import SMALL_BROKER, ApacheKafka
 from understudy.testbed.local_cluster import LocalCluster
 

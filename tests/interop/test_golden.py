@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import pytest
 
-from brokers.config.properties import format_properties
 from tests.golden.process_cluster import ProcessCluster
 from tests.golden.recording import load
 from tests.golden.scenario_cluster import (
@@ -31,6 +30,7 @@ from tests.golden.scenarios import brokers_and_settings
 from tests.golden.test_scenarios import check_on_processes
 from tests.interop.tools import Tools
 from understudy.admin_client import BROKER, PREFERRED
+from understudy.brokers.config.properties import format_properties
 
 SHORT_TIMEOUTS = {"default.api.timeout.ms": "10000", "request.timeout.ms": "5000"}
 """Timeouts of tools whose requests go to a dead broker; by default they wait for a minute."""

@@ -11,10 +11,6 @@ from collections.abc import Iterator
 import confluent_kafka
 import pytest
 
-from brokers.coordinator.coordinators import partition_for
-from brokers.machine.socket_network import SocketNetwork
-from foundation.cluster.errors import Errors
-from foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from tests.interop.mixed import (
     ALL_BROKERS,
     OURS,
@@ -28,6 +24,10 @@ from tests.interop.mixed import (
 from tests.interop.steps import create, leaders
 from tests.interop.tools import PATIENT, Tools
 from understudy.admin_client import AdminClient
+from understudy.brokers.coordinator.coordinators import partition_for
+from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from understudy.testbed.apache_kafka import ApacheKafka
 from understudy.testbed.local_cluster import LocalCluster
 from understudy.testbed.processes import ChildProcess

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import pytest
 
-from foundation.eventlog.records import FaultInjected, MetadataUpdated, WatchFiredRecord, ZkWrite
 from tests.interop.logging_kafka import LoggingCluster
 from tests.interop.mixed import (
     ALL_BROKERS,
@@ -23,6 +22,7 @@ from tests.interop.mixed import (
 )
 from tests.understudy.kafka_logs.recorded import Recorded, both, largest_difference, recorded
 from understudy.cli.main import main
+from understudy.foundation.eventlog.records import FaultInjected, MetadataUpdated, WatchFiredRecord, ZkWrite
 from understudy.testbed.apache_kafka import SMALL_BROKER, ApacheKafka
 
 pytestmark = pytest.mark.xdist_group("import-kafka")

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
-from foundation.wire.messages.metadata import (
+from tests.interop.maven import NotFetched, kafka_libs
+from tests.interop.mixed import disagreements, unexpected_entries
+from tests.interop.tool_script import Line, Printed, differences, parse, recorded, without_chance
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from understudy.foundation.wire.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from tests.interop.maven import NotFetched, kafka_libs
-from tests.interop.mixed import disagreements, unexpected_entries
-from tests.interop.tool_script import Line, Printed, differences, parse, recorded, without_chance
 from understudy.picture import ClusterPicture, PartitionPicture
 
 ONE, TWO = BrokerId(1), BrokerId(2)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import RequestReceived
 from tests.interop.mixed import ALL_BROKERS, KAFKAS, OURS, PATIENCE_S, Complaints, mixed_cluster, restored, settle
 from tests.interop.steps import create, leaders, whole
 from tests.interop.tools import Tools
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import RequestReceived
 from understudy.testbed.apache_kafka import ApacheKafka
 from understudy.testbed.local_cluster import LocalCluster
 

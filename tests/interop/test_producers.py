@@ -17,11 +17,6 @@ from typing import Any
 import confluent_kafka
 import pytest
 
-from brokers.machine.socket_network import SocketNetwork
-from foundation.cluster.errors import Errors
-from foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from foundation.wire.request_channel import RequestChannel
-from foundation.zk.admin_znodes import ProducerIdBlock, ProducerIdBlockZNode
 from tests.interop.mixed import (
     ALL_BROKERS,
     KAFKAS,
@@ -36,6 +31,11 @@ from tests.interop.mixed import (
 )
 from tests.interop.steps import create, whole
 from tests.interop.tools import PATIENT, Tools
+from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from understudy.foundation.wire.request_channel import RequestChannel
+from understudy.foundation.zk.admin_znodes import ProducerIdBlock, ProducerIdBlockZNode
 from understudy.testbed.apache_kafka import ApacheKafka
 from understudy.testbed.local_cluster import LocalCluster
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from brokers.machine.socket_network import SocketNetwork
-from foundation.cluster.identifiers import TopicPartition
 from tests.durability.replicas import divergent_replicas
 from tests.interop.mixed import KAFKAS, OURS, PATIENCE_S, Complaints, mixed_cluster, restored
 from tests.interop.steps import create, leaders, whole
 from tests.interop.tools import Tools
 from understudy.admin_client import AdminClient
+from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.testbed.apache_kafka import ApacheKafka
 from understudy.testbed.local_cluster import LocalCluster
 from understudy.testbed.producer_in_background import Delivered, ProducerInBackground

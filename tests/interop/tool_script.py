@@ -29,14 +29,19 @@ from typing import NamedTuple, Protocol
 
 from kazoo.client import KazooClient
 
-from brokers.machine.socket_network import SocketNetwork
-from foundation.cluster.identifiers import TopicPartition
-from foundation.records.record import Record, encode_records
-from foundation.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from foundation.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tests.interop.mixed import operator, settle
 from tests.interop.tools import MAIN_CLASSES, TIMEOUT_S, Outcome
 from understudy.admin_client import AdminClient
+from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.record import Record, encode_records
+from understudy.foundation.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from understudy.foundation.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from understudy.picture import ClusterPicture
 from understudy.testbed.local_cluster import LocalCluster
 from understudy.testbed.processes import ChildProcess

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from brokers.config.properties import format_properties
+from understudy.brokers.config.properties import format_properties
 from understudy.testbed.apache_kafka import ApacheKafka
 from understudy.testbed.processes import ChildProcess
 

@@ -12,11 +12,11 @@ from itertools import groupby
 import msgspec
 from msgspec import inspect
 
-from foundation.eventlog.fences import Fence, Fix
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.records import PAYLOAD_BY_TYPE, ControllerElected, Envelope, EventStarted, Payload
-from tests.pages.source import attribute_docstrings, classes, docstring, parse
+from tests.pages.source import attribute_docstrings, classes, docstring, parse, path_of
 from tests.pages.text import paragraph
+from understudy.foundation.eventlog.fences import Fence, Fix
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, ControllerElected, Envelope, EventStarted, Payload
 
 NAME = "reference/event-log.md"
 
@@ -96,7 +96,7 @@ def page() -> str:
     for struct in _arrays():
         lines += section(struct.__name__, struct)
     for module, types in groupby(PAYLOAD_BY_TYPE.items(), key=lambda item: item[1].__module__):
-        lines += [f"## {docstring(parse(_path(module))).partition('.')[0]}", ""]
+        lines += [f"## {docstring(parse(path_of(module))).partition('.')[0]}", ""]
         for name, payload in types:
             lines += section(name, payload)
     return "\n".join([*lines, *_fences()])
@@ -104,7 +104,7 @@ def page() -> str:
 
 def _fences() -> Iterator[str]:
     """The values of the field `fence` of `FenceHit`."""
-    switches = classes(parse(_path(Fence.__module__)))
+    switches = classes(parse(path_of(Fence.__module__)))
     documented = attribute_docstrings(switches[Fence.__name__])
     yield "## Fences\n"
     yield "The values of `fence` in [FenceHit](#fencehit), and what each refuses.\n"
@@ -132,12 +132,8 @@ def _arrays() -> list[type[msgspec.Struct]]:
     return list(dict.fromkeys(item.cls for item in items if isinstance(item, inspect.StructType)))
 
 
-def _path(module: str) -> str:
-    return f"{module.replace('.', '/')}.py"
-
-
 def _class(struct: type[msgspec.Struct]) -> ast.ClassDef:
-    return classes(parse(_path(struct.__module__)))[struct.__name__]
+    return classes(parse(path_of(struct.__module__)))[struct.__name__]
 
 
 def without_description() -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from tests.pages.source import path_of
 from tests.pages.text import bullet
 from understudy.checkers import leader_agreement, producers, replication
 from understudy.checkers.check import InvariantCheck
@@ -122,8 +123,4 @@ def page() -> str:
 def _bullets(checks: Iterable[type[InvariantCheck] | type[ClientCheck] | type[GroupCheck]]) -> Iterator[str]:
     for check in checks:
         sentence = check.sentence[0].upper() + check.sentence[1:]
-        yield bullet(f"**{check.id}** {sentence}. (`{check.__name__}` in `{_path(check)}`)")
-
-
-def _path(check: type) -> str:
-    return f"{check.__module__.replace('.', '/')}.py"
+        yield bullet(f"**{check.id}** {sentence}. (`{check.__name__}` in `{path_of(check.__module__)}`)")

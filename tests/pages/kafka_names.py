@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby, takewhile
 from typing import NamedTuple
 
-from foundation.wire.registry import APIS
-from tests.pages.source import parse, product_files
+from tests.pages.source import parse, path_of, product_files
 from tests.pages.text import bullet
+from understudy.foundation.wire.registry import APIS
 
 NAME = "reference/kafka-names.md"
 
@@ -842,7 +842,7 @@ def _messages() -> Iterator[Counterpart]:
     """Kafka generates a class for each request and response; here both are in one module."""
     for api in APIS:
         for message in (api.request, api.response):
-            name, path = message.__name__, f"{message.__module__.replace('.', '/')}.py"
+            name, path = message.__name__, path_of(message.__module__)
             yield Counterpart(f"org.apache.kafka.common.message.{name}Data", path, name)
 
 

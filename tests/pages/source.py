@@ -10,12 +10,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOCS = ROOT / "docs"
 PACKAGES = ("foundation", "controller", "brokers", "understudy")
+"""The folders of the product. The first three are packages of `understudy`, which has links to them."""
 
 
 @cache
 def parse(path: str) -> ast.Module:
     """The syntax tree of a file, named by its path inside the repository."""
     return ast.parse((ROOT / path).read_text())
+
+
+def path_of(module: str) -> str:
+    """Return the path of a module inside the repository, not through the links of `understudy/`."""
+    return (ROOT / f"{module.replace('.', '/')}.py").resolve().relative_to(ROOT).as_posix()
 
 
 def product_files() -> list[str]:

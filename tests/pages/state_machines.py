@@ -10,16 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
-from brokers.coordinator.group.group_state import VALID_PREVIOUS_STATES as VALID_PREVIOUS_GROUP_STATES
-from brokers.coordinator.group.group_state import GroupState
-from controller.transitions import (
+from tests.pages.source import attribute_docstrings, classes, parse
+from tests.pages.text import bullet
+from understudy.brokers.coordinator.group.group_state import VALID_PREVIOUS_STATES as VALID_PREVIOUS_GROUP_STATES
+from understudy.brokers.coordinator.group.group_state import GroupState
+from understudy.controller.transitions import (
     VALID_PREVIOUS_PARTITION_STATES,
     VALID_PREVIOUS_REPLICA_STATES,
     PartitionState,
     ReplicaState,
 )
-from tests.pages.source import attribute_docstrings, classes, parse
-from tests.pages.text import bullet
 
 NAME = "reference/state-machines.md"
 SOURCE = "controller/transitions.py"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from foundation.eventlog.metric_tables import SORTED_BY, TABLES, RunMetrics
-from foundation.eventlog.row_tables import ROW_TABLES
 from tests.pages.event_log import section
 from tests.pages.source import attribute_docstrings, classes, docstring, parse
 from tests.pages.text import paragraph
+from understudy.foundation.eventlog.metric_tables import SORTED_BY, TABLES, RunMetrics
+from understudy.foundation.eventlog.row_tables import ROW_TABLES
 
 NAME = "reference/tables.md"
 

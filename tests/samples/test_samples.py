@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.reader import read
-from foundation.eventlog.record_types.groups import CoordinatorRecord
-from foundation.eventlog.record_types.replication import ReplicationRecord
-from foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE
 from understudy.checkers.history import ZnodeTransaction
 from understudy.cli.main import main
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.record_types.groups import CoordinatorRecord
+from understudy.foundation.eventlog.record_types.replication import ReplicationRecord
+from understudy.foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE
 from understudy.testbed.local_cluster import LocalCluster
 from understudy.testbed.run_folder import read_cluster_file
 from understudy.testbed.transaction_log import read_transaction_logs

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from brokers.log.producer_state import ProducerState
-from brokers.replication import isr, replica_fetcher
-from brokers.replication.truncation import Truncation
+from understudy.brokers.log.producer_state import ProducerState
+from understudy.brokers.replication import isr, replica_fetcher
+from understudy.brokers.replication.truncation import Truncation
 from understudy.checkers.client_history import CLIENT_CHECKS
 from understudy.simulator.seeds import run_seed
 

@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import Envelope, LogCleaned
 from understudy.checkers.client_history import check_clients
 from understudy.checkers.replica_logs import partitions_that_may_have_lost
 from understudy.client_load import ClientLoad
 from understudy.clients.producer import ALL_ACKS
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.records import Envelope, LogCleaned
 from understudy.simulator.cluster import PORT, SimulatedCluster
 from understudy.simulator.judgement import Judgement, judge
 

@@ -11,13 +11,13 @@ from itertools import cycle
 
 import pytest
 
-from controller.points import POINTS
-from controller.term import Term
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.eventlog.fences import Fence
 from tests.shares import SHARES, share_of
 from understudy.cli import crash_points as command
+from understudy.controller.points import POINTS
+from understudy.controller.term import Term
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.eventlog.fences import Fence
 from understudy.simulator.crash_points import (
     ControllerFault,
     FaultFreeRun,
@@ -91,7 +91,7 @@ def test_a_request_that_the_next_controller_does_not_handle_is_a_problem(monkeyp
 
     procedure = BY_NAME["preferred-election-by-znode"]
     assert fault_free_run(procedure.name).problems == ()
-    monkeypatch.setattr("controller.failover._resume_preferred_elections", do_nothing)
+    monkeypatch.setattr("understudy.controller.failover._resume_preferred_elections", do_nothing)
     outcomes = failures(procedure, ControllerFault.KILL)
     left = [outcome for outcome in outcomes if "has not been handled" in str(outcome)]
     assert {outcome.at.point for outcome in left} >= {"partition.before_write", "preferred_election.before_write"}

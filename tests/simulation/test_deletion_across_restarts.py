@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from controller.points import POINTS
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import RequestSent
-from foundation.zk.client import Create, Delete, Failure
+from understudy.controller.points import POINTS
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.records import RequestSent
+from understudy.foundation.zk.client import Create, Delete, Failure
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.judgement import judge

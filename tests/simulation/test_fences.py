@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import json
 
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.fences import Fence
-from foundation.wire.messages.alter_partition import (
+from understudy.cluster import Unsettled
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.fences import Fence
+from understudy.foundation.wire.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
     AlterPartitionRequestTopicData,
     AlterPartitionResponse,
 )
-from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest
-from foundation.wire.messages.leader_and_isr import (
+from understudy.foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest
+from understudy.foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
 )
-from foundation.wire.schema import Message
-from foundation.zk.client import Stat
-from understudy.cluster import Unsettled
+from understudy.foundation.wire.schema import Message
+from understudy.foundation.zk.client import Stat
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import PORT, SimulatedCluster
 from understudy.simulator.judgement import Judgement, judge

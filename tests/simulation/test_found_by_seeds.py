@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import ElectionLost, IsrResult
-from foundation.zk.admin_znodes import DeleteTopicsTopicZNode, ReassignPartitionsZNode
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.records import ElectionLost, IsrResult
+from understudy.foundation.zk.admin_znodes import DeleteTopicsTopicZNode, ReassignPartitionsZNode
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.judgement import judge
 from understudy.simulator.seeds import run_seed

@@ -7,11 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from brokers.coordinator.group.group_offsets import GroupOffsets
-from foundation.cluster.identifiers import TopicPartition
-from foundation.cluster.java import java_hash
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import GroupsLoaded
+from understudy.brokers.coordinator.group.group_offsets import GroupOffsets
 from understudy.checkers.client_history import Outcome
 from understudy.checkers.group_records import add_records
 from understudy.checkers.groups import check_groups
@@ -19,6 +15,10 @@ from understudy.client_load import ClientLoad
 from understudy.clients.assignors.protocol import PROTOCOLS
 from understudy.clients.group_member import MemberSettings
 from understudy.clients.producer import ALL_ACKS
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.java import java_hash
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.records import GroupsLoaded
 from understudy.group_load import GroupLoad
 from understudy.simulator.cluster import PORT, SimulatedCluster
 from understudy.simulator.judgement import judge

@@ -8,30 +8,34 @@ from collections.abc import Mapping
 
 import pytest
 
-from brokers.coordinator.coordinators import partition_for
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import GroupAssigned, GroupTransition
-from foundation.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from foundation.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
-from foundation.wire.messages.offset_commit import (
+from tests.brokers.coordinator.group.parts import assignment, subscription
+from understudy.brokers.coordinator.coordinators import partition_for
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.records import GroupAssigned, GroupTransition
+from understudy.foundation.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from understudy.foundation.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from understudy.foundation.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from foundation.wire.messages.offset_fetch import (
+from understudy.foundation.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
-from foundation.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
-from foundation.wire.network import ConnectionFailed, ConnectionLost
-from foundation.wire.request_channel import RequestTimedOut
-from foundation.wire.schema import Message
-from tests.brokers.coordinator.group.parts import assignment, subscription
+from understudy.foundation.wire.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost
+from understudy.foundation.wire.request_channel import RequestTimedOut
+from understudy.foundation.wire.schema import Message
 from understudy.simulator.cluster import PORT, SimulatedCluster
 from understudy.simulator.faults import draw_schedule, schedule_faults
 from understudy.simulator.judgement import judge

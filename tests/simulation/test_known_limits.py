@@ -10,11 +10,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.fences import Fence
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import (
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.fences import Fence
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     Envelope,
     EventStarted,
@@ -23,14 +23,14 @@ from foundation.eventlog.records import (
     LeaderAndIsrApplied,
     SessionOpened,
 )
-from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest
-from foundation.wire.messages.leader_and_isr import (
+from understudy.foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest
+from understudy.foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     LeaderAndIsrTopicState,
 )
-from foundation.zk.client import Create, Delete, Stat
+from understudy.foundation.zk.client import Create, Delete, Stat
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import PORT, SimulatedCluster
 from understudy.simulator.judgement import judge

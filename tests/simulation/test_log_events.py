@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from brokers.replication.replica_fetcher import PartitionFetchState, ReplicaFetcher
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import (
+from understudy.brokers.replication.replica_fetcher import PartitionFetchState, ReplicaFetcher
+from understudy.clients.connections import Connections
+from understudy.clients.producer import Delivery, Outcome, Producer
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.records import (
     HighWatermarkChanged,
     LeaderStarted,
     LogOpened,
@@ -16,9 +18,7 @@ from foundation.eventlog.records import (
     RecordsAcknowledged,
     RecordsAppended,
 )
-from foundation.wire.messages.fetch import PartitionData
-from understudy.clients.connections import Connections
-from understudy.clients.producer import Delivery, Outcome, Producer
+from understudy.foundation.wire.messages.fetch import PartitionData
 from understudy.simulator.cluster import PORT, SimulatedCluster
 from understudy.simulator.judgement import judge
 

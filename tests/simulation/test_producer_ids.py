@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 
-from foundation.cluster.errors import Errors
-from foundation.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from foundation.wire.network import ConnectionFailed, ConnectionLost
-from foundation.wire.request_channel import RequestTimedOut
-from foundation.zk.admin_znodes import Features, FeatureZNode
-from foundation.zk.client import SetData, Stat
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.wire.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+from understudy.foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from understudy.foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost
+from understudy.foundation.wire.request_channel import RequestTimedOut
+from understudy.foundation.zk.admin_znodes import Features, FeatureZNode
+from understudy.foundation.zk.client import SetData, Stat
 from understudy.simulator.cluster import PORT, SimulatedCluster
 from understudy.simulator.faults import draw_schedule, schedule_faults
 from understudy.simulator.judgement import judge
@@ -215,7 +218,7 @@ class Producers:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("controller.producer_ids.BLOCK_SIZE", SMALL)
+    monkeypatch.setattr("understudy.controller.producer_ids.BLOCK_SIZE", SMALL)
 
 
 @pytest.mark.spec("CO-6", "ZN-8", "IO-7")

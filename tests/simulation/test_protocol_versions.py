@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from brokers.network.kafka_apis import KafkaApis
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicPartition
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import RequestReceived, RequestSent
-from foundation.wire.headers import decode_request_header
-from foundation.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from foundation.wire.registry import api_by_key
-from foundation.zk.client import Failure
 from tests.simulation.test_log_events import produce
+from understudy.brokers.network.kafka_apis import KafkaApis
 from understudy.clients.producer import Outcome
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicPartition
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.records import RequestReceived, RequestSent
+from understudy.foundation.wire.headers import decode_request_header
+from understudy.foundation.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from understudy.foundation.wire.registry import api_by_key
+from understudy.foundation.zk.client import Failure
 from understudy.simulator.cluster import PORT, SimulatedCluster
 from understudy.simulator.judgement import judge
 

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.zk.admin_znodes import ReassignPartitionsZNode
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.zk.admin_znodes import ReassignPartitionsZNode
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.judgement import judge

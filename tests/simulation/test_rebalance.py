@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import LeadershipWritten
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.records import LeadershipWritten
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.judgement import judge
 

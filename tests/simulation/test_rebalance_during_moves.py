@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.zk.admin_znodes import ReassignPartitionsZNode
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.zk.admin_znodes import ReassignPartitionsZNode
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import SETTINGS, SimulatedCluster
 from understudy.simulator.judgement import judge

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.eventlog.fold import fold_all
-from foundation.eventlog.fold_state import MOST_WAITING, Channel
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import ChannelClosed, Envelope, RequestQueued, RequestSent
+from understudy.foundation.eventlog.fold import fold_all
+from understudy.foundation.eventlog.fold_state import MOST_WAITING, Channel
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.records import ChannelClosed, Envelope, RequestQueued, RequestSent
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import PORT, SETTINGS, SimulatedCluster
 from understudy.simulator.judgement import judge

@@ -7,14 +7,14 @@ from itertools import count
 
 import pytest
 
-from brokers.coordinator.group.group_metadata import GroupMetadata
-from brokers.coordinator.group.group_metadata_manager import GroupMetadataManager
-from brokers.coordinator.group.group_offsets import GroupOffsets, OffsetAndMetadata
-from brokers.coordinator.group.group_writer import GroupWriter
-from brokers.replication.delayed_produce import Appended
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicPartition
+from understudy.brokers.coordinator.group.group_metadata import GroupMetadata
+from understudy.brokers.coordinator.group.group_metadata_manager import GroupMetadataManager
+from understudy.brokers.coordinator.group.group_offsets import GroupOffsets, OffsetAndMetadata
+from understudy.brokers.coordinator.group.group_writer import GroupWriter
+from understudy.brokers.replication.delayed_produce import Appended
 from understudy.checkers.groups import GROUP_CHECKS
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.hunt.mutants import check_of
 from understudy.simulator.seed_plans import draw_plan
 from understudy.simulator.seeds import run_seed

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from brokers.broker import KafkaBroker
-from brokers.membership.meta_properties import FILE, InconsistentMetaProperties, read_meta_properties
-from brokers.membership.registration import RegistrationRefused
-from controller.settings import ControllerSettings
-from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import ProcessExiting, RequestReceived, RequestSent, ResponseReceived
-from foundation.zk.client import ZooKeeperUnreachable
+from understudy.brokers.broker import KafkaBroker
+from understudy.brokers.membership.meta_properties import FILE, InconsistentMetaProperties, read_meta_properties
+from understudy.brokers.membership.registration import RegistrationRefused
+from understudy.controller.settings import ControllerSettings
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.records import ProcessExiting, RequestReceived, RequestSent, ResponseReceived
+from understudy.foundation.zk.client import ZooKeeperUnreachable
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import PORT, SETTINGS, SimulatedCluster
 from understudy.simulator.judgement import judge

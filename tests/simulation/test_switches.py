@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from foundation.eventlog.fences import SWITCHES, Fence, Fix, Switch
 from tests.pages.source import ROOT
+from understudy.foundation.eventlog.fences import SWITCHES, Fence, Fix, Switch
 from understudy.simulator.seeds import run_seed
 
 SWITCHED_IN = ("controller", "brokers", "foundation/zk")

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from brokers.broker import KafkaBroker
-from controller.points import POINTS
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.zk.client import SetData
+from understudy.brokers.broker import KafkaBroker
+from understudy.controller.points import POINTS
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.zk.client import SetData
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.judgement import judge
 

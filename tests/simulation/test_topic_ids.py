@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import RequestSent, ResponseReceived
-from foundation.zk.client import SetData, ZNodeData
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.records import RequestSent, ResponseReceived
+from understudy.foundation.zk.client import SetData, ZNodeData
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.judgement import judge
 

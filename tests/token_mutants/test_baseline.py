@@ -56,7 +56,7 @@ def test_a_function_that_no_test_calls_is_judged_by_seeds_alone() -> None:
 
 
 def test_calls_are_those_of_the_rooms() -> None:
-    from controller.leader_election import offline_partition_leader
+    from understudy.controller.leader_election import offline_partition_leader
 
     seen = calls.functions([offline_partition_leader.__code__, test_calls_are_those_of_the_rooms.__code__, "built in"])
     assert seen == ["controller/leader_election.py:offline_partition_leader"]

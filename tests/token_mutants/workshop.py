@@ -54,7 +54,7 @@ class Workshop:
 
     def copy(self, folder: Path) -> Workshop:
         """Return another workshop in a new folder, with the compiled files of this one."""
-        shutil.copytree(self.folder, folder)
+        shutil.copytree(self.folder, folder, symlinks=True)
         return Workshop(folder)
 
     def profiled(self, files: Sequence[str]) -> list[dict[str, Any]]:
@@ -168,7 +168,7 @@ def first_workshop(root: Path) -> Iterator[Workshop]:
         listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run(listing, cwd=root, capture_output=True, check=True, text=True).stdout
         for name in filter(None, names.split("\0")):
-            if (root / name).is_file():
+            if (root / name).is_symlink() or (root / name).is_file():
                 (first.folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(root / name, first.folder / name)
+                shutil.copy2(root / name, first.folder / name, follow_symlinks=False)
         yield first

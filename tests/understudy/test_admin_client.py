@@ -6,21 +6,25 @@ import asyncio
 
 import pytest
 
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.wire.headers import RequestHeader
-from foundation.wire.messages.alter_partition_reassignments import (
+from tests.brokers.peers import ScriptedPeer
+from understudy.admin_client import AdminClient
+from understudy.clients.cluster_requests import NoBrokerAnswers
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.headers import RequestHeader
+from understudy.foundation.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
-from foundation.wire.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
-from foundation.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
-from foundation.wire.schema import Message
-from tests.brokers.peers import ScriptedPeer
-from understudy.admin_client import AdminClient
-from understudy.clients.cluster_requests import NoBrokerAnswers
+from understudy.foundation.wire.messages.create_topics import (
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
+from understudy.foundation.wire.schema import Message
 from understudy.simulator.loop import new_loop
 
 UNKNOWN_CODE = 999

@@ -20,13 +20,13 @@ from typing import Any
 import pytest
 import yaml
 
-from brokers.__main__ import read_properties
-from brokers.config.kafka_config import TABLE, KafkaConfig, unknown_keys
-from foundation.eventlog.metrics import measure
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import ControllerElected
 from tests.docker_engine import why_no_compose
+from understudy.brokers.__main__ import read_properties
+from understudy.brokers.config.kafka_config import TABLE, KafkaConfig, unknown_keys
 from understudy.cli.main import parser
+from understudy.foundation.eventlog.metrics import measure
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import ControllerElected
 from understudy.testbed import describe_run
 from understudy.testbed.cluster_view import ClusterView
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
@@ -51,7 +51,7 @@ def command_line(service: str) -> list[str]:
 def overrides(broker: str) -> dict[str, str]:
     """The properties that the broker of this service reads from its command line."""
     line = command_line(broker)
-    assert line[:5] == ["python", "-P", "-m", "brokers", "/dev/null"]
+    assert line[:5] == ["python", "-P", "-m", "understudy.brokers", "/dev/null"]
     flags, values = line[5::2], line[6::2]
     assert set(flags) == {"--override"}
     assert len(flags) == len(values)
@@ -257,8 +257,7 @@ def image(tmp_path: Path) -> dict[str, str]:
         for described in installed.glob(f"{name}-*.dist-info"):
             # crc32c reads its own version.
             (packages / described.name).symlink_to(described)
-    for name in ("foundation", "controller", "brokers", "understudy"):
-        (packages / name).symlink_to(ROOT / name)
+    (packages / "understudy").symlink_to(ROOT / "understudy")
     for jar in zookeeper_jars():
         shutil.copy(jar, jars)
     return {

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.broker import Broker, BrokerAndEpoch, EndPoint, SecurityProtocol
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
 from understudy.findings import Finding, FindingKind, findings, in_words
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.broker import Broker, BrokerAndEpoch, EndPoint, SecurityProtocol
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
 from understudy.picture import ClusterPicture, PartitionPicture
 
 PARTITION = TopicPartition("orders", 0)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from foundation.eventlog.metrics import measure
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import FaultInjected, RunDescribed, StepReached
 from understudy.cluster import WaitTimedOut
+from understudy.foundation.eventlog.metrics import measure
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import FaultInjected, RunDescribed, StepReached
 from understudy.replay.result import replay_in_python
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.sweep import run_cell

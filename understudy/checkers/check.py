@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar, NamedTuple, TypeAlias
 
-from foundation.eventlog.records import Envelope
 from understudy.checkers.facts import ClusterFacts
 from understudy.checkers.history import ZnodeTransaction
+from understudy.foundation.eventlog.records import Envelope
 
 
 class Violation(NamedTuple):

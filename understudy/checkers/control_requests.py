@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from foundation.eventlog.records import (
+from understudy.checkers.check import Incarnation, InvariantCheck, incarnation_of
+from understudy.checkers.facts import ClusterFacts, Partition
+from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     ChannelClosed,
     ChannelOpened,
@@ -14,8 +16,6 @@ from foundation.eventlog.records import (
     RequestSent,
     StopReplicaApplied,
 )
-from understudy.checkers.check import Incarnation, InvariantCheck, incarnation_of
-from understudy.checkers.facts import ClusterFacts, Partition
 
 ANY_BROKER_EPOCH = -1
 NO_LEADER_EPOCH = -1

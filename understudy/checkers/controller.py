@@ -10,7 +10,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import NamedTuple
 
-from foundation.eventlog.records import (
+from understudy.checkers.check import Incarnation, InvariantCheck, incarnation_of
+from understudy.checkers.facts import CONTROLLER, CONTROLLER_EPOCH, TOPICS, ClusterFacts, StateWrite, controller_epoch
+from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
+from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     ContextAtIdle,
     ControllerElected,
@@ -32,9 +35,6 @@ from foundation.eventlog.records import (
     ZkWrite,
     leadership_digest,
 )
-from understudy.checkers.check import Incarnation, InvariantCheck, incarnation_of
-from understudy.checkers.facts import CONTROLLER, CONTROLLER_EPOCH, TOPICS, ClusterFacts, StateWrite, controller_epoch
-from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
 
 
 class OneControllerPerEpoch(InvariantCheck):

@@ -1,8 +1,8 @@
 """`ClusterFacts` decodes the history of the znodes: partition states, assignments, registrations, controller elections
 and ends of sessions.
 
-It has decoders of its own, so that a mistake in `foundation.zk.znodes` cannot hide itself. A znode that Kafka could not
-have written is left out; other tests compare the bytes that brokers write.
+It has decoders of its own, so that a mistake in `understudy.foundation.zk.znodes` cannot hide itself. A znode that
+Kafka could not have written is left out; other tests compare the bytes that brokers write.
 """
 
 from __future__ import annotations

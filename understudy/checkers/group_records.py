@@ -6,7 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from foundation.eventlog.records import (
+from understudy.checkers.check import Incarnation, broker_of, incarnation_of
+from understudy.checkers.groups import GroupHistory, OffsetFetch, StoredAssignment
+from understudy.checkers.log_checks import NO_LEADER, NO_LEADER_EPOCH
+from understudy.checkers.replica_logs import partitions_that_may_have_lost
+from understudy.foundation.eventlog.records import (
     Envelope,
     GroupAssigned,
     GroupsLoaded,
@@ -18,10 +22,6 @@ from foundation.eventlog.records import (
     OffsetsRemoved,
     StopReplicaApplied,
 )
-from understudy.checkers.check import Incarnation, broker_of, incarnation_of
-from understudy.checkers.groups import GroupHistory, OffsetFetch, StoredAssignment
-from understudy.checkers.log_checks import NO_LEADER, NO_LEADER_EPOCH
-from understudy.checkers.replica_logs import partitions_that_may_have_lost
 
 OFFSETS_TOPIC = "__consumer_offsets"
 _CLOCKS_MS = 500

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from foundation.eventlog.records import Envelope
 from understudy.checkers import (
     control_requests,
     controller,
@@ -21,6 +20,7 @@ from understudy.checkers.check import InvariantCheck, Violation
 from understudy.checkers.facts import ClusterFacts
 from understudy.checkers.history import ZnodeTransaction
 from understudy.checkers.log_checks import LogCheck, LogFollower
+from understudy.foundation.eventlog.records import Envelope
 
 
 class CheckGroup(NamedTuple):

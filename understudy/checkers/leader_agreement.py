@@ -13,7 +13,12 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from foundation.eventlog.records import (
+from understudy.checkers.check import InvariantCheck, broker_of
+from understudy.checkers.facts import ClusterFacts
+from understudy.checkers.history import ZnodeTransaction
+from understudy.checkers.log_checks import NO_LEADER_EPOCH, LogCheck
+from understudy.checkers.replica_logs import EpochRange, LeaderEpochCache, LogId, LogRecord, ReplicaLog, epoch_at
+from understudy.foundation.eventlog.records import (
     Envelope,
     HighWatermarkChanged,
     LeaderStarted,
@@ -22,11 +27,6 @@ from foundation.eventlog.records import (
     RecordsAcknowledged,
     StopReplicaApplied,
 )
-from understudy.checkers.check import InvariantCheck, broker_of
-from understudy.checkers.facts import ClusterFacts
-from understudy.checkers.history import ZnodeTransaction
-from understudy.checkers.log_checks import NO_LEADER_EPOCH, LogCheck
-from understudy.checkers.replica_logs import EpochRange, LeaderEpochCache, LogId, LogRecord, ReplicaLog, epoch_at
 
 Leadership: TypeAlias = tuple[LogId, int]
 """A partition's log and a leader epoch: at most one broker leads it then."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from foundation.eventlog.records import (
+from understudy.checkers.check import Incarnation, InvariantCheck, incarnation_of
+from understudy.checkers.facts import ClusterFacts
+from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     Envelope,
     EventEnded,
@@ -16,8 +18,6 @@ from foundation.eventlog.records import (
     RequestReceived,
     ResponseSent,
 )
-from understudy.checkers.check import Incarnation, InvariantCheck, incarnation_of
-from understudy.checkers.facts import ClusterFacts
 
 
 class _Waiting(NamedTuple):

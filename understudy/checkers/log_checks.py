@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from foundation.eventlog.records import (
+from understudy.checkers.check import InvariantCheck
+from understudy.checkers.facts import ClusterFacts, Partition
+from understudy.checkers.replica_logs import LogId, LogRecord, ReplicaLog, ReplicaLogs
+from understudy.foundation.eventlog.records import (
     Envelope,
     HighWatermarkChanged,
     LeadershipWritten,
@@ -22,9 +25,6 @@ from foundation.eventlog.records import (
     RecordsAppended,
     StopReplicaApplied,
 )
-from understudy.checkers.check import InvariantCheck
-from understudy.checkers.facts import ClusterFacts, Partition
-from understudy.checkers.replica_logs import LogId, LogRecord, ReplicaLog, ReplicaLogs
 
 NO_LEADER = -1
 NO_LEADER_EPOCH = -1

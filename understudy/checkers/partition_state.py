@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from foundation.eventlog.records import (
+from understudy.checkers.check import Incarnation, InvariantCheck, broker_of, incarnation_of
+from understudy.checkers.facts import ClusterFacts, Partition, StateWrite
+from understudy.checkers.history import ZnodeTransaction
+from understudy.foundation.eventlog.records import (
     Envelope,
     IsrProposed,
     IsrResult,
@@ -13,9 +16,6 @@ from foundation.eventlog.records import (
     LeadershipWritten,
     MetadataUpdated,
 )
-from understudy.checkers.check import Incarnation, InvariantCheck, broker_of, incarnation_of
-from understudy.checkers.facts import ClusterFacts, Partition, StateWrite
-from understudy.checkers.history import ZnodeTransaction
 
 NO_LEADER = -1
 NO_LEADER_EPOCH = -1

@@ -10,7 +10,13 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from foundation.eventlog.records import (
+from understudy.checkers.check import Incarnation, InvariantCheck, broker_of, incarnation_of
+from understudy.checkers.facts import ClusterFacts
+from understudy.checkers.history import ZnodeTransaction
+from understudy.checkers.log_checks import NO_LEADER_EPOCH, LossAwareCheck
+from understudy.checkers.replica_logs import LogId, ReplicaLog
+from understudy.checkers.replication import ALL_IN_SYNC
+from understudy.foundation.eventlog.records import (
     Envelope,
     HighWatermarkChanged,
     LoggedBatch,
@@ -19,12 +25,6 @@ from foundation.eventlog.records import (
     RecordsAcknowledged,
     RecordsAppended,
 )
-from understudy.checkers.check import Incarnation, InvariantCheck, broker_of, incarnation_of
-from understudy.checkers.facts import ClusterFacts
-from understudy.checkers.history import ZnodeTransaction
-from understudy.checkers.log_checks import NO_LEADER_EPOCH, LossAwareCheck
-from understudy.checkers.replica_logs import LogId, ReplicaLog
-from understudy.checkers.replication import ALL_IN_SYNC
 
 MAX_SEQUENCE = 2**31 - 1
 TOPIC_CONFIGS = "/config/topics/"

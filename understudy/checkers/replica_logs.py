@@ -11,7 +11,10 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
-from foundation.eventlog.records import (
+from understudy.checkers.check import broker_of
+from understudy.checkers.facts import Partition
+from understudy.checkers.partition_state import RECOVERING
+from understudy.foundation.eventlog.records import (
     ContextLoaded,
     Envelope,
     HighWatermarkChanged,
@@ -24,9 +27,6 @@ from foundation.eventlog.records import (
     RecordsAppended,
     StopReplicaApplied,
 )
-from understudy.checkers.check import broker_of
-from understudy.checkers.facts import Partition
-from understudy.checkers.partition_state import RECOVERING
 
 LogId: TypeAlias = tuple[str, str, int]
 """(topic, topic id, partition)."""

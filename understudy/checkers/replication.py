@@ -12,7 +12,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from foundation.eventlog.records import (
+from understudy.checkers.check import Incarnation, InvariantCheck, incarnation_of
+from understudy.checkers.facts import ClusterFacts
+from understudy.checkers.log_checks import NO_LEADER_EPOCH, LogCheck, LossAwareCheck
+from understudy.checkers.replica_logs import LeaderEpochCache, LogId, ReplicaLog, epoch_at
+from understudy.foundation.eventlog.records import (
     Envelope,
     HighWatermarkChanged,
     LeaderStarted,
@@ -22,10 +26,6 @@ from foundation.eventlog.records import (
     RecordsAcknowledged,
     RecordsAppended,
 )
-from understudy.checkers.check import Incarnation, InvariantCheck, incarnation_of
-from understudy.checkers.facts import ClusterFacts
-from understudy.checkers.log_checks import NO_LEADER_EPOCH, LogCheck, LossAwareCheck
-from understudy.checkers.replica_logs import LeaderEpochCache, LogId, ReplicaLog, epoch_at
 
 ALL_IN_SYNC = -1
 """`acks=all` of a producer."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from understudy.extras import DISTRIBUTION
 
 if TYPE_CHECKING:
-    from foundation.eventlog.fences import Switch
+    from understudy.foundation.eventlog.fences import Switch
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """The collection to which `register` of a verb adds its parser."""

@@ -18,11 +18,11 @@ from understudy.cli.arguments import BadInput, Verbs
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from foundation.eventlog.reader import LogFinding
-    from foundation.eventlog.records import Envelope
     from understudy.checkers.check import Violation
     from understudy.checkers.history import ZnodeTransaction
     from understudy.checkers.invariant_checker import CheckGroup
+    from understudy.foundation.eventlog.reader import LogFinding
+    from understudy.foundation.eventlog.records import Envelope
 
 
 def register(verbs: Verbs) -> None:
@@ -79,8 +79,8 @@ def check_run_folder(folder: Path) -> RunReport:
         BadInput: there are no event logs, or those of several clusters, or `cluster.json` or the transaction log is
             damaged.
     """
-    from foundation.eventlog.reader import NO_FILES, read
     from understudy.checkers.invariant_checker import InvariantChecker
+    from understudy.foundation.eventlog.reader import NO_FILES, read
 
     reading = read([folder])
     if not reading.records:
@@ -175,8 +175,8 @@ def _log_findings(findings: Iterable[LogFinding]) -> tuple[list[Violation], list
 
     An empty file and a torn last line are only noted: a broker that is killed may leave them.
     """
-    from foundation.eventlog.reader import EMPTY_FILE, TORN_LINE
     from understudy.checkers.check import Violation
+    from understudy.foundation.eventlog.reader import EMPTY_FILE, TORN_LINE
 
     of_a_kill = [found for found in findings if found.kind in (TORN_LINE, EMPTY_FILE)]
     broken = [found for found in findings if found not in of_a_kill]

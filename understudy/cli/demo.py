@@ -25,9 +25,9 @@ from understudy.cli.demo_report import Reporter, reporter
 from understudy.cli.up import RUNS
 
 if TYPE_CHECKING:
-    from foundation.eventlog.records import Envelope, FenceHit
     from understudy.admin_client import AdminClient
     from understudy.findings import Findings
+    from understudy.foundation.eventlog.records import Envelope, FenceHit
     from understudy.picture import ClusterPicture
     from understudy.testbed.local_cluster import LocalCluster
     from understudy.testbed.producer_in_background import Delivered, ProducerInBackground
@@ -56,9 +56,9 @@ def register(verbs: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from foundation.cluster.errors import ApiError
     from understudy.clients.cluster_requests import NoBrokerAnswers
     from understudy.cluster import ClusterError
+    from understudy.foundation.cluster.errors import ApiError
     from understudy.java import JavaNotFound, choose_java
     from understudy.testbed.cluster_view import NO_ANSWER
     from understudy.testbed.local_cluster import LocalCluster
@@ -258,8 +258,8 @@ class Demo:
     # -- requests, and waiting for the cluster
 
     def _client(self, timeout_ms: int = 15_000) -> AdminClient:
-        from brokers.machine.socket_network import SocketNetwork
         from understudy.admin_client import AdminClient
+        from understudy.brokers.machine.socket_network import SocketNetwork
 
         bootstrap = [broker.address for broker in self._cluster.brokers if broker.is_running]
         return AdminClient(SocketNetwork(), bootstrap, timeout_ms=timeout_ms)
@@ -308,7 +308,7 @@ class Demo:
         return sorted(found.items()) if wanted <= set(found) else None
 
     def _records(self) -> tuple[Envelope, ...]:
-        from foundation.eventlog.reader import read
+        from understudy.foundation.eventlog.reader import read
 
         return read([self._cluster.directory]).records
 
@@ -322,8 +322,8 @@ class Demo:
 
 
 def _refusal(record: Envelope, epoch: int) -> FenceHit | None:
-    from foundation.eventlog.fences import Fence
-    from foundation.eventlog.records import FenceHit
+    from understudy.foundation.eventlog.fences import Fence
+    from understudy.foundation.eventlog.records import FenceHit
 
     hit = record.data
     if isinstance(hit, FenceHit) and hit.fence == Fence.BROKER_CONTROLLER_EPOCH.value and hit.offered == epoch:

@@ -28,13 +28,13 @@ def run(options: argparse.Namespace) -> int:
 def _ask_broker(host: str, port: int) -> str:
     import asyncio
 
-    from brokers.machine.socket_network import SocketNetwork
-    from foundation.cluster.errors import Errors, error_name
-    from foundation.wire.errors import MalformedMessage
-    from foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-    from foundation.wire.network import ConnectionFailed, ConnectionLost
-    from foundation.wire.request_channel import RequestTimedOut
     from understudy.admin_client import AdminClient
+    from understudy.brokers.machine.socket_network import SocketNetwork
+    from understudy.foundation.cluster.errors import Errors, error_name
+    from understudy.foundation.wire.errors import MalformedMessage
+    from understudy.foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+    from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost
+    from understudy.foundation.wire.request_channel import RequestTimedOut
 
     client = AdminClient(SocketNetwork(), (), client_id="understudy-health", timeout_ms=TIMEOUT_MS)
     try:

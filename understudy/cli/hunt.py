@@ -22,7 +22,7 @@ from understudy.cli.interruptions import ending_on_signals
 from understudy.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from foundation.eventlog.fences import Switch
+    from understudy.foundation.eventlog.fences import Switch
     from understudy.hunt.seed_tasks import SeedOutcome
 
 FOLDER = Path("runs") / "hunt"

@@ -87,8 +87,8 @@ def register(verbs: Verbs) -> None:
 def run(options: argparse.Namespace) -> int:
     import asyncio
 
-    from brokers.machine.real_world import MachineClock
-    from brokers.machine.socket_network import SocketNetwork
+    from understudy.brokers.machine.real_world import MachineClock
+    from understudy.brokers.machine.socket_network import SocketNetwork
     from understudy.clients.cluster_requests import NoBrokerAnswers
     from understudy.mirror.errors import MirrorError
     from understudy.mirror.mirror import Mirror

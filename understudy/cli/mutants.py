@@ -76,8 +76,8 @@ def _update_experiments(path: Path | None) -> int:
 
 
 def _switches(chosen: Sequence[str] | None) -> tuple[str, ...]:
-    from foundation.eventlog.fences import SWITCHES
     from understudy.experiments.language.problems import one_of
+    from understudy.foundation.eventlog.fences import SWITCHES
 
     for name in chosen or ():
         if name not in SWITCHES:
@@ -124,7 +124,7 @@ def with_rows(page: str, rows: Mapping[str, str]) -> str:
     Raises:
         BadInput: the page has no place for the table.
     """
-    from foundation.eventlog.fences import SWITCHES
+    from understudy.foundation.eventlog.fences import SWITCHES
 
     before, begin, rest = page.partition(BEGIN)
     table, end, after = rest.partition(END)

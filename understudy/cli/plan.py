@@ -297,7 +297,7 @@ def _topic(text: str) -> tuple[str, int]:
 
 
 def _order(text: str) -> tuple[object, ...]:
-    from foundation.cluster.identifiers import TopicPartition
+    from understudy.foundation.cluster.identifiers import TopicPartition
 
     found = []
     for part in text.split(","):

@@ -107,8 +107,8 @@ def _plan(options: argparse.Namespace) -> PartitionsPlan:
 def _measured_plan(options: argparse.Namespace) -> PartitionsPlan:
     import asyncio
 
-    from brokers.machine.real_world import MachineClock
-    from brokers.machine.socket_network import SocketNetwork
+    from understudy.brokers.machine.real_world import MachineClock
+    from understudy.brokers.machine.socket_network import SocketNetwork
     from understudy.clients.cluster_requests import NoBrokerAnswers
     from understudy.planning.partitions import PartitionsPlan
     from understudy.planning.rate_measurement import measure

@@ -33,8 +33,8 @@ async def _run(verb: str, words: Sequence[str]) -> int:
     import signal
     from datetime import datetime
 
-    from brokers.machine.real_world import MachineClock
-    from brokers.machine.socket_network import SocketNetwork
+    from understudy.brokers.machine.real_world import MachineClock
+    from understudy.brokers.machine.socket_network import SocketNetwork
     from understudy.tools.console import Console, Surroundings
     from understudy.tools.tools import TOOLS
 

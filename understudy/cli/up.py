@@ -195,7 +195,7 @@ def introduction(cluster: LocalCluster, controller: LocalBroker, kept: str) -> l
 
 def _print_changes(cluster: LocalCluster, before: ClusterState, interruption: Interruption) -> None:
     """Print each change of the controller and of the registered brokers, until interrupted."""
-    from foundation.zk.znodes import MalformedZNode
+    from understudy.foundation.zk.znodes import MalformedZNode
     from understudy.testbed.cluster_view import NO_ANSWER, ClusterView
 
     with ClusterView(cluster.zookeeper_connect, answer_timeout_s=_ANSWER_TIMEOUT_S) as view:

@@ -12,16 +12,16 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.clock import Clock
-from foundation.records.batch import HEADER
-from foundation.records.compression import Compression
-from foundation.records.record import Header, Record
-from foundation.records.varint import varint
-from foundation.wire.network import Network
 from understudy.clients.connections import Connections, NoLeader
 from understudy.clients.partitioner import BATCH_SIZE, StickyPartition, partition_for_key
 from understudy.clients.producer import ALL_ACKS, Delivery, Producer
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.records.batch import HEADER
+from understudy.foundation.records.compression import Compression
+from understudy.foundation.records.record import Header, Record
+from understudy.foundation.records.varint import varint
+from understudy.foundation.wire.network import Network
 
 MAX_WAITING_BATCHES = 64
 """How many full batches of a partition wait; `send` waits while there are more."""

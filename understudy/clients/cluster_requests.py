@@ -12,10 +12,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
-from foundation.cluster.errors import Errors
-from foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from foundation.wire.schema import Message
 from understudy.clients.connections import NO_ANSWER, NOT_SENT
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from understudy.foundation.wire.schema import Message
 
 R = TypeVar("R", bound=Message)
 

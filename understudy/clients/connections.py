@@ -6,13 +6,13 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.wire.errors import MalformedMessage
-from foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from foundation.wire.network import ConnectionFailed, ConnectionLost, Network
-from foundation.wire.request_channel import RequestChannel, RequestTimedOut
-from foundation.wire.schema import Message
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.errors import MalformedMessage
+from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost, Network
+from understudy.foundation.wire.request_channel import RequestChannel, RequestTimedOut
+from understudy.foundation.wire.schema import Message
 
 R = TypeVar("R", bound=Message)
 

@@ -7,12 +7,20 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from foundation.cluster.errors import Errors, error_for_code, error_name
-from foundation.cluster.identifiers import TopicPartition
-from foundation.records.batch import RecordBatch, batches
-from foundation.records.record import Record, records
-from foundation.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
-from foundation.wire.messages.list_offsets import (
+from understudy.clients.assignors.protocol import by_topic
+from understudy.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
+from understudy.foundation.cluster.errors import Errors, error_for_code, error_name
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.batch import RecordBatch, batches
+from understudy.foundation.records.record import Record, records
+from understudy.foundation.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from understudy.foundation.wire.messages.list_offsets import (
     LATEST_TIMESTAMP,
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -20,8 +28,6 @@ from foundation.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from understudy.clients.assignors.protocol import by_topic
-from understudy.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
 
 FETCH_VERSION = 12
 LIST_OFFSETS_VERSION = 7

@@ -11,15 +11,15 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.clock import Clock
-from foundation.wire.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from foundation.wire.network import Network
 from understudy.clients.connections import Connections
 from understudy.clients.consumer import MAX_BYTES, Consumed, Consumer
 from understudy.clients.group_member import GroupMember, MemberSettings
 from understudy.clients.member_events import Assigned, MemberEvent
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.wire.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from understudy.foundation.wire.network import Network
 
 BACKOFF_MS = 100
 FETCH_WAIT_MS = 500

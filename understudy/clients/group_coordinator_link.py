@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from foundation.cluster.errors import Errors, error_name
-from foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from foundation.wire.schema import Message
 from understudy.clients.connections import Connections
+from understudy.foundation.cluster.errors import Errors, error_name
+from understudy.foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from understudy.foundation.wire.schema import Message
 
 FIND_COORDINATOR_VERSION: Final = 4
 GROUP: Final = 0

@@ -11,18 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from foundation.cluster.errors import Errors, error_for_code, error_name
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.clock import Clock
-from foundation.wire.messages.consumer_protocol import CONSUMER_PROTOCOL_TYPE
-from foundation.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from foundation.wire.messages.join_group import (
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-    JoinGroupResponse,
-)
-from foundation.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
-from foundation.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from understudy.clients.assignors.protocol import (
     BAD_BYTES,
     PROTOCOLS,
@@ -41,6 +29,22 @@ from understudy.clients.member_events import (
     JoinEnded,
     MemberEvent,
     Released,
+)
+from understudy.foundation.cluster.errors import Errors, error_for_code, error_name
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.wire.messages.consumer_protocol import CONSUMER_PROTOCOL_TYPE
+from understudy.foundation.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from understudy.foundation.wire.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from understudy.foundation.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from understudy.foundation.wire.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
 )
 
 JOIN_GROUP_VERSION: Final = 9

@@ -6,25 +6,25 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
-from foundation.cluster.errors import Errors, error_for_code, error_name
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.clock import Clock
-from foundation.wire.messages.offset_commit import (
+from understudy.clients.assignors.protocol import by_topic
+from understudy.clients.connections import NO_ANSWER, NOT_SENT, NoLeader
+from understudy.clients.group_coordinator_link import CoordinatorLink, GroupError
+from understudy.clients.member_events import CommitEnded, CommitOutcome, MemberEvent, OffsetsFetched
+from understudy.foundation.cluster.errors import Errors, error_for_code, error_name
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from foundation.wire.messages.offset_fetch import (
+from understudy.foundation.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
-from understudy.clients.assignors.protocol import by_topic
-from understudy.clients.connections import NO_ANSWER, NOT_SENT, NoLeader
-from understudy.clients.group_coordinator_link import CoordinatorLink, GroupError
-from understudy.clients.member_events import CommitEnded, CommitOutcome, MemberEvent, OffsetsFetched
 
 OFFSET_COMMIT_VERSION: Final = 9
 OFFSET_FETCH_VERSION: Final = 8

@@ -9,7 +9,7 @@ import enum
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
-from foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.identifiers import TopicPartition
 
 
 class CommitOutcome(enum.Enum):

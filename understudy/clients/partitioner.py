@@ -9,7 +9,7 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
-from foundation.cluster.java import signed_32
+from understudy.foundation.cluster.java import signed_32
 
 BATCH_SIZE: Final = 16_384
 """The default of `batch.size`."""

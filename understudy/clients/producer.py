@@ -7,20 +7,20 @@ import enum
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from foundation.cluster.errors import Errors, error_for_code, error_name
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.clock import Clock
-from foundation.records.batch import NO_SEQUENCE
-from foundation.records.compression import Compression
-from foundation.records.record import Record, encode_records
-from foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from foundation.wire.messages.produce import (
+from understudy.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
+from understudy.foundation.cluster.errors import Errors, error_for_code, error_name
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.records.batch import NO_SEQUENCE
+from understudy.foundation.records.compression import Compression
+from understudy.foundation.records.record import Record, encode_records
+from understudy.foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from understudy.foundation.wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
-from understudy.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
 
 PRODUCE_VERSION = 11
 INIT_PRODUCER_ID_VERSION = 4

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foundation.eventlog.metrics import nearest_rank
 from understudy.compare.groups import QUANTITIES, Group, Key, Observation, baseline_keys, group_runs, in_order
 from understudy.compare.statistics import (
     PERMUTATIONS,
@@ -26,6 +25,7 @@ from understudy.compare.statistics import (
     runs_needed,
     smallest_p,
 )
+from understudy.foundation.eventlog.metrics import nearest_rank
 
 PERCENTS = (50, 90, 99)
 SIGNIFICANT = 0.05

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from foundation.eventlog.reader import LogFinding
 from understudy.compare.groups import CannotCompare, Observation, observe
+from understudy.foundation.eventlog.reader import LogFinding
 from understudy.replay.kernel import Measured, for_page, groups_to_join, measure_files, without
 from understudy.replay.runs import DIFFERENT_RUNS, RunFiles, find_logs
 

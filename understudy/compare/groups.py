@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TypeAlias
 
-from foundation.eventlog.metric_tables import Failover, RunMetrics, Settings
-from foundation.eventlog.run_records import micros
+from understudy.foundation.eventlog.metric_tables import Failover, RunMetrics, Settings
+from understudy.foundation.eventlog.run_records import micros
 
 SETTINGS: tuple[str, ...] = tuple(Settings.__struct_fields__)
 """The settings by which runs can be grouped."""

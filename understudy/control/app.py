@@ -15,11 +15,9 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from brokers.machine.real_world import MachineClock
-from brokers.machine.socket_network import SocketNetwork
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import TopicPartition
 from understudy.admin_client import PREFERRED, UNCLEAN, AdminClient
+from understudy.brokers.machine.real_world import MachineClock
+from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.clients.cluster_requests import NoBrokerAnswers
 from understudy.clients.connections import Connections
 from understudy.clients.producer import ALL_ACKS, Outcome, Producer
@@ -31,6 +29,8 @@ from understudy.control.verb_table import VERBS
 from understudy.control.verbs import Commanded, checked
 from understudy.experiments.language.problems import BadValue
 from understudy.experiments.language.values import parse_partition
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.software import software_version
 from understudy.testbed.cluster_view import NO_ANSWER, ClusterView
 from understudy.testbed.run_folder import NotARunFolder

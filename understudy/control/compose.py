@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from foundation.eventlog.records import FaultInjected, ProcessStarted
 from understudy.cluster import ClusterError, Unsupported
 from understudy.control.verb_table import VERBS
 from understudy.control.verbs import ANSWER_TIMEOUT_S, Outcome, VerbRequest, note_of
 from understudy.experiments.language.values import Target
+from understudy.foundation.eventlog.records import FaultInjected, ProcessStarted
 from understudy.testbed.cluster_view import ClusterView
 from understudy.testbed.containers.compose_project import ComposeProject, Service
 from understudy.testbed.run_folder import this_process

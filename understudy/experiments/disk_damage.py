@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
-from brokers.log.log_files import DELETE_FOLDER, LEADER_EPOCH_CHECKPOINT, LOG
-from brokers.world import Disk
+from understudy.brokers.log.log_files import DELETE_FOLDER, LEADER_EPOCH_CHECKPOINT, LOG
+from understudy.brokers.world import Disk
 from understudy.experiments.engine import CannotInject
 
 CHECKPOINTS: Final = (

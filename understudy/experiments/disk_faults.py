@@ -12,7 +12,7 @@ class DiskFaultKind(NamedTuple):
     """What an action does to a running broker's disk.
 
     Attributes:
-        operations: methods of `brokers.world.Disk`.
+        operations: methods of `understudy.brokers.world.Disk`.
         error: the errno that they fail with; 0 where they take longer instead.
     """
 

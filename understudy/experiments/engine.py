@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from foundation.eventlog.records import Envelope
 from understudy.checkers.client_history import ClientHistory
 from understudy.checkers.groups import GroupHistory
 from understudy.checkers.history import ZnodeTransaction
 from understudy.cluster import Cluster
 from understudy.experiments.language.frozen import FrozenPlan, FrozenStep
 from understudy.findings import Findings
+from understudy.foundation.eventlog.records import Envelope
 
 Undo: TypeAlias = Callable[[], None]
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from foundation.eventlog.metric_tables import Failover
-from foundation.eventlog.metrics import measure
-from foundation.eventlog.records import Envelope, TaskFailed
 from understudy.checkers.check import Violation
 from understudy.checkers.client_history import ClientHistory, Outcome, check_clients
 from understudy.checkers.groups import check_groups
@@ -20,6 +17,9 @@ from understudy.experiments.report.explain import frozen_yaml, step_text
 from understudy.experiments.report.timeline import timeline
 from understudy.experiments.report.verdict import Clients, Expected, Status, StepDone, Verdict
 from understudy.experiments.runner import RunOutcome, StepResult
+from understudy.foundation.eventlog.metric_tables import Failover
+from understudy.foundation.eventlog.metrics import measure
+from understudy.foundation.eventlog.records import Envelope, TaskFailed
 from understudy.software import software_version
 
 

@@ -8,7 +8,6 @@ import random
 from collections.abc import Coroutine, Iterator
 from typing import Final
 
-from foundation.cluster.identifiers import TopicPartition
 from understudy.checkers.groups import check_groups
 from understudy.client_load import ClientLoad
 from understudy.clients.connections import NoLeader
@@ -16,6 +15,7 @@ from understudy.clients.group_member import MemberSettings
 from understudy.clients.producer import ALL_ACKS
 from understudy.experiments.language.document import ClusterPlan, LoadPlan
 from understudy.experiments.language.frozen import FrozenStep
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.group_load import GroupLoad
 from understudy.simulator.randomness import derived
 

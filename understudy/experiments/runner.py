@@ -7,8 +7,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from foundation.cluster.errors import ApiError
-from foundation.eventlog.records import ControllerElected, Envelope, LeadershipWritten
 from understudy.clients.cluster_requests import NoBrokerAnswers
 from understudy.cluster import ClusterError
 from understudy.experiments.engine import CannotInject, Engine, RunData, Undo
@@ -18,6 +16,8 @@ from understudy.experiments.language.frozen import FrozenPlan, FrozenStep
 from understudy.experiments.language.values import Target
 from understudy.experiments.triggers import TriggerState, ids_of_argument
 from understudy.findings import FindingKind
+from understudy.foundation.cluster.errors import ApiError
+from understudy.foundation.eventlog.records import ControllerElected, Envelope, LeadershipWritten
 from understudy.simulator.randomness import derived
 
 SAMPLE_MS: Final = 100.0

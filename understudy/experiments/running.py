@@ -9,8 +9,6 @@ from typing import Final
 
 import msgspec
 
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import Envelope
 from understudy.experiments.engine import Engine
 from understudy.experiments.judging import judge
 from understudy.experiments.language.frozen import FrozenPlan
@@ -21,6 +19,8 @@ from understudy.experiments.report.junit import junit_xml
 from understudy.experiments.report.trace import trace_json
 from understudy.experiments.report.verdict import Verdict
 from understudy.experiments.runner import Runner
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import Envelope
 from understudy.testbed.local_cluster import LocalCluster
 
 REPORT: Final = "report.html"

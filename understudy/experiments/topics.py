@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from foundation.cluster.identifiers import TopicPartition
 from understudy.cluster import Cluster
 from understudy.experiments.language.document import ClusterPlan
+from understudy.foundation.cluster.identifiers import TopicPartition
 
 
 def create_topics(cluster: Cluster, plan: ClusterPlan) -> list[TopicPartition]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.records import (
+from understudy.checkers.check import broker_of
+from understudy.experiments.language.values import Trigger, parse_partition, parse_target
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     ControllerElected,
     ControllerReady,
@@ -18,8 +20,6 @@ from foundation.eventlog.records import (
     SessionExpiredRecord,
     ZkWrite,
 )
-from understudy.checkers.check import broker_of
-from understudy.experiments.language.values import Trigger, parse_partition, parse_target
 
 _BY_A_BROKER: Mapping[str, type] = {
     "elected": ControllerElected,

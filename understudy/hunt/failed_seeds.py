@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from foundation.eventlog.fences import Switch
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import Envelope
+from understudy.foundation.eventlog.fences import Switch
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import Envelope
 from understudy.hunt.plan_files import write_plan
 from understudy.hunt.plan_shrinking import MOST_RUNS, Shrunk, main_problem, shrink
 from understudy.simulator.seeds import SeedReport, run_plan, run_seed

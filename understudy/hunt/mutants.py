@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from foundation.eventlog.fences import SWITCHES, Switch
+from understudy.foundation.eventlog.fences import SWITCHES, Switch
 from understudy.simulator.seeds import DEFAULT_SECONDS, run_seed
 from understudy.simulator.worker_processes import worker_pool
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from controller.points import POINTS
-from foundation.eventlog.fences import SWITCHES
 from understudy.clients.assignors.protocol import PROTOCOLS
+from understudy.controller.points import POINTS
+from understudy.foundation.eventlog.fences import SWITCHES
 from understudy.nearest_word import did_you_mean
 from understudy.simulator.client_load import PARTS, READ_TOPICS
 from understudy.simulator.faults import KINDS as FAULTS

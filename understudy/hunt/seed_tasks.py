@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from foundation.eventlog.fences import SWITCHES, Switch
+from understudy.foundation.eventlog.fences import SWITCHES, Switch
 from understudy.simulator.seeds import SeedReport, run_seed
 
 

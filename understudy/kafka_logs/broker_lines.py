@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from foundation.eventlog.fences import Fence
-from foundation.eventlog.records import (
+from understudy.foundation.eventlog.fences import Fence
+from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     FenceHit,
     ProcessExiting,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from foundation.eventlog.files import JsonLinesFiles
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.records import (
+from understudy.foundation.eventlog.files import JsonLinesFiles
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.records import (
     Leadership,
     LeadershipWritten,
     PartitionsMoved,
@@ -21,7 +21,7 @@ from foundation.eventlog.records import (
     Transition,
     type_name,
 )
-from foundation.eventlog.run_records import broker_node
+from understudy.foundation.eventlog.run_records import broker_node
 from understudy.kafka_logs.kafka_text import UNKNOWN
 
 SOFTWARE: Final = "Apache Kafka"

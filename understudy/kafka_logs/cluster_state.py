@@ -7,9 +7,9 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.records import Leadership, ResponseReceived
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.records import Leadership, ResponseReceived
 from understudy.kafka_logs.broker_node import BrokerNode, HeldAnswer
 
 LEADERSHIP_REPEATED = "states of LeadershipWritten: recorded already"

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from foundation.cluster.errors import Errors
-from foundation.eventlog.records import (
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.eventlog.records import (
     BrokersChanged,
     ContextLoaded,
     ControllerElected,

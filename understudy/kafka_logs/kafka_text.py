@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.records import Leadership
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.records import Leadership
 
 UNKNOWN: Final = -1
 """Stands for an id, epoch or version that a log does not state."""

@@ -14,9 +14,10 @@ from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.records import (
+from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     BrokersChanged,
     ControllerElected,
@@ -26,14 +27,13 @@ from foundation.eventlog.records import (
     TopicsChanged,
     WatchFiredRecord,
 )
-from foundation.zk.znodes import (
+from understudy.foundation.zk.znodes import (
     ControllerEpochZNode,
     ControllerZNode,
     MalformedZNode,
     TopicPartitionStateZNode,
     TopicZNode,
 )
-from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
 from understudy.kafka_logs.broker_node import BrokerNode, Takeover
 from understudy.kafka_logs.cluster_state import ImportedCluster, KnownState
 from understudy.testbed.transaction_log import ClosedByClient, OpenedSession, SessionNote

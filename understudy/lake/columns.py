@@ -17,9 +17,9 @@ import msgspec
 import pyarrow as pa
 from msgspec import inspect
 
-from foundation.eventlog.metric_tables import TABLES, Table
-from foundation.eventlog.records import PAYLOAD_BY_TYPE, Payload
-from foundation.eventlog.row_tables import ROW_TABLES
+from understudy.foundation.eventlog.metric_tables import TABLES, Table
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, Payload
+from understudy.foundation.eventlog.row_tables import ROW_TABLES
 
 RUN = pa.field("run", pa.string())
 

@@ -13,7 +13,7 @@ from heapq import heapreplace
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
 
-from foundation.eventlog.reader import find_files
+from understudy.foundation.eventlog.reader import find_files
 from understudy.lake import marks
 from understudy.lake.lake import Lake
 from understudy.lake.manifest import LakeError, Manifest, RunEntry

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import inspect
 
-from foundation.eventlog.metric_tables import TABLES, RunMetrics, Table
-from foundation.eventlog.reader import LogFinding
-from foundation.eventlog.records import PAYLOAD_BY_TYPE
+from understudy.foundation.eventlog.metric_tables import TABLES, RunMetrics, Table
+from understudy.foundation.eventlog.reader import LogFinding
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.lake.columns import RUN_TABLES
 from understudy.lake.manifest import LakeError, NotALake, Part, RunEntry, read_newest
 from understudy.lake.parts import FINDINGS, RECORDS, TABLES_FOLDER, path_of, schema_of
@@ -107,7 +107,7 @@ class Lake:
         )
 
     def run_metrics(self, wanted: Collection[str] | None = None) -> Iterator[RunMetrics]:
-        """Yield the metrics of each run as `foundation.eventlog.metrics.measure` computes them from its logs.
+        """Yield the metrics of each run as `understudy.foundation.eventlog.metrics` computes them from its logs.
 
         They come in no particular order; the rows of one part of the lake are in memory at a time.
 

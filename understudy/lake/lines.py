@@ -1,8 +1,9 @@
 """Decodes lines of event logs for tables: each line once, and each payload only if its type is wanted.
 
-`foundation.eventlog.lines` defines what an envelope and a record are, and `foundation.eventlog.reader` names the flaws.
-This module decides the same for each line alone, and a test compares the two. A record's type is found as text and its
-line then decoded as a whole by a decoder for that type. Any other line is decoded in two steps, the envelope first.
+`understudy.foundation.eventlog.lines` defines what an envelope and a record are, and
+`understudy.foundation.eventlog.reader` names the flaws. This module decides the same for each line alone, and a test
+compares the two. A record's type is found as text and its line then decoded as a whole by a decoder for that type. Any
+other line is decoded in two steps, the envelope first.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from foundation.eventlog.lines import MAX_LINE_BYTES, PAYLOAD_DECODERS, Header, decode_header, is_in_range
-from foundation.eventlog.reader import LINE_TOO_LONG, NOT_A_RECORD, UNKNOWN_TYPE, UNKNOWN_VERSION
-from foundation.eventlog.records import PAYLOAD_BY_TYPE, RECORD_VERSION
+from understudy.foundation.eventlog.lines import MAX_LINE_BYTES, PAYLOAD_DECODERS, Header, decode_header, is_in_range
+from understudy.foundation.eventlog.reader import LINE_TOO_LONG, NOT_A_RECORD, UNKNOWN_TYPE, UNKNOWN_VERSION
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, RECORD_VERSION
 
 _TYPE_KEY = b'"type":"'
 
@@ -27,7 +28,8 @@ class Line(NamedTuple):
         envelope: None where the line is no envelope. Its `data` is a payload if its type is wanted, else
             `msgspec.Raw`.
         type: the current name of the record type; empty without an envelope.
-        flaw: what is wrong with the line, one of the constants of `foundation.eventlog.reader`; empty if nothing is.
+        flaw: what is wrong with the line, one of the constants of `understudy.foundation.eventlog.reader`; empty if
+        nothing is.
             A line that is no envelope is `NOT_A_RECORD`, also where it is the last of its file.
         what: as in `LogFinding`.
     """

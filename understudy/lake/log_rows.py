@@ -14,8 +14,8 @@ from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 
-from foundation.eventlog.lines import MAX_LINE_BYTES
-from foundation.eventlog.reader import (
+from understudy.foundation.eventlog.lines import MAX_LINE_BYTES
+from understudy.foundation.eventlog.reader import (
     CLOCK_WENT_BACK,
     EMPTY_FILE,
     GAP,
@@ -24,7 +24,7 @@ from foundation.eventlog.reader import (
     TORN_LINE,
     UNREADABLE_FILE,
 )
-from foundation.eventlog.records import PAYLOAD_BY_TYPE, Payload
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, Payload
 from understudy.lake.columns import ENVELOPE_FIELDS, IntegerTooLarge, column, fits, payload_columns, payload_type
 from understudy.lake.lines import Line, LineDecoder
 

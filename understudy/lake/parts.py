@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from foundation.eventlog.metric_tables import DEFINITIONS
-from foundation.eventlog.records import PAYLOAD_BY_TYPE
+from understudy.foundation.eventlog.metric_tables import DEFINITIONS
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.lake.columns import RUN, RUN_TABLES, record_schema, table_schema
 from understudy.lake.manifest import Part, sync_file, sync_folder
 
@@ -39,7 +39,7 @@ FINDINGS_SCHEMA = pa.schema(
         pa.field("count", pa.int64()),
     ]
 )
-"""The columns of the table of findings, after `foundation.eventlog.reader.LogFinding`."""
+"""The columns of the table of findings, after `understudy.foundation.eventlog.reader.LogFinding`."""
 
 _PART_NAME = re.compile(r"[0-9a-f]{16}")
 _BUFFERED_BYTES = 64 * 1024 * 1024

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from foundation.eventlog.reader import LogFinding, bounded_lines
-from foundation.eventlog.records import PAYLOAD_BY_TYPE
+from understudy.foundation.eventlog.reader import LogFinding, bounded_lines
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.lake.columns import IntegerTooLarge, fits, record_table
 from understudy.lake.lines import LineDecoder, decoder_of_many, type_in
 from understudy.lake.manifest import FileMark

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import msgspec
 import pyarrow as pa
 
-from foundation.eventlog import row_tables
-from foundation.eventlog.metric_tables import TABLES, RunMetrics
-from foundation.eventlog.reader import TORN_LINE, LogFinding
-from foundation.eventlog.row_tables import ROW_TABLES
-from foundation.eventlog.run_records import RunRecords
+from understudy.foundation.eventlog import row_tables
+from understudy.foundation.eventlog.metric_tables import TABLES, RunMetrics
+from understudy.foundation.eventlog.reader import TORN_LINE, LogFinding
+from understudy.foundation.eventlog.row_tables import ROW_TABLES
+from understudy.foundation.eventlog.run_records import RunRecords
 from understudy.lake.columns import IntegerTooLarge, fits, run_table
 from understudy.lake.manifest import FileMark, Part, RunEntry
 from understudy.lake.marks import mark

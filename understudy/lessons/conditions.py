@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from foundation.eventlog.records import PAYLOAD_BY_TYPE, Envelope
 from understudy.experiments.language.problems import BadValue, one_of
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, Envelope
 
 ENVELOPE_FIELDS: Final = ("node", "broker", "incarnation", "seq", "controller_epoch", "zxid", "at_ms")
 """Fields of every record: `broker` is the number in the node's name, -1 for a testbed; `at_ms` counts from the load."""

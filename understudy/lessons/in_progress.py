@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from foundation.eventlog.records import Envelope
 from understudy.experiments.language.frozen import FrozenPlan
+from understudy.foundation.eventlog.records import Envelope
 from understudy.lessons.document import Lesson
 from understudy.lessons.measurements import load_has_begun
 from understudy.lessons.paper import LessonPaper, write_paper, write_paper_so_far

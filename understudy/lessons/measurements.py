@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from foundation.eventlog.metrics import measure
-from foundation.eventlog.records import PAYLOAD_BY_TYPE, Envelope, EventEnded, EventStarted, StepReached
 from understudy.experiments.language.problems import BadValue, one_of
 from understudy.experiments.report.timeline import LOAD_BEGUN
+from understudy.foundation.eventlog.metrics import measure
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, Envelope, EventEnded, EventStarted, StepReached
 from understudy.lessons.conditions import check_path, values_at
 from understudy.lessons.document import OTHER, Lesson
 

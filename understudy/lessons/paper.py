@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
-from foundation.eventlog.records import Envelope
 from understudy.experiments.language.problems import BadValue
+from understudy.foundation.eventlog.records import Envelope
 from understudy.lessons.conditions import fits, holds, values_at
 from understudy.lessons.document import ONE, OTHER, SIDES, Lesson, Question, Stop
 from understudy.lessons.measurements import (

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.experiments.language import expectations
 from understudy.experiments.language.kinds import (
     NAME,
@@ -36,6 +35,7 @@ from understudy.experiments.language.reading import (
     read_file,
 )
 from understudy.experiments.language.yaml_nodes import Node
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.lessons.conditions import check_path, is_number, parse_condition
 from understudy.lessons.document import (
     SCHEMA,

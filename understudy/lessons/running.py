@@ -10,8 +10,6 @@ from typing import Final
 
 import msgspec
 
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import Envelope
 from understudy.experiments.engine import Engine
 from understudy.experiments.engines import ENGINES
 from understudy.experiments.language.document import Experiment
@@ -19,6 +17,8 @@ from understudy.experiments.language.expectations import switches
 from understudy.experiments.language.frozen import FrozenPlan, freeze
 from understudy.experiments.report.verdict import Status, Verdict
 from understudy.experiments.running import run_and_keep, run_experiment
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import Envelope
 from understudy.lessons.document import ONE, OTHER, Lesson
 from understudy.lessons.sweeping import (
     MeasureSweeps,

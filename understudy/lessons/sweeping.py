@@ -10,8 +10,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from foundation.eventlog.metrics import measure
-from foundation.eventlog.reader import read
+from understudy.foundation.eventlog.metrics import measure
+from understudy.foundation.eventlog.reader import read
 from understudy.lessons.document import SweepPlan
 from understudy.simulator.sweep import run_cell
 from understudy.sweep import SIMULATOR, grid, unfinished_folder

@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from foundation.eventlog.narrator import describe
-from foundation.eventlog.records import Envelope
+from understudy.foundation.eventlog.narrator import describe
+from understudy.foundation.eventlog.records import Envelope
 from understudy.lessons.measurements import duration
 from understudy.lessons.paper import LessonPaper, QuestionPaper, SidePaper, StopPaper
 from understudy.lessons.running import SideRun

@@ -14,10 +14,10 @@ from typing import Final
 
 from crc32c import crc32c
 
-from foundation.records.batch import RecordBatch, check_crc, read_header
-from foundation.records.compression import Compression
-from foundation.records.record import Record, encode_records, records
-from foundation.wire.messages.fetch import AbortedTransaction
+from understudy.foundation.records.batch import RecordBatch, check_crc, read_header
+from understudy.foundation.records.compression import Compression
+from understudy.foundation.records.record import Record, encode_records, records
+from understudy.foundation.wire.messages.fetch import AbortedTransaction
 
 SEQUENCE_MASK: Final = 0x7FFFFFFF
 """Sequence numbers begin again with 0 after this one."""

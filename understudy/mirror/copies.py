@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.records.batch import batches
-from foundation.wire.messages.fetch import PartitionData
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.batch import batches
+from understudy.foundation.wire.messages.fetch import PartitionData
 from understudy.mirror.batches import Ready, committed, ready, split, stamp
 from understudy.mirror.offset_map import OffsetMap
 from understudy.mirror.progress import Saved, Writer

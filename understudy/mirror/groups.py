@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.mirror.copies import PartitionCopy
 from understudy.tools.cluster import KafkaCluster
 from understudy.tools.errors import ToolError

@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from foundation.cluster.errors import Errors, error_name
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.clock import Clock
-from foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from foundation.wire.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from foundation.wire.network import Network
 from understudy.admin_client import AdminClient
 from understudy.clients.cluster_requests import NoBrokerAnswers
 from understudy.clients.connections import Connections, NoLeader
+from understudy.foundation.cluster.errors import Errors, error_name
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from understudy.foundation.wire.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from understudy.foundation.wire.network import Network
 from understudy.mirror.copies import PartitionCopy
 from understudy.mirror.errors import MirrorError
 from understudy.mirror.groups import translate_groups

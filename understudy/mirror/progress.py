@@ -10,11 +10,11 @@ import json
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.clock import Clock
 from understudy.clients.connections import Connections
 from understudy.clients.consumer import Consumer
 from understudy.clients.producer import Outcome, Producer
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.clock import Clock
 from understudy.mirror.errors import MirrorError
 from understudy.mirror.offset_map import Run
 

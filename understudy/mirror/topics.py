@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from brokers.metadata.topic_names import is_internal, why_invalid
-from foundation.cluster.errors import ApiError, Errors
-from foundation.wire.messages.metadata import MetadataResponseTopic
 from understudy.admin_client import TOPIC, AdminClient
+from understudy.brokers.metadata.topic_names import is_internal, why_invalid
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.wire.messages.metadata import MetadataResponseTopic
 from understudy.mirror import progress
 from understudy.mirror.errors import MirrorError
 from understudy.tools.cluster import KafkaCluster

@@ -9,19 +9,25 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from foundation.cluster.errors import Errors, error_for_code, error_name
-from foundation.cluster.identifiers import TopicPartition
-from foundation.records.batch import batches
-from foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
-from foundation.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
-from foundation.wire.messages.produce import (
+from understudy.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
+from understudy.foundation.cluster.errors import Errors, error_for_code, error_name
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.batch import batches
+from understudy.foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
+from understudy.foundation.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from understudy.foundation.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
-from understudy.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
 from understudy.mirror.batches import SEQUENCE_MASK
 from understudy.mirror.copies import NO_EPOCH, PartitionCopy
 from understudy.mirror.errors import MirrorError

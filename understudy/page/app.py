@@ -16,11 +16,11 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from controller.points import POINTS
 from understudy.control.client import ControlClient, ControlRefused
 from understudy.control.control_file import NoControlPort
 from understudy.control.guard import Guard, http_error, read_body, refused
 from understudy.control.verb_table import POINT_ACTIONS, TARGETS, VERBS
+from understudy.controller.points import POINTS
 from understudy.page.changes import Changes
 from understudy.page.control import PageControl, of_run_folder
 from understudy.page.event_stream import HEARTBEAT_S, EventStream, Readers

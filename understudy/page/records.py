@@ -7,11 +7,11 @@ from typing import Final
 
 import msgspec
 
-from foundation.eventlog.fold_state import exact, exact_micros
-from foundation.eventlog.narrator import Narrator
-from foundation.eventlog.order import Identity, RemoteCauses
-from foundation.eventlog.records import Envelope
-from foundation.eventlog.run_records import micros
+from understudy.foundation.eventlog.fold_state import exact, exact_micros
+from understudy.foundation.eventlog.narrator import Narrator
+from understudy.foundation.eventlog.order import Identity, RemoteCauses
+from understudy.foundation.eventlog.records import Envelope
+from understudy.foundation.eventlog.run_records import micros
 from understudy.page.payloads import page_data
 
 _ENCODER: Final = msgspec.json.Encoder()
@@ -22,7 +22,9 @@ _DIGITS: Final = bytes(ord("0") if ord("0") <= byte <= ord("9") else ord(" ") fo
 
 
 class Encoder:
-    """Encodes the records of one run, which come in the order of `foundation.eventlog.order`, with their links."""
+    """Encodes the records of one run, which come in the order of `understudy.foundation.eventlog.order`, with their
+    links.
+    """
 
     def __init__(self) -> None:
         self._causes = RemoteCauses()

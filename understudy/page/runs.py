@@ -10,9 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from foundation.eventlog.reader import LogFinding, read
-from foundation.eventlog.records import Envelope, RunDescribed
-from foundation.eventlog.run_records import micros
+from understudy.foundation.eventlog.reader import LogFinding, read
+from understudy.foundation.eventlog.records import Envelope, RunDescribed
+from understudy.foundation.eventlog.run_records import micros
 from understudy.page.chunks import FAST, Chunks
 from understudy.page.records import Encoder
 from understudy.page.window import Window
@@ -63,7 +63,7 @@ class PageRun:
         self._started_ms = 0.0
 
     def add(self, records: Iterable[Envelope]) -> None:
-        """Append records, which come in the order of `foundation.eventlog.order`."""
+        """Append records, which come in the order of `understudy.foundation.eventlog.order`."""
         rest = iter(records)
         while together := list(islice(rest, _MOST_TOGETHER)):
             self._observe(together)

@@ -16,10 +16,10 @@ from typing import Final, Protocol
 import msgspec
 from starlette.types import ASGIApp
 
-from foundation.eventlog.files import log_files
-from foundation.eventlog.lines import MAX_LINE_BYTES, decode_header
 from understudy.cluster import ClusterError
 from understudy.control.http_thread import ANY_PORT, HttpThread, Server, address_of, hosts_of, is_loopback, listen
+from understudy.foundation.eventlog.files import log_files
+from understudy.foundation.eventlog.lines import MAX_LINE_BYTES, decode_header
 from understudy.page.app import application
 from understudy.page.changes import Changes
 from understudy.page.live import LiveRun

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.cluster.java import java_hash
 from understudy.clients.assignors.subscriptions import Assignment
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.java import java_hash
 
 
 def historic_order(topics: Mapping[str, int]) -> list[TopicPartition]:

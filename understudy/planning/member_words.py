@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from foundation.cluster.identifiers import TopicPartition
 from understudy.clients.assignors.subscriptions import ReplicaRacks, Subscription
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.planning.members import Change
 from understudy.planning.paper import BadPlan
 from understudy.planning.replicas import ReplicaPlan, place

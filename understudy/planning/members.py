@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from foundation.cluster.identifiers import TopicPartition
 from understudy.clients.assignors.eager import assign_range, assign_round_robin
 from understudy.clients.assignors.sticky import assign_cooperative_sticky, assign_sticky
 from understudy.clients.assignors.subscriptions import NO_GENERATION, Assignment, Assignor, ReplicaRacks, Subscription
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.nearest_word import did_you_mean
 from understudy.planning import reasons
 from understudy.planning.historic import deal, historic_order

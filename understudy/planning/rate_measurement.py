@@ -10,21 +10,21 @@ import random
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from foundation.cluster.errors import ApiError, Errors, error_name
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.clock import Clock
-from foundation.records.batch import batches
-from foundation.records.record import Record, encode_records
-from foundation.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from foundation.wire.messages.produce import (
+from understudy.admin_client import AdminClient
+from understudy.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
+from understudy.foundation.cluster.errors import ApiError, Errors, error_name
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.records.batch import batches
+from understudy.foundation.records.record import Record, encode_records
+from understudy.foundation.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from understudy.foundation.wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
-from foundation.wire.network import Network
-from understudy.admin_client import AdminClient
-from understudy.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
+from understudy.foundation.wire.network import Network
 from understudy.planning.paper import BadPlan
 
 PRODUCE_VERSION, FETCH_VERSION = 9, 12

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from controller.replica_placement import Placement, placements, rack_alternated
-from foundation.cluster.identifiers import BrokerId
+from understudy.controller.replica_placement import Placement, placements, rack_alternated
+from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.planning.paper import BadPlan, Bar, Block, Heading, Paper, Table
 
 

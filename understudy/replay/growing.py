@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from foundation.eventlog.lines import PAYLOAD_DECODERS
-from foundation.eventlog.metric_tables import RunMetrics
-from foundation.eventlog.metrics import measure_records
-from foundation.eventlog.reader import CLOCK_WENT_BACK, GAP, REPEAT, find_files
-from foundation.eventlog.records import PAYLOAD_BY_TYPE, Payload
-from foundation.eventlog.run_records import (
+from understudy.foundation.eventlog.lines import PAYLOAD_DECODERS
+from understudy.foundation.eventlog.metric_tables import RunMetrics
+from understudy.foundation.eventlog.metrics import measure_records
+from understudy.foundation.eventlog.reader import CLOCK_WENT_BACK, GAP, REPEAT, find_files
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, Payload
+from understudy.foundation.eventlog.run_records import (
     KEPT_TYPES,
     STATE_TYPES,
     At,
@@ -30,7 +30,7 @@ from foundation.eventlog.run_records import (
     StateRecord,
     micros,
 )
-from foundation.eventlog.state_records import state_record
+from understudy.foundation.eventlog.state_records import state_record
 from understudy.replay.kernel import run_for_page, without_garbage_collection
 from understudy.replay.result import Replay, replay_in_python
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import msgspec
 
-from foundation.eventlog.metric_tables import PartitionNumbers, RunMetrics, Table
-from foundation.eventlog.metrics import measure_records
-from foundation.eventlog.reader import LogFinding, read
-from foundation.eventlog.row_tables import ROW_TABLES, rows
-from foundation.eventlog.run_reader import NotClean, read_clean_run
-from foundation.eventlog.run_records import RunRecords
+from understudy.foundation.eventlog.metric_tables import PartitionNumbers, RunMetrics, Table
+from understudy.foundation.eventlog.metrics import measure_records
+from understudy.foundation.eventlog.reader import LogFinding, read
+from understudy.foundation.eventlog.row_tables import ROW_TABLES, rows
+from understudy.foundation.eventlog.run_reader import NotClean, read_clean_run
+from understudy.foundation.eventlog.run_records import RunRecords
 from understudy.replay.runs import RunFiles, joined
 
 WORST_PARTITIONS = 5

@@ -12,11 +12,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from foundation.eventlog.fences import Fence
-from foundation.eventlog.metric_tables import Failover, FenceHits, Moment, PartitionNumbers, Reign, RunMetrics, Totals
-from foundation.eventlog.metrics import nearest_rank
-from foundation.eventlog.reader import LogFinding
-from foundation.eventlog.run_records import micros
+from understudy.foundation.eventlog.fences import Fence
+from understudy.foundation.eventlog.metric_tables import (
+    Failover,
+    FenceHits,
+    Moment,
+    PartitionNumbers,
+    Reign,
+    RunMetrics,
+    Totals,
+)
+from understudy.foundation.eventlog.metrics import nearest_rank
+from understudy.foundation.eventlog.reader import LogFinding
+from understudy.foundation.eventlog.run_records import micros
 from understudy.replay.kernel import worst_partitions
 from understudy.replay.result import Replay
 from understudy.replay.runs import DIFFERENT_RUNS

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from foundation.eventlog.metric_tables import RunMetrics
-from foundation.eventlog.reader import LogFinding
+from understudy.foundation.eventlog.metric_tables import RunMetrics
+from understudy.foundation.eventlog.reader import LogFinding
 from understudy.replay.kernel import Measured, groups_to_join, measure_files, without
 from understudy.replay.runs import FoundLogs, find_logs
 

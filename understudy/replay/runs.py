@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from foundation.eventlog.lines import MAX_LINE_BYTES, decode_header
-from foundation.eventlog.reader import LogFinding, find_files
+from understudy.foundation.eventlog.lines import MAX_LINE_BYTES, decode_header
+from understudy.foundation.eventlog.reader import LogFinding, find_files
 
 TASK_BYTES = 8 * 1024 * 1024
 """Runs are packed into tasks of this size, some 25,000 records: a task then outweighs what Spark takes to start it."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from foundation.eventlog.metric_tables import RunMetrics, Table
+from understudy.foundation.eventlog.metric_tables import RunMetrics, Table
 from understudy.replay.kernel import Measured, for_page, measure_files, row_table_rows
 from understudy.replay.runs import RunFiles
 

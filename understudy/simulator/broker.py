@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from brokers.broker import KafkaBroker
-from brokers.config.kafka_config import KafkaConfig
-from foundation.cluster.identifiers import BrokerId
+from understudy.brokers.broker import KafkaBroker
+from understudy.brokers.config.kafka_config import KafkaConfig
 from understudy.cluster import BrokerHandle, ClusterError, check_point
+from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.picture import BrokerMemory
 from understudy.simulator.environment import Exit, SimulatedEnvironment
 from understudy.simulator.world import Node

@@ -12,14 +12,14 @@ import random
 import re
 from collections.abc import Collection, Coroutine, Mapping
 
-from foundation.cluster.errors import ApiError
-from foundation.cluster.identifiers import TopicPartition
 from understudy.checkers.client_history import ClientHistory
 from understudy.checkers.replica_logs import partitions_that_may_have_lost
 from understudy.client_load import ClientLoad
 from understudy.clients.cluster_requests import NoBrokerAnswers
 from understudy.clients.connections import Connections
 from understudy.clients.producer import ALL_ACKS, Producer
+from understudy.foundation.cluster.errors import ApiError
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.simulator.cluster import PORT, SimulatedCluster
 from understudy.simulator.randomness import derived
 from understudy.simulator.workload import CLIENTS_TOPICS

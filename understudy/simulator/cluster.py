@@ -8,7 +8,7 @@
         assert cluster.leader_id("orders", 0) is not None
 
 It implements `understudy.cluster.Cluster`, as a cluster of processes does. `run_for`, `wait_until` and `settle` let
-time pass. The brokers are `brokers.broker.KafkaBroker`, as in a real process; only their `World` differs.
+time pass. The brokers are `understudy.brokers.broker.KafkaBroker`, as in a real process; only their `World` differs.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from typing import Any, Self, TypeVar
 import msgspec
 import structlog
 
-from foundation.cluster.errors import ApiError
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.eventlog.fences import Switch
-from foundation.eventlog.records import RunDescribed
-from foundation.wire.network import ConnectionFailed, ConnectionLost
-from foundation.wire.request_channel import RequestTimedOut
 from understudy.admin_client import AdminClient
 from understudy.clients.cluster_requests import NoBrokerAnswers
 from understudy.cluster import Cluster, Unsettled, no_holder, no_such_broker
 from understudy.findings import FindingKind, Findings, findings, in_words
+from understudy.foundation.cluster.errors import ApiError
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.eventlog.fences import Switch
+from understudy.foundation.eventlog.records import RunDescribed
+from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost
+from understudy.foundation.wire.request_channel import RequestTimedOut
 from understudy.picture import ClusterPicture
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.environment import STEP_MS, WAIT_TIMEOUT_S, SimulatedEnvironment

@@ -15,9 +15,9 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.eventlog.fences import Fence
 from understudy.cluster import Unsettled
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.eventlog.fences import Fence
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.judgement import judge

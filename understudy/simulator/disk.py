@@ -17,8 +17,8 @@ import random
 from collections import deque
 from typing import TypeAlias
 
-from brokers.world import Volume, check_path
-from foundation.records.varint import Buffer
+from understudy.brokers.world import Volume, check_path
+from understudy.foundation.records.varint import Buffer
 from understudy.simulator.disk_faults import DiskFaults, ProcessEnded
 
 VOLUME_BYTES = 2**40

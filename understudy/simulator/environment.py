@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from brokers.exits import TEMPORARY
-from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.lines import decode_records
-from foundation.eventlog.records import Envelope, FaultInjected, StepReached
-from foundation.zk.client import Create, Delete, Failure
-from foundation.zk.znodes import BrokerIdZNode, ControllerZNode
+from understudy.brokers.exits import TEMPORARY
 from understudy.cluster import ClusterError, WaitTimedOut
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.eventlog.lines import decode_records
+from understudy.foundation.eventlog.records import Envelope, FaultInjected, StepReached
+from understudy.foundation.zk.client import Create, Delete, Failure
+from understudy.foundation.zk.znodes import BrokerIdZNode, ControllerZNode
 from understudy.simulator.loop import new_loop
 from understudy.simulator.network import SimulatedNetwork
 from understudy.simulator.randomness import derived

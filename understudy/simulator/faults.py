@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from controller.points import POINTS
+from understudy.controller.points import POINTS
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.zookeeper import LostAnswer

@@ -7,10 +7,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from foundation.eventlog.fences import Switch
-from foundation.eventlog.records import ControllerElected, Envelope, TaskFailed
 from understudy.checkers.check import Incarnation, incarnation_of
 from understudy.checkers.invariant_checker import InvariantChecker
+from understudy.foundation.eventlog.fences import Switch
+from understudy.foundation.eventlog.records import ControllerElected, Envelope, TaskFailed
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.environment import Exit
 

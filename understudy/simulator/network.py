@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
-from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network, Server
+from understudy.foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network, Server
 from understudy.simulator.loop import Process, SimulatedLoop
 from understudy.simulator.randomness import derived
 from understudy.simulator.request_faults import End, RequestFaults

@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.zk.admin_znodes import DeleteTopicsTopicZNode, PreferredReplicaElectionZNode, ReassignPartitionsZNode
-from foundation.zk.znodes import TopicZNode
 from understudy.admin_client import UNCLEAN
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.zk.admin_znodes import (
+    DeleteTopicsTopicZNode,
+    PreferredReplicaElectionZNode,
+    ReassignPartitionsZNode,
+)
+from understudy.foundation.zk.znodes import TopicZNode
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import SimulatedCluster
 

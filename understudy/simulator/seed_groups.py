@@ -15,11 +15,11 @@ from typing import Annotated
 
 import msgspec
 
-from foundation.cluster.identifiers import TopicPartition
 from understudy.checkers.group_records import add_records
 from understudy.checkers.groups import GroupHistory
 from understudy.clients.assignors.protocol import PROTOCOLS
 from understudy.clients.group_member import MemberSettings
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.group_load import GroupLoad
 from understudy.simulator.cluster import PORT, SimulatedCluster
 

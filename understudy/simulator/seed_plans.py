@@ -12,7 +12,7 @@ from typing import Annotated
 
 import msgspec
 
-from foundation.eventlog.fences import Switch
+from understudy.foundation.eventlog.fences import Switch
 from understudy.simulator.client_load import COMPACTION, LOAD, PARTS, READ_TOPICS
 from understudy.simulator.faults import Schedule, draw_schedule
 from understudy.simulator.randomness import derived

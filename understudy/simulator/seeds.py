@@ -14,15 +14,15 @@ from functools import partial
 from multiprocessing.pool import AsyncResult
 from pathlib import Path
 
-from foundation.cluster.identifiers import BrokerId
-from foundation.cluster.leadership import INITIAL_PARTITION_EPOCH
-from foundation.eventlog.fences import SWITCHES, Switch
 from understudy.checkers.client_history import Outcome, PartitionsAreReadToTheEnd, check_clients
 from understudy.checkers.facts import Partition
 from understudy.checkers.groups import RebalancesEnd, check_groups
 from understudy.checkers.replica_logs import partitions_that_may_have_lost
 from understudy.cluster import ClusterError, Unsettled
 from understudy.findings import Finding, FindingKind
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.cluster.leadership import INITIAL_PARTITION_EPOCH
+from understudy.foundation.eventlog.fences import SWITCHES, Switch
 from understudy.picture import ClusterPicture
 from understudy.simulator.client_load import CLEANER_SETTINGS, COMPACTED_PARTITIONS, COMPACTION, PARTITIONS, SeedClients
 from understudy.simulator.cluster import SimulatedCluster

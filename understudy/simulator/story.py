@@ -47,8 +47,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from foundation.eventlog.lines import decode_record
 from understudy.cluster import ClusterError
+from understudy.foundation.eventlog.lines import decode_record
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.story_sentences import story_sentence

@@ -6,8 +6,8 @@ sent, applied and refused. The event queue, state transitions, logs and response
 
 from __future__ import annotations
 
-from foundation.eventlog.narrator import describe
-from foundation.eventlog.records import (
+from understudy.foundation.eventlog.narrator import describe
+from understudy.foundation.eventlog.records import (
     ChannelClosed,
     ChannelOpened,
     ConnectionRefused,

@@ -12,19 +12,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from foundation.wire.messages.init_producer_id import InitProducerIdRequest
-from foundation.zk.admin_znodes import (
+from understudy.admin_client import UNCLEAN
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from understudy.foundation.wire.messages.init_producer_id import InitProducerIdRequest
+from understudy.foundation.zk.admin_znodes import (
     DeleteTopicsTopicZNode,
     IsrChangeNotificationZNode,
     LogDirEventNotificationZNode,
     PreferredReplicaElectionZNode,
     ReassignPartitionsZNode,
 )
-from foundation.zk.client import SetData, Stat
-from foundation.zk.znodes import BrokerIdZNode, TopicZNode
-from understudy.admin_client import UNCLEAN
+from understudy.foundation.zk.client import SetData, Stat
+from understudy.foundation.zk.znodes import BrokerIdZNode, TopicZNode
 from understudy.simulator.cluster import PORT, SimulatedCluster
 
 NAMES = ("clicks", "orders", "payments")

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from brokers.world import World
-from foundation.eventlog.fences import Fences, Switch
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.records import PointReached
+from understudy.brokers.world import World
+from understudy.foundation.eventlog.fences import Fences, Switch
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.records import PointReached
 from understudy.simulator.disk import SimulatedDisk
 from understudy.simulator.loop import Process, SimulatedLoop
 from understudy.simulator.network import SimulatedNetwork

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from foundation.zk.client import (
+from understudy.checkers.history import OpKind, ZnodeOp
+from understudy.foundation.zk.client import (
     MATCH_ANY_VERSION,
     Check,
     Checked,
@@ -29,7 +30,6 @@ from foundation.zk.client import (
     WatchKind,
     ZNodeData,
 )
-from understudy.checkers.history import OpKind, ZnodeOp
 
 
 class Touched(NamedTuple):

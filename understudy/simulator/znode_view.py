@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from foundation.cluster.broker import BrokerAndEpoch
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
-from foundation.zk.admin_znodes import DeleteTopicsZNode, PreferredReplicaElectionZNode, ReassignPartitionsZNode
-from foundation.zk.client import Failure
-from foundation.zk.znodes import (
+from understudy.foundation.cluster.broker import BrokerAndEpoch
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from understudy.foundation.zk.admin_znodes import (
+    DeleteTopicsZNode,
+    PreferredReplicaElectionZNode,
+    ReassignPartitionsZNode,
+)
+from understudy.foundation.zk.client import Failure
+from understudy.foundation.zk.znodes import (
     BrokerIdsZNode,
     BrokerIdZNode,
     ControllerEpochZNode,

@@ -18,7 +18,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar, cast
 
-from foundation.zk.client import (
+from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
+from understudy.foundation.zk.client import (
     Children,
     Create,
     Failure,
@@ -30,7 +31,6 @@ from foundation.zk.client import (
     WatchKind,
     ZNodeData,
 )
-from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
 from understudy.simulator.loop import Process, SimulatedLoop
 from understudy.simulator.znode_tree import Refusal, Touched, ZnodeTree
 from understudy.simulator.zookeeper_connection import Deliver, Link, ServerConnection, Session

@@ -1,4 +1,4 @@
-"""The client of the simulated ZooKeeper: sessions with the guarantees of `foundation.zk.client`.
+"""The client of the simulated ZooKeeper: sessions with the guarantees of `understudy.foundation.zk.client`.
 
 Each incarnation of a node has a `NodeZooKeeper`, which opens sessions. A `SimulatedSession` sends pings over its
 connection, gives it up after two thirds of the session timeout without an answer, connects again after a drawn delay
@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from foundation.zk.client import (
+from understudy.foundation.zk.client import (
     MAX_REQUEST_BYTES,
     Children,
     Create,

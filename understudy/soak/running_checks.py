@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from foundation.eventlog.records import Envelope, TaskFailed
 from understudy.checkers import leader_agreement, producers, replication
 from understudy.checkers.check import Violation
 from understudy.checkers.history import ZnodeTransaction
 from understudy.checkers.invariant_checker import ALL_CHECKS, InvariantChecker
+from understudy.foundation.eventlog.records import Envelope, TaskFailed
 
 WINDOW_MS: Final = 600_000.0
 

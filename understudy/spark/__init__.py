@@ -1,8 +1,8 @@
 """Everything that runs in Apache Spark; the only package that imports pyspark.
 
-`gateway` and `context` start Spark, `replay_job` computes the tables of `foundation.eventlog.metric_tables`, `source`
-lets Spark read event logs, `ingest_job` writes them into a lake, and `lake_tables` reads it. An analyst imports these
-names from here; each is loaded at first use:
+`gateway` and `context` start Spark, `replay_job` computes the tables of `understudy.foundation.eventlog.metric_tables`,
+`source` lets Spark read event logs, `ingest_job` writes them into a lake, and `lake_tables` reads it. An analyst
+imports these names from here; each is loaded at first use:
 
     from understudy.spark import read_lake, read_records, register, spark_session
 """

@@ -17,7 +17,6 @@ import msgspec
 from pyspark import RDD
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from foundation.eventlog.metric_tables import TABLES, Failover, Settings
 from understudy.compare.comparison import Comparison, assemble, p_values_of, permutations_for, summarize
 from understudy.compare.groups import (
     CannotCompare,
@@ -30,6 +29,7 @@ from understudy.compare.groups import (
     command_in_lake,
     observe_rows,
 )
+from understudy.foundation.eventlog.metric_tables import TABLES, Failover, Settings
 from understudy.lake.manifest import is_lake
 from understudy.spark.context import Progress, SparkSettings, no_progress, spark_context, spark_errors
 from understudy.spark.lake_tables import read_lake

@@ -38,7 +38,6 @@ _CONNECT_TIMEOUT_S = 10.0
 
 Progress: TypeAlias = Callable[[str], None]
 
-_PACKAGES = ("foundation", "controller", "brokers", "understudy")
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -228,12 +227,15 @@ def _configuration(settings: SparkSettings) -> SparkConf:
 
 
 def _archive(folder: Path) -> Path:
-    """Write the packages of this program into an archive, which executors on other machines import."""
+    """Write the package of this program into an archive, which executors on other machines import."""
     archive = folder / "understudy.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as written:
-        for package in _PACKAGES:
-            for file in sorted((_ROOT / package).rglob("*.py")):
-                written.write(file, file.relative_to(_ROOT))
+        # In a checkout some folders of the package are links, which `rglob` does not follow.
+        for parent, _, names in os.walk(_ROOT / "understudy", followlinks=True):
+            for name in names:
+                if name.endswith(".py"):
+                    file = Path(parent, name)
+                    written.write(file, file.relative_to(_ROOT))
     return archive
 
 

@@ -19,7 +19,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from foundation.eventlog.reader import find_files
+from understudy.foundation.eventlog.reader import find_files
 from understudy.lake.log_rows import FileRange, read_ranges
 from understudy.replay.growing import GrowingLogs, LogRow
 from understudy.replay.result import Replay

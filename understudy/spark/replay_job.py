@@ -11,8 +11,8 @@ from typing import TypeAlias
 from pyspark import RDD, SparkContext, StorageLevel
 from pyspark.sql import SparkSession
 
-from foundation.eventlog.metric_tables import TABLES
-from foundation.eventlog.row_tables import ROW_TABLES
+from understudy.foundation.eventlog.metric_tables import TABLES
+from understudy.foundation.eventlog.row_tables import ROW_TABLES
 from understudy.replay.kernel import Measured, groups_to_join, without
 from understudy.replay.result import Replay, replay_of
 from understudy.replay.runs import FoundLogs, RunFiles, find_logs, pack

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from pyspark import SparkContext
 
-from foundation.eventlog.fences import Switch
+from understudy.foundation.eventlog.fences import Switch
 from understudy.hunt.seed_tasks import SeedOutcome, SeedTask, encoded
 from understudy.spark.context import spark_errors
 

@@ -22,8 +22,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from foundation.eventlog.reader import find_files
-from foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE
+from understudy.foundation.eventlog.reader import find_files
+from understudy.foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE
 from understudy.lake.log_rows import BadSource, FileRange, log_row_schema, read_ranges
 from understudy.spark.ddl import ddl
 

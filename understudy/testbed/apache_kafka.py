@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from brokers.config.properties import format_properties
+from understudy.brokers.config.properties import format_properties
 from understudy.java import JavaRuntime, choose_java
 from understudy.testbed.broker_process import BrokerProcess
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from brokers.config.properties import format_properties
-from brokers.machine.injected_faults import APPLIED, MachineFaults
-from brokers.metrics.metrics_server import ADDRESS_FILE
+from understudy.brokers.config.properties import format_properties
+from understudy.brokers.machine.injected_faults import APPLIED, MachineFaults
+from understudy.brokers.metrics.metrics_server import ADDRESS_FILE
 from understudy.testbed import waiting_broker
 from understudy.testbed.broker_forks import forks_of_this_process
 from understudy.testbed.processes import ChildProcess, RunningProcess
@@ -166,7 +166,7 @@ class BrokerProcess:
 
     def _command(self) -> list[str]:
         # With -P, a folder `brokers` or `controller` in the working directory does not hide ours (D17).
-        return [sys.executable, "-P", "-m", "brokers", self.config.name]
+        return [sys.executable, "-P", "-m", "understudy.brokers", self.config.name]
 
     def _all_properties(self) -> dict[str, str]:
         rack = {} if self.rack is None else {"broker.rack": self.rack}

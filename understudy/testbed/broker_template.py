@@ -113,7 +113,7 @@ def _write(status: int, word: int) -> bool:
 
 def main() -> int:
     """Import, fork; return the broker's exit code in a fork."""
-    from brokers import __main__ as broker
+    from understudy.brokers import __main__ as broker
 
     with socket.socket(fileno=0) as requests:
         request = _Template(requests).serve()

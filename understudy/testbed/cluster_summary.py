@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from foundation.cluster.identifiers import TopicPartition
 from understudy.findings import findings
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.picture import ClusterPicture
 from understudy.testbed.run_folder import ClusterEntry
 

@@ -14,17 +14,29 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from brokers.machine.real_world import MachineClock
-from foundation.cluster.broker import BrokerAndEpoch
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.leadership import LeaderIsrAndControllerEpoch
-from foundation.eventlog.fences import Fences
-from foundation.eventlog.log import EventLog
-from foundation.zk.admin_znodes import DeleteTopicsZNode, PreferredReplicaElectionZNode, ReassignPartitionsZNode
-from foundation.zk.client import Create, Delete, Failure, Notification, SetData, ZooKeeperClient, ZooKeeperUnreachable
-from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
-from foundation.zk.kazoo_client import KazooZooKeeper
-from foundation.zk.znodes import ControllerEpochZNode, ControllerZNode, MalformedZNode
+from understudy.brokers.machine.real_world import MachineClock
+from understudy.foundation.cluster.broker import BrokerAndEpoch
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.leadership import LeaderIsrAndControllerEpoch
+from understudy.foundation.eventlog.fences import Fences
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.zk.admin_znodes import (
+    DeleteTopicsZNode,
+    PreferredReplicaElectionZNode,
+    ReassignPartitionsZNode,
+)
+from understudy.foundation.zk.client import (
+    Create,
+    Delete,
+    Failure,
+    Notification,
+    SetData,
+    ZooKeeperClient,
+    ZooKeeperUnreachable,
+)
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
+from understudy.foundation.zk.kazoo_client import KazooZooKeeper
+from understudy.foundation.zk.znodes import ControllerEpochZNode, ControllerZNode, MalformedZNode
 from understudy.picture import NOTIFICATION_QUEUES, ClusterPicture, PartitionPicture
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from foundation.eventlog.records import RunDescribed
+from understudy.foundation.eventlog.records import RunDescribed
 from understudy.testbed.testbed_log import TestbedLog
 
 

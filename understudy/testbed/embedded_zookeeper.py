@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from brokers.config.properties import format_properties
+from understudy.brokers.config.properties import format_properties
 from understudy.java import JavaRuntime, choose_java
 from understudy.testbed import linux
 from understudy.testbed.processes import ChildProcess, ProcessDied

@@ -11,8 +11,8 @@ import socket
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
-from foundation.wire.registry import APIS
 from understudy.cluster import ClusterError, Unsupported, no_such_broker
+from understudy.foundation.wire.registry import APIS
 from understudy.request_rules import Effect, LostWrite, Rule
 from understudy.testbed.proxied_brokers import ProxiedBrokers, node_of
 from understudy.testbed.proxy.frames import closing_requests

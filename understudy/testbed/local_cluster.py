@@ -22,13 +22,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from brokers.machine.socket_network import SocketNetwork
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.eventlog.records import FaultInjected, Payload, RunDescribed, StepReached
 from understudy.admin_client import AdminClient
+from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.clients.cluster_requests import NoBrokerAnswers
 from understudy.cluster import Cluster, ClusterError, Unsettled, WaitTimedOut, no_holder, no_such_broker
 from understudy.findings import Finding, Findings, findings, in_words
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.eventlog.records import FaultInjected, Payload, RunDescribed, StepReached
 from understudy.java import JavaRuntime
 from understudy.picture import ClusterPicture
 from understudy.testbed import run_folder

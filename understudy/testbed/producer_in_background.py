@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from brokers.machine.real_world import MachineClock
-from brokers.machine.socket_network import SocketNetwork
-from foundation.cluster.identifiers import TopicPartition
+from understudy.brokers.machine.real_world import MachineClock
+from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.clients.connections import Connections
 from understudy.clients.consumer import Consumer
 from understudy.clients.producer import Outcome, Producer
+from understudy.foundation.cluster.identifiers import TopicPartition
 
 RECORDS_PER_BATCH = 10
 BETWEEN_BATCHES_S = 0.2

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from brokers.machine.real_world import MachineClock
-from foundation.eventlog.files import JsonLinesFiles
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.records import Payload, ProcessExiting, ProcessStarted, RunDescribed
+from understudy.brokers.machine.real_world import MachineClock
+from understudy.foundation.eventlog.files import JsonLinesFiles
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.records import Payload, ProcessExiting, ProcessStarted, RunDescribed
 from understudy.software import software_commit, software_version
 from understudy.testbed import run_folder
 

@@ -1,8 +1,9 @@
 """`python -m understudy.testbed.waiting_broker server.properties`: a broker process that waits before it starts.
 
-It imports the modules of a broker, waits for a line on its standard input, and then runs `python -m brokers`. Started
-together with ZooKeeper's Java, it has done its imports when ZooKeeper is ready, and has not tried to connect before.
-Where its standard input ends without a line, because its owner has ended, it exits without starting a broker.
+It imports the modules of a broker, waits for a line on its standard input, and then runs `python -m
+understudy.brokers`. Started together with ZooKeeper's Java, it has done its imports when ZooKeeper is ready, and has
+not tried to connect before. Where its standard input ends without a line, because its owner has ended, it exits without
+starting a broker.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ MODULE = "understudy.testbed.waiting_broker"
 
 def main(arguments: Sequence[str]) -> int:
     """Import, wait and run; return the broker's exit code, or 0 where no line was read."""
-    from brokers import __main__ as broker
+    from understudy.brokers import __main__ as broker
 
     if not sys.stdin.readline():
         return 0

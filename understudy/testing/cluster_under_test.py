@@ -13,9 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.records import RunDescribed
 from understudy.cluster import ClusterError, Unsettled, WaitTimedOut
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.records import RunDescribed
 from understudy.testbed.cluster_view import NO_ANSWER
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.local_cluster import LocalCluster
@@ -248,7 +248,7 @@ class ClusterUnderTest:
         """Crash a broker when its controller next reaches a named point; `wait_for(point_reached(point))` waits.
 
         Args:
-            point: one of `controller.points.POINTS`.
+            point: one of `understudy.controller.points.POINTS`.
             broker: None for the controller.
 
         Raises:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.identifiers import TopicPartition
 
 if TYPE_CHECKING:
     from understudy.testing.broker_under_test import BrokerUnderTest

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import Envelope, FaultInjected, PointReached, StepReached
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import Envelope, FaultInjected, PointReached, StepReached
 
 TEST_BEGUN: Final = "test begun"
 """The step that `ClusterUnderTest` records when a test begins; faults before it belong to an earlier test."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from foundation.records.compression import Compression
+from understudy.foundation.records.compression import Compression
 from understudy.tools.console import read_properties
 from understudy.tools.errors import ToolError, illegal_argument
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
-from foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from foundation.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
-from foundation.wire.network import Network
-from foundation.wire.registry import api_of
-from foundation.wire.request_channel import RequestChannel
-from foundation.wire.schema import Message
 from understudy.clients.cluster_requests import ClusterRequests, NoBrokerAnswers, metadata_request
+from understudy.foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from understudy.foundation.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
+from understudy.foundation.wire.network import Network
+from understudy.foundation.wire.registry import api_of
+from understudy.foundation.wire.request_channel import RequestChannel
+from understudy.foundation.wire.schema import Message
 from understudy.tools.errors import API, TIMEOUT, ToolError
 
 R = TypeVar("R", bound=Message)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from foundation.wire.messages.describe_configs import (
+from understudy.foundation.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
 )
-from foundation.wire.messages.incremental_alter_configs import (
+from understudy.foundation.wire.messages.incremental_alter_configs import (
     IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
-from foundation.wire.schema import Message
+from understudy.foundation.wire.schema import Message
 from understudy.tools.cluster import KafkaCluster
 from understudy.tools.errors import error_of
 

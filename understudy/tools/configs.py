@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from foundation.wire.messages.alter_configs import (
+from understudy.foundation.wire.messages.alter_configs import (
     AlterableConfig,
     AlterConfigsRequest,
     AlterConfigsResource,
     AlterConfigsResponse,
 )
-from foundation.wire.messages.describe_configs import DescribeConfigsResourceResult
+from understudy.foundation.wire.messages.describe_configs import DescribeConfigsResourceResult
 from understudy.tools.cluster import KafkaCluster
 from understudy.tools.config_requests import BROKER, BROKER_LOGGER, TOPIC, change_configs, read_configs, responsible
 from understudy.tools.console import Console, Surroundings, Tool, read_properties

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from brokers.config.properties import MalformedProperties, parse_properties
-from foundation.eventlog.clock import Clock
-from foundation.wire.network import Network
+from understudy.brokers.config.properties import MalformedProperties, parse_properties
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.wire.network import Network
 from understudy.tools.cluster import KafkaCluster
 from understudy.tools.errors import ToolError, UsageError, illegal_argument
 from understudy.tools.options import Flag, Options, parse, usage

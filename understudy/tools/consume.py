@@ -7,13 +7,13 @@ import random
 import re
 from collections.abc import Sequence
 
-from brokers.config.config_def import java_int
-from foundation.cluster.identifiers import TopicPartition
-from foundation.wire.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from understudy.brokers.config.config_def import java_int
 from understudy.clients.connections import NoLeader
 from understudy.clients.consumer import Consumed
 from understudy.clients.group_consumer import ConsumerSettings, GroupConsumer, topics_like
 from understudy.clients.group_member import Refused
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from understudy.tools.client_properties import CONFIG, is_true, key_values, one_of, properties_of, whole_number
 from understudy.tools.console import Console, Surroundings, Tool, addresses, read_properties
 from understudy.tools.errors import TIMEOUT, ToolError, UsageError

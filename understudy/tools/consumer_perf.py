@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from foundation.cluster.identifiers import TopicPartition
 from understudy.clients.group_consumer import GroupConsumer
 from understudy.clients.group_member import Refused
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.tools.console import Console, Surroundings, Tool, addresses, read_properties
 from understudy.tools.consume import consumer_settings, refused
 from understudy.tools.errors import ToolError, UsageError, illegal_argument

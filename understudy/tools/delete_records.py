@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from foundation.cluster.errors import Errors, error_name
-from foundation.cluster.identifiers import TopicPartition
-from foundation.wire.messages.delete_records import (
+from understudy.clients.cluster_requests import TryAgain
+from understudy.foundation.cluster.errors import Errors, error_name
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from understudy.clients.cluster_requests import TryAgain
 from understudy.tools.cluster import KafkaCluster
 from understudy.tools.console import CLIENT_ID, Console, Surroundings, Tool, print_trace, read_file
 from understudy.tools.errors import COMMAND_FAILED, OPERATION_FAILED, TIMEOUT, ToolError, error_of, executed

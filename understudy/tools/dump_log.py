@@ -10,9 +10,9 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
 
-from foundation.records.batch import NO_SEQUENCE, BatchHeader, RecordBatch, check_crc
-from foundation.records.errors import CorruptRecord, InvalidRecord
-from foundation.records.record import Record, records
+from understudy.foundation.records.batch import NO_SEQUENCE, BatchHeader, RecordBatch, check_crc
+from understudy.foundation.records.errors import CorruptRecord, InvalidRecord
+from understudy.foundation.records.record import Record, records
 from understudy.tools.console import Console, Surroundings, Tool
 from understudy.tools.errors import API, ToolError
 from understudy.tools.index_dumps import (

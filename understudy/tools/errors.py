@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from foundation.cluster.errors import MALFORMED_REQUEST, Errors
+from understudy.foundation.cluster.errors import MALFORMED_REQUEST, Errors
 
 API = "org.apache.kafka.common.errors."
 ILLEGAL_ARGUMENT = "java.lang.IllegalArgumentException"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.wire.messages.list_offsets import (
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.messages.list_offsets import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_TIMESTAMP,
     LATEST_TIERED_TIMESTAMP,

@@ -9,34 +9,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.wire.errors import MalformedMessage, UnsupportedVersion
-from foundation.wire.messages.consumer_protocol import CONSUMER_PROTOCOL_TYPE, ConsumerProtocolAssignment
-from foundation.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from foundation.wire.messages.describe_groups import (
+from understudy.clients.cluster_requests import TryAgain
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.errors import MalformedMessage, UnsupportedVersion
+from understudy.foundation.wire.messages.consumer_protocol import CONSUMER_PROTOCOL_TYPE, ConsumerProtocolAssignment
+from understudy.foundation.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from understudy.foundation.wire.messages.describe_groups import (
     DescribedGroup,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
-from foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from foundation.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from foundation.wire.messages.offset_commit import (
+from understudy.foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from understudy.foundation.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from understudy.foundation.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from foundation.wire.messages.offset_delete import (
+from understudy.foundation.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
 )
-from foundation.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from foundation.wire.schema import Message
-from foundation.wire.version_prefixed import decode_prefixed
-from understudy.clients.cluster_requests import TryAgain
+from understudy.foundation.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from understudy.foundation.wire.schema import Message
+from understudy.foundation.wire.version_prefixed import decode_prefixed
 from understudy.tools.cluster import KafkaCluster
 from understudy.tools.errors import ToolError, error_of
 from understudy.tools.java_order import partitions as in_java_order

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.cluster.java import java_hash
-from foundation.wire.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.java import java_hash
+from understudy.foundation.wire.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from understudy.tools.cluster import KafkaCluster
 from understudy.tools.console import Console, read_file
 from understudy.tools.errors import RUNTIME, ToolError, UsageError, error_of, executed, illegal_argument

@@ -9,10 +9,10 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from foundation.cluster.errors import Errors, error_name
-from foundation.cluster.identifiers import TopicPartition
-from foundation.cluster.java import java_hash
-from foundation.wire.messages.list_offsets import LATEST_TIMESTAMP
+from understudy.foundation.cluster.errors import Errors, error_name
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.java import java_hash
+from understudy.foundation.wire.messages.list_offsets import LATEST_TIMESTAMP
 from understudy.tools.cluster import KafkaCluster
 from understudy.tools.console import Console, Surroundings, Tool
 from understudy.tools.errors import ILLEGAL_ARGUMENT, ToolError, UsageError, error_of, executed, illegal_argument

@@ -11,9 +11,9 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
 
-from brokers.log import producer_snapshot
-from foundation.records.batch import NO_TIMESTAMP, RecordBatch
-from foundation.records.record import records
+from understudy.brokers.log import producer_snapshot
+from understudy.foundation.records.batch import NO_TIMESTAMP, RecordBatch
+from understudy.foundation.records.record import records
 from understudy.tools.console import Console
 from understudy.tools.errors import ToolError
 from understudy.tools.segment_files import base_offset_of, batches_in, in_file, read_bytes

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.cluster.java import java_hash
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.java import java_hash
 
 K = TypeVar("K")
 

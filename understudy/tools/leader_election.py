@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
 from understudy.tools.cluster import KafkaCluster
 from understudy.tools.console import Console, Surroundings, Tool, print_trace, read_file
 from understudy.tools.errors import COMMAND_FAILED, JOPTSIMPLE, OPERATION_FAILED, TIMEOUT, ToolError, error_of

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from foundation.records.record import Header
+from understudy.foundation.records.record import Header
 from understudy.tools.client_properties import is_true
 from understudy.tools.errors import ToolError
 

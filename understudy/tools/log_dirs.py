@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.wire.messages.describe_log_dirs import (
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,

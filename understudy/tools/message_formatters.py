@@ -6,11 +6,11 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from foundation.wire.errors import WireError
-from foundation.wire.messages import group_metadata as wire
-from foundation.wire.schema import Message
-from foundation.wire.version_prefixed import decode_prefixed, version_of
 from understudy.clients.consumer import Consumed
+from understudy.foundation.wire.errors import WireError
+from understudy.foundation.wire.messages import group_metadata as wire
+from understudy.foundation.wire.schema import Message
+from understudy.foundation.wire.version_prefixed import decode_prefixed, version_of
 from understudy.tools.client_properties import is_true
 from understudy.tools.console import Console
 from understudy.tools.errors import ToolError

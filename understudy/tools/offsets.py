@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.wire.messages.list_offsets import (
+from understudy.clients.cluster_requests import TryAgain
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from understudy.clients.cluster_requests import TryAgain
 from understudy.tools.cluster import KafkaCluster
 from understudy.tools.errors import TIMEOUT, ToolError, error_of
 
@@ -64,7 +64,7 @@ async def list_offsets(
     """Return the offset of each partition at its timestamp, or why there is none.
 
     Args:
-        timestamps: milliseconds since 1970, or the constants of `foundation.wire.messages.list_offsets`.
+        timestamps: milliseconds since 1970, or the constants of `understudy.foundation.wire.messages.list_offsets`.
     """
     found: dict[TopicPartition, Found | ToolError] = {}
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from brokers.config.config_def import java_int
+from understudy.brokers.config.config_def import java_int
 from understudy.tools.errors import JOPTSIMPLE, ToolError, UsageError
 
 WIDTH = 100

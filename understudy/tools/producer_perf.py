@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from foundation.eventlog.clock import Clock
 from understudy.clients.batching_producer import BatchingProducer, NoSuchTopic
 from understudy.clients.producer import Delivery, Outcome
+from understudy.foundation.eventlog.clock import Clock
 from understudy.tools.client_properties import CONFIG
 from understudy.tools.console import Console, Surroundings, Tool, addresses, read_file, read_properties
 from understudy.tools.errors import TIMEOUT, ToolError, illegal_argument

@@ -5,16 +5,16 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Sequence
 
-from controller.replica_placement import assign_replicas_to_brokers
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.wire.messages.alter_partition_reassignments import (
+from understudy.controller.replica_placement import assign_replicas_to_brokers
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartition,
     ReassignableTopic,
 )
-from foundation.wire.messages.list_partition_reassignments import (
+from understudy.foundation.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     ListPartitionReassignmentsTopics,

@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.wire.messages.list_partition_reassignments import OngoingPartitionReassignment
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.messages.list_partition_reassignments import OngoingPartitionReassignment
 from understudy.tools.errors import COMMAND_FAILED, OPERATION_FAILED, ToolError, illegal_argument
 from understudy.tools.json_input import JsonObject, parse_object
 

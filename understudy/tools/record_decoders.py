@@ -13,16 +13,16 @@ import struct
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
-from foundation.records.record import Record
-from foundation.wire.errors import WireError
-from foundation.wire.messages import group_metadata as wire
-from foundation.wire.messages.consumer_protocol import (
+from understudy.foundation.records.record import Record
+from understudy.foundation.wire.errors import WireError
+from understudy.foundation.wire.messages import group_metadata as wire
+from understudy.foundation.wire.messages.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
 )
-from foundation.wire.schema import Message
-from foundation.wire.version_prefixed import decode_prefixed, version_of
+from understudy.foundation.wire.schema import Message
+from understudy.foundation.wire.version_prefixed import decode_prefixed, version_of
 from understudy.tools.errors import RUNTIME, ToolError
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | None"

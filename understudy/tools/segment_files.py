@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from foundation.records.batch import RecordBatch, batches
-from foundation.records.errors import CorruptRecord, UnsupportedMagic
-from foundation.records.varint import Buffer
+from understudy.foundation.records.batch import RecordBatch, batches
+from understudy.foundation.records.errors import CorruptRecord, UnsupportedMagic
+from understudy.foundation.records.varint import Buffer
 from understudy.tools.errors import API, ToolError
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicPartition
-from foundation.wire.messages.describe_configs import (
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicPartition
+from understudy.foundation.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
-from foundation.wire.messages.list_partition_reassignments import (
+from understudy.foundation.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     ListPartitionReassignmentsTopics,
     OngoingPartitionReassignment,
 )
-from foundation.wire.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
+from understudy.foundation.wire.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 from understudy.tools.cluster import KafkaCluster
 from understudy.tools.console import Console
 from understudy.tools.errors import ToolError, error_of, illegal_argument

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from brokers.metadata.topic_names import is_internal
+from understudy.brokers.metadata.topic_names import is_internal
 from understudy.tools.cluster import KafkaCluster
 from understudy.tools.errors import RUNTIME, ToolError, illegal_argument
 from understudy.tools.options import Options

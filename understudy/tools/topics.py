@@ -5,24 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from brokers.config.config_def import ConfigError, InvalidConfiguration
-from brokers.config.topic_config import TOPIC_TABLE
-from brokers.metadata.topic_names import has_collision_characters
-from foundation.cluster.errors import Errors
-from foundation.wire.messages.create_partitions import (
+from understudy.brokers.config.config_def import ConfigError, InvalidConfiguration
+from understudy.brokers.config.topic_config import TOPIC_TABLE
+from understudy.brokers.metadata.topic_names import has_collision_characters
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
 )
-from foundation.wire.messages.create_topics import (
+from understudy.foundation.wire.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from foundation.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from understudy.foundation.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from understudy.tools.cluster import KafkaCluster
 from understudy.tools.console import Console, Surroundings, Tool
 from understudy.tools.errors import (

@@ -10,8 +10,8 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from brokers.coordinator.group.timer import Timer, TimerTask
-from foundation.eventlog.clock import Clock
+from understudy.brokers.coordinator.group.timer import Timer, TimerTask
+from understudy.foundation.eventlog.clock import Clock
 
 EXPIRED_WITHOUT_PAUSE = 100
 """After so many other requests may proceed."""

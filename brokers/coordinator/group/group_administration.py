@@ -10,13 +10,13 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from brokers.coordinator.group.group_metadata import DEAD_GROUP, GroupMetadata, GroupSummary
-from brokers.coordinator.group.group_metadata_manager import GroupMetadataManager
-from brokers.coordinator.group.group_state import GroupState
-from brokers.coordinator.group.rebalances import Rebalances
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.operator_lines import some
+from understudy.brokers.coordinator.group.group_metadata import DEAD_GROUP, GroupMetadata, GroupSummary
+from understudy.brokers.coordinator.group.group_metadata_manager import GroupMetadataManager
+from understudy.brokers.coordinator.group.group_state import GroupState
+from understudy.brokers.coordinator.group.rebalances import Rebalances
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.operator_lines import some
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.coordinator.group.GroupCoordinator")
 

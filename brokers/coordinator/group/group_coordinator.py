@@ -15,29 +15,29 @@ from typing import Final, NamedTuple, TypeVar
 
 import structlog
 
-from brokers.config.kafka_config import KafkaConfig
-from brokers.coordinator.group.expirations import Expirations
-from brokers.coordinator.group.group_administration import GroupAdministration
-from brokers.coordinator.group.group_events import GroupEvents
-from brokers.coordinator.group.group_metadata import GroupMetadata
-from brokers.coordinator.group.group_metadata_manager import GroupMetadataManager
-from brokers.coordinator.group.group_offsets import OffsetAndMetadata
-from brokers.coordinator.group.group_state import GroupState
-from brokers.coordinator.group.group_writer import offsets_partition
-from brokers.coordinator.group.member_metadata import (
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.coordinator.group.expirations import Expirations
+from understudy.brokers.coordinator.group.group_administration import GroupAdministration
+from understudy.brokers.coordinator.group.group_events import GroupEvents
+from understudy.brokers.coordinator.group.group_metadata import GroupMetadata
+from understudy.brokers.coordinator.group.group_metadata_manager import GroupMetadataManager
+from understudy.brokers.coordinator.group.group_offsets import OffsetAndMetadata
+from understudy.brokers.coordinator.group.group_state import GroupState
+from understudy.brokers.coordinator.group.group_writer import offsets_partition
+from understudy.brokers.coordinator.group.member_metadata import (
     JoinCallback,
     JoinGroupResult,
     MemberMetadata,
     Protocols,
     SyncGroupResult,
 )
-from brokers.coordinator.group.rebalances import Rebalances, current_join_result
-from brokers.replication.replica_manager import ReplicaManager
-from brokers.world import Offload
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.clock import Clock
-from foundation.wire.messages.join_group import UNKNOWN_MEMBER_ID
+from understudy.brokers.coordinator.group.rebalances import Rebalances, current_join_result
+from understudy.brokers.replication.replica_manager import ReplicaManager
+from understudy.brokers.world import Offload
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.wire.messages.join_group import UNKNOWN_MEMBER_ID
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.coordinator.group.GroupCoordinator")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from brokers.coordinator.group.group_metadata import GroupMetadata
-from brokers.coordinator.group.group_offsets import OffsetAndMetadata
-from brokers.coordinator.group.group_state import GroupState
-from brokers.coordinator.group.member_metadata import MemberMetadata
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.records import (
+from understudy.brokers.coordinator.group.group_metadata import GroupMetadata
+from understudy.brokers.coordinator.group.group_offsets import OffsetAndMetadata
+from understudy.brokers.coordinator.group.group_state import GroupState
+from understudy.brokers.coordinator.group.member_metadata import MemberMetadata
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.records import (
     AssignedMember,
     GroupAssigned,
     GroupOffset,
@@ -20,9 +20,9 @@ from foundation.eventlog.records import (
     OffsetsCommitted,
     OffsetsRemoved,
 )
-from foundation.wire.errors import MalformedMessage
-from foundation.wire.messages.consumer_protocol import ConsumerProtocolAssignment
-from foundation.wire.version_prefixed import decode_prefixed
+from understudy.foundation.wire.errors import MalformedMessage
+from understudy.foundation.wire.messages.consumer_protocol import ConsumerProtocolAssignment
+from understudy.foundation.wire.version_prefixed import decode_prefixed
 
 DELETED_EPOCH = -1
 

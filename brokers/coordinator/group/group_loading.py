@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from brokers.coordinator.group.group_metadata import GroupMetadata
-from brokers.coordinator.group.group_offsets import CommittedOffset
-from brokers.coordinator.group.group_records import (
+from understudy.brokers.coordinator.group.group_metadata import GroupMetadata
+from understudy.brokers.coordinator.group.group_offsets import CommittedOffset
+from understudy.brokers.coordinator.group.group_records import (
     PARTITION_BYTES,
     GroupRecord,
     InvalidStoredGroup,
@@ -21,12 +21,12 @@ from brokers.coordinator.group.group_records import (
     read_offset,
     read_stored,
 )
-from foundation.cluster.identifiers import TopicPartition
-from foundation.records.batch import RecordBatch, batches, check_crc
-from foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
-from foundation.records.record import Record, records
-from foundation.records.varint import Buffer
-from foundation.wire.errors import WireError
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.batch import RecordBatch, batches, check_crc
+from understudy.foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
+from understudy.foundation.records.record import Record, records
+from understudy.foundation.records.varint import Buffer
+from understudy.foundation.wire.errors import WireError
 
 _COMMIT_MARKER = b"\0\0\0\1"
 """The key of the control record that commits a transaction: version 0, type 1."""

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from brokers.coordinator.group.group_offsets import GroupOffsets, OffsetAndMetadata
-from brokers.coordinator.group.group_state import VALID_PREVIOUS_STATES, GroupState, check_transition
-from brokers.coordinator.group.member_metadata import (
+from understudy.brokers.coordinator.group.group_offsets import GroupOffsets, OffsetAndMetadata
+from understudy.brokers.coordinator.group.group_state import VALID_PREVIOUS_STATES, GroupState, check_transition
+from understudy.brokers.coordinator.group.member_metadata import (
     JoinCallback,
     JoinedMember,
     JoinGroupResult,
@@ -21,12 +21,12 @@ from brokers.coordinator.group.member_metadata import (
     Protocols,
     SyncGroupResult,
 )
-from brokers.coordinator.group.timer import TimerTask
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.wire.errors import MalformedMessage
-from foundation.wire.messages.consumer_protocol import CONSUMER_PROTOCOL_TYPE, ConsumerProtocolSubscription
-from foundation.wire.version_prefixed import decode_prefixed
+from understudy.brokers.coordinator.group.timer import TimerTask
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.errors import MalformedMessage
+from understudy.foundation.wire.messages.consumer_protocol import CONSUMER_PROTOCOL_TYPE, ConsumerProtocolSubscription
+from understudy.foundation.wire.version_prefixed import decode_prefixed
 
 _VERSION_0: Final = b"\0\0"
 

@@ -12,14 +12,14 @@ from functools import partial
 
 import structlog
 
-from brokers.config.kafka_config import KafkaConfig
-from brokers.coordinator.coordinators import partition_for
-from brokers.coordinator.group.group_events import GroupEvents
-from brokers.coordinator.group.group_loading import GroupLoader
-from brokers.coordinator.group.group_metadata import GroupMetadata
-from brokers.coordinator.group.group_metrics import GroupMeters
-from brokers.coordinator.group.group_offsets import OffsetAndMetadata
-from brokers.coordinator.group.group_records import (
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.coordinator.coordinators import partition_for
+from understudy.brokers.coordinator.group.group_events import GroupEvents
+from understudy.brokers.coordinator.group.group_loading import GroupLoader
+from understudy.brokers.coordinator.group.group_metadata import GroupMetadata
+from understudy.brokers.coordinator.group.group_metrics import GroupMeters
+from understudy.brokers.coordinator.group.group_offsets import OffsetAndMetadata
+from understudy.brokers.coordinator.group.group_records import (
     FIRST_SEQUENCE,
     KeyAndValue,
     group_key,
@@ -27,14 +27,14 @@ from brokers.coordinator.group.group_records import (
     offset_key,
     offset_value,
 )
-from brokers.coordinator.group.group_state import GroupState
-from brokers.coordinator.group.group_writer import GroupWriter, offsets_partition
-from brokers.replication.partition import Partition
-from brokers.replication.replica_manager import ReplicaManager
-from brokers.world import Offload
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.clock import Clock
+from understudy.brokers.coordinator.group.group_state import GroupState
+from understudy.brokers.coordinator.group.group_writer import GroupWriter, offsets_partition
+from understudy.brokers.replication.partition import Partition
+from understudy.brokers.replication.replica_manager import ReplicaManager
+from understudy.brokers.world import Offload
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.clock import Clock
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.coordinator.group.GroupMetadataManager")
 

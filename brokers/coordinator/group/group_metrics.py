@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
-from brokers.coordinator.group.group_metadata import GroupMetadata
-from brokers.coordinator.group.group_state import GroupState
-from foundation.eventlog.clock import Clock
-from foundation.metrics.mbeans import Kind, MBean, Reading
-from foundation.metrics.sampled import SampledStat
+from understudy.brokers.coordinator.group.group_metadata import GroupMetadata
+from understudy.brokers.coordinator.group.group_state import GroupState
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.metrics.mbeans import Kind, MBean, Reading
+from understudy.foundation.metrics.sampled import SampledStat
 
 
 def _gauge(name: str, doc: str) -> MBean:

@@ -10,18 +10,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 
-from brokers.coordinator.group.group_metadata import GroupMetadata
-from brokers.coordinator.group.group_offsets import NO_LEADER_EPOCH, OffsetAndMetadata
-from brokers.coordinator.group.group_state import GroupState
-from brokers.coordinator.group.member_metadata import MemberMetadata
-from foundation.cluster.identifiers import TopicPartition
-from foundation.cluster.metadata_version import MetadataVersion
-from foundation.records.batch import NO_SEQUENCE
-from foundation.records.compression import Compression
-from foundation.records.record import Record, encode_records
-from foundation.wire.messages import group_metadata as wire
-from foundation.wire.messages.offset_commit import DEFAULT_TIMESTAMP
-from foundation.wire.version_prefixed import LAYOUTS, VERSION_BYTES, decode_prefixed, encode_prefixed, version_of
+from understudy.brokers.coordinator.group.group_metadata import GroupMetadata
+from understudy.brokers.coordinator.group.group_offsets import NO_LEADER_EPOCH, OffsetAndMetadata
+from understudy.brokers.coordinator.group.group_state import GroupState
+from understudy.brokers.coordinator.group.member_metadata import MemberMetadata
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.metadata_version import MetadataVersion
+from understudy.foundation.records.batch import NO_SEQUENCE
+from understudy.foundation.records.compression import Compression
+from understudy.foundation.records.record import Record, encode_records
+from understudy.foundation.wire.messages import group_metadata as wire
+from understudy.foundation.wire.messages.offset_commit import DEFAULT_TIMESTAMP
+from understudy.foundation.wire.version_prefixed import (
+    LAYOUTS,
+    VERSION_BYTES,
+    decode_prefixed,
+    encode_prefixed,
+    version_of,
+)
 
 OFFSET_KEY_VERSION = 1
 GROUP_KEY_VERSION = 2

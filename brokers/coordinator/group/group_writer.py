@@ -11,16 +11,21 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
-from brokers.config.kafka_config import KafkaConfig
-from brokers.coordinator.group.group_records import BATCH_BYTES, KeyAndValue, encode_batch_of, encode_stored
-from brokers.metadata.topic_names import GROUP_METADATA_TOPIC
-from brokers.replication.delayed_produce import Appended, append_records, led_partition, wait_until_replicated
-from brokers.replication.replica_manager import ALL_ACKS, ReplicaManager
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.clock import Clock
-from foundation.records.batch import NO_SEQUENCE
-from foundation.records.compression import Compression
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.coordinator.group.group_records import BATCH_BYTES, KeyAndValue, encode_batch_of, encode_stored
+from understudy.brokers.metadata.topic_names import GROUP_METADATA_TOPIC
+from understudy.brokers.replication.delayed_produce import (
+    Appended,
+    append_records,
+    led_partition,
+    wait_until_replicated,
+)
+from understudy.brokers.replication.replica_manager import ALL_ACKS, ReplicaManager
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.records.batch import NO_SEQUENCE
+from understudy.foundation.records.compression import Compression
 
 NOT_APPENDED: Final = -1
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeAlias
 
-from brokers.coordinator.group.timer import TimerTask
-from foundation.cluster.errors import Errors
-from foundation.wire.messages.join_group import UNKNOWN_GENERATION_ID
+from understudy.brokers.coordinator.group.timer import TimerTask
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.wire.messages.join_group import UNKNOWN_GENERATION_ID
 
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 """(name, metadata) of the protocols that a member supports, in the order of its preference."""

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import structlog
 
-from brokers.config.kafka_config import KafkaConfig
-from brokers.coordinator.group.expirations import Expirations
-from brokers.coordinator.group.group_metadata import GroupMetadata
-from brokers.coordinator.group.group_metadata_manager import GroupMetadataManager
-from brokers.coordinator.group.group_state import GroupState
-from brokers.coordinator.group.group_writer import offsets_partition
-from brokers.coordinator.group.member_metadata import (
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.coordinator.group.expirations import Expirations
+from understudy.brokers.coordinator.group.group_metadata import GroupMetadata
+from understudy.brokers.coordinator.group.group_metadata_manager import GroupMetadataManager
+from understudy.brokers.coordinator.group.group_state import GroupState
+from understudy.brokers.coordinator.group.group_writer import offsets_partition
+from understudy.brokers.coordinator.group.member_metadata import (
     JoinCallback,
     JoinGroupResult,
     MemberMetadata,
@@ -26,10 +26,10 @@ from brokers.coordinator.group.member_metadata import (
     SyncCallback,
     SyncGroupResult,
 )
-from brokers.coordinator.group.timer import TimerTask
-from foundation.cluster.errors import Errors
-from foundation.operator_lines import some
-from foundation.wire.messages.join_group import UNKNOWN_MEMBER_ID
+from understudy.brokers.coordinator.group.timer import TimerTask
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.operator_lines import some
+from understudy.foundation.wire.messages.join_group import UNKNOWN_MEMBER_ID
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.coordinator.group.GroupCoordinator")
 

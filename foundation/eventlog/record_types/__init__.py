@@ -1,1 +1,3 @@
-"""The record types of the event log, by the component that writes them (`foundation.eventlog.records` lists all)."""
+"""The record types of the event log, by the component that writes them (`understudy.foundation.eventlog.records` lists
+all).
+"""

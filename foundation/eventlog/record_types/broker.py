@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from foundation.eventlog.record_types.base import Leadership, RecordPayload
+from understudy.foundation.eventlog.record_types.base import Leadership, RecordPayload
 
 
 class LeaderAndIsrApplied(RecordPayload, frozen=True, kw_only=True, gc=False):

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from foundation.eventlog.record_types.base import Leadership, RecordPayload, Refused, Transition
+from understudy.foundation.eventlog.record_types.base import Leadership, RecordPayload, Refused, Transition
 
 
 class EventQueued(RecordPayload, frozen=True, kw_only=True, gc=False):

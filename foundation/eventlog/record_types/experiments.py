@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from foundation.eventlog.record_types.base import RecordPayload
+from understudy.foundation.eventlog.record_types.base import RecordPayload
 
 
 class FenceHit(RecordPayload, frozen=True, kw_only=True, gc=False):
@@ -14,7 +14,9 @@ class FenceHit(RecordPayload, frozen=True, kw_only=True, gc=False):
     """
 
     fence: str
-    """The name of the fence or fix, for example `broker.broker-epoch`; `foundation.eventlog.fences` lists them."""
+    """The name of the fence or fix, for example `broker.broker-epoch`; `understudy.foundation.eventlog.fences` lists
+    them.
+    """
     what: str
     """What was stale, or what the fix is about, for example `LeaderAndIsr from 1` or `orders-3`."""
     offered: int

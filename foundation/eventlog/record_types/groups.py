@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from foundation.eventlog.record_types.base import RecordPayload
+from understudy.foundation.eventlog.record_types.base import RecordPayload
 
 
 class AssignedMember(msgspec.Struct, frozen=True, array_like=True, gc=False):

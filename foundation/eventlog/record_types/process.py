@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from foundation.eventlog.record_types.base import RecordPayload
+from understudy.foundation.eventlog.record_types.base import RecordPayload
 
 
 class ProcessStarted(RecordPayload, frozen=True, kw_only=True, gc=False):

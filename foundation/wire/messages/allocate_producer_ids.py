@@ -5,7 +5,7 @@ Versions: 0 only, flexible.
 
 from __future__ import annotations
 
-from foundation.wire.schema import Message, int16, int32, int64
+from understudy.foundation.wire.schema import Message, int16, int32, int64
 
 
 class AllocateProducerIdsRequest(Message, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ Versions: 2 flexible.
 
 from __future__ import annotations
 
-from foundation.wire.schema import Message, int8, int16, int32
+from understudy.foundation.wire.schema import Message, int8, int16, int32
 
 
 class AlterConfigsRequest(Message, frozen=True, kw_only=True):

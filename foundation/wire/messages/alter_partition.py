@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
-from foundation.wire.schema import Message, ignorable, int8, int16, int32, int64, since, until
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
+from understudy.foundation.wire.schema import Message, ignorable, int8, int16, int32, int64, since, until
 
 
 class AlterPartitionRequest(Message, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from foundation.wire.schema import Message, ignorable, int16, int32, int64, since, tag
+from understudy.foundation.wire.schema import Message, ignorable, int16, int32, int64, since, tag
 
 
 class ApiVersionsRequest(Message, frozen=True, kw_only=True):

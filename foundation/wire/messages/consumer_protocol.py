@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from foundation.wire.schema import Message, ignorable, int32, since
+from understudy.foundation.wire.schema import Message, ignorable, int32, since
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 """The protocol type of groups whose members are consumers."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from foundation.wire.schema import Message, ignorable, int16, int32, int64, since
+from understudy.foundation.wire.schema import Message, ignorable, int16, int32, int64, since
 
 
 class ControlledShutdownRequest(Message, frozen=True, kw_only=True):

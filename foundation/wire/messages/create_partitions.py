@@ -5,7 +5,7 @@ Versions: 2 flexible; 3 throttling as an error (KIP-599).
 
 from __future__ import annotations
 
-from foundation.wire.schema import Message, int16, int32
+from understudy.foundation.wire.schema import Message, int16, int32
 
 
 class CreatePartitionsRequest(Message, frozen=True, kw_only=True):

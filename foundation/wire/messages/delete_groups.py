@@ -5,7 +5,7 @@ Versions: 2 flexible.
 
 from __future__ import annotations
 
-from foundation.wire.schema import Message, int16, int32
+from understudy.foundation.wire.schema import Message, int16, int32
 
 
 class DeleteGroupsRequest(Message, frozen=True, kw_only=True):

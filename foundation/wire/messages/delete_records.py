@@ -5,7 +5,7 @@ Versions: 1 quotas answered before throttling; 2 flexible.
 
 from __future__ import annotations
 
-from foundation.wire.schema import Message, int16, int32, int64
+from understudy.foundation.wire.schema import Message, int16, int32, int64
 
 
 class DeleteRecordsRequest(Message, frozen=True, kw_only=True):

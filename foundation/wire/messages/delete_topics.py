@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
-from foundation.wire.schema import Message, ignorable, int16, int32, nullable_since, since, until
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
+from understudy.foundation.wire.schema import Message, ignorable, int16, int32, nullable_since, since, until
 
 
 class DeleteTopicsRequest(Message, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from foundation.wire.schema import Message, ignorable, int16, int32, since
+from understudy.foundation.wire.schema import Message, ignorable, int16, int32, since
 
 AUTHORIZED_OPERATIONS_OMITTED: Final = -(1 << 31)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from foundation.wire.schema import Message, int16, int32, int64
+from understudy.foundation.wire.schema import Message, int16, int32, int64
 
 
 class DescribeProducersRequest(Message, frozen=True, kw_only=True):

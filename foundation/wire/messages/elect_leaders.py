@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from foundation.wire.schema import Message, int8, int16, int32, since
+from understudy.foundation.wire.schema import Message, int8, int16, int32, since
 
 
 class ElectLeadersRequest(Message, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from foundation.wire.schema import Message, between, ignorable, int8, int16, int32, since, until
+from understudy.foundation.wire.schema import Message, between, ignorable, int8, int16, int32, since, until
 
 
 class FindCoordinatorRequest(Message, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from foundation.wire.schema import Message, between, ignorable, int32, int64, nullable_since, since
+from understudy.foundation.wire.schema import Message, between, ignorable, int32, int64, nullable_since, since
 
 
 class OffsetCommitKey(Message, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from foundation.wire.schema import Message, ignorable, int16, int32, since
+from understudy.foundation.wire.schema import Message, ignorable, int16, int32, since
 
 
 class HeartbeatRequest(Message, frozen=True, kw_only=True):

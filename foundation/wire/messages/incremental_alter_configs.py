@@ -6,8 +6,8 @@ Versions: 1 flexible. The response has the fields of AlterConfigs.
 
 from __future__ import annotations
 
-from foundation.wire.messages.alter_configs import AlterConfigsResourceResponse
-from foundation.wire.schema import Message, int8, int32
+from understudy.foundation.wire.messages.alter_configs import AlterConfigsResourceResponse
+from understudy.foundation.wire.schema import Message, int8, int32
 
 
 class IncrementalAlterConfigsRequest(Message, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from foundation.wire.schema import Message, int16, int32, int64, since
+from understudy.foundation.wire.schema import Message, int16, int32, int64, since
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1

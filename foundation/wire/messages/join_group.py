@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from foundation.wire.schema import Message, ignorable, int16, int32, nullable_since, since
+from understudy.foundation.wire.schema import Message, ignorable, int16, int32, nullable_since, since
 
 UNKNOWN_MEMBER_ID: Final = ""
 """The member id of one that does not have an id yet."""

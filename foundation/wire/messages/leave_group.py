@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from foundation.wire.schema import Message, ignorable, int16, int32, since, until
+from understudy.foundation.wire.schema import Message, ignorable, int16, int32, since, until
 
 
 class LeaveGroupRequest(Message, frozen=True, kw_only=True):

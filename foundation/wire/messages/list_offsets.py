@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from foundation.wire.schema import Message, ignorable, int8, int16, int32, int64, since, until
+from understudy.foundation.wire.schema import Message, ignorable, int8, int16, int32, int64, since, until
 
 LATEST_TIMESTAMP: Final = -1
 """The timestamp that stands for the end of the log: the high watermark or last stable offset for a consumer."""

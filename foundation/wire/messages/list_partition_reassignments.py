@@ -5,7 +5,7 @@ There is one version, and it is flexible.
 
 from __future__ import annotations
 
-from foundation.wire.schema import Message, int16, int32
+from understudy.foundation.wire.schema import Message, int16, int32
 
 
 class ListPartitionReassignmentsRequest(Message, frozen=True, kw_only=True):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
-from foundation.wire.schema import Message, between, ignorable, int16, int32, nullable_since, since
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
+from understudy.foundation.wire.schema import Message, between, ignorable, int16, int32, nullable_since, since
 
 
 class MetadataRequest(Message, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from foundation.wire.schema import Message, between, ignorable, int16, int32, int64, since
+from understudy.foundation.wire.schema import Message, between, ignorable, int16, int32, int64, since
 
 DEFAULT_TIMESTAMP: Final = -1
 DEFAULT_RETENTION_TIME_MS: Final = -1

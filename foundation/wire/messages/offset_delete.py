@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from foundation.wire.schema import Message, ignorable, int16, int32
+from understudy.foundation.wire.schema import Message, ignorable, int16, int32
 
 
 class OffsetDeleteRequest(Message, frozen=True, kw_only=True):

@@ -9,7 +9,17 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from foundation.wire.schema import Message, between, ignorable, int16, int32, int64, nullable_since, since, until
+from understudy.foundation.wire.schema import (
+    Message,
+    between,
+    ignorable,
+    int16,
+    int32,
+    int64,
+    nullable_since,
+    since,
+    until,
+)
 
 INVALID_OFFSET: Final = -1
 """The committed offset of a partition that has none."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from foundation.wire.messages.fetch import LeaderIdAndEpoch, NodeEndpoint
-from foundation.wire.schema import Message, ignorable, int16, int32, int64, since, tag
+from understudy.foundation.wire.messages.fetch import LeaderIdAndEpoch, NodeEndpoint
+from understudy.foundation.wire.schema import Message, ignorable, int16, int32, int64, since, tag
 
 
 class ProduceRequest(Message, frozen=True, kw_only=True):

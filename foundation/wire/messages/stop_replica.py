@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from foundation.wire.schema import Message, between, ignorable, int16, int32, int64, since, until
+from understudy.foundation.wire.schema import Message, between, ignorable, int16, int32, int64, since, until
 
 
 class StopReplicaRequest(Message, frozen=True, kw_only=True):

@@ -9,15 +9,15 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import pytest
 
-from brokers.apis.config_admin_manager import ResourceType
-from foundation.cluster.errors import Errors
-from foundation.wire.messages import alter_configs, incremental_alter_configs
-from foundation.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
-from foundation.wire.messages.incremental_alter_configs import (
+from understudy.brokers.apis.config_admin_manager import ResourceType
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.wire.messages import alter_configs, incremental_alter_configs
+from understudy.foundation.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from understudy.foundation.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from foundation.zk.client import Children, Delete, SetData, ZNodeData
+from understudy.foundation.zk.client import Children, Delete, SetData, ZNodeData
 from understudy.simulator.cluster import SimulatedCluster
 
 TOPIC, BROKER, LOGGER, METRICS = (

@@ -10,18 +10,26 @@ from typing import Any
 
 import pytest
 
-from brokers.apis import leader_and_isr, stop_replica, update_metadata
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.fences import Fence, Fences, Fix, Switch
-from foundation.operator_lines import LINES
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrResponse
-from foundation.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
-from foundation.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
 from tests.brokers import parts
 from tests.brokers.harness import BROKER_EPOCH, BrokerHarness
 from tests.brokers.parts import ORDERS, ORDERS_0, state
 from tests.operators_log import Line, operators_log
+from understudy.brokers.apis import leader_and_isr, stop_replica, update_metadata
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.fences import Fence, Fences, Fix, Switch
+from understudy.foundation.operator_lines import LINES
+from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrResponse
+from understudy.foundation.wire.messages.stop_replica import (
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaTopicState,
+)
+from understudy.foundation.wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataRequest,
+)
 
 
 def run(scenario: Callable[[BrokerHarness], Awaitable[Any]]) -> tuple[Any, BrokerHarness]:

@@ -8,31 +8,31 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from brokers.apis import create_topics
-from brokers.apis.create_topics import prohibited_names, replicas_for, validated
-from brokers.config.description import topic_defaults
-from brokers.config.kafka_config import KafkaConfig
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import ZkWrite
-from foundation.wire.messages.create_partitions import (
+from tests.brokers.harness import BrokerHarness
+from tests.controller.harness import ControllerHarness
+from understudy.brokers.apis import create_topics
+from understudy.brokers.apis.create_topics import prohibited_names, replicas_for, validated
+from understudy.brokers.config.description import topic_defaults
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.records import ZkWrite
+from understudy.foundation.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
 )
-from foundation.wire.messages.create_topics import (
+from understudy.foundation.wire.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from foundation.zk.client import Notification, WatchFired, WatchKind
-from foundation.zk.kafka_zk_client import KafkaZkClient
-from tests.brokers.harness import BrokerHarness
-from tests.controller.harness import ControllerHarness
+from understudy.foundation.zk.client import Notification, WatchFired, WatchKind
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
 from understudy.simulator.cluster import SimulatedCluster
 
 DEFAULTS = topic_defaults(KafkaConfig.from_properties({"zookeeper.connect": "z"}))

@@ -7,18 +7,18 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from brokers.apis import delete_records
-from brokers.replication.delayed_operations import DelayedOperationPurgatory
-from foundation.cluster.errors import Errors
-from foundation.wire.messages.delete_records import (
+from tests.brokers.harness import BrokerHarness
+from tests.brokers.log.parts import log_with
+from tests.brokers.parts import ME, ORDERS_0, OTHER, THIRD, apply_leader_and_isr, leader_and_isr, state
+from understudy.brokers.apis import delete_records
+from understudy.brokers.replication.delayed_operations import DelayedOperationPurgatory
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from tests.brokers.harness import BrokerHarness
-from tests.brokers.log.parts import log_with
-from tests.brokers.parts import ME, ORDERS_0, OTHER, THIRD, apply_leader_and_isr, leader_and_isr, state
 
 
 def request(

@@ -9,24 +9,28 @@ from typing import TypeAlias, cast
 
 import pytest
 
-from brokers.apis import delete_topics
-from brokers.config.kafka_config import KafkaConfig
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
-from foundation.cluster.leadership import LEADER_DURING_DELETE
-from foundation.wire.messages.create_partitions import (
+from tests.brokers.harness import BrokerHarness
+from tests.brokers.parts import ME, ORDERS
+from understudy.brokers.apis import delete_topics
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
+from understudy.foundation.cluster.leadership import LEADER_DURING_DELETE
+from understudy.foundation.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
 )
-from foundation.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from foundation.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
-from foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
-from foundation.wire.schema import Message
-from foundation.zk.client import Failure
-from foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
-from tests.brokers.harness import BrokerHarness
-from tests.brokers.parts import ME, ORDERS
+from understudy.foundation.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from understudy.foundation.wire.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from understudy.foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from understudy.foundation.wire.schema import Message
+from understudy.foundation.zk.client import Failure
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
 from understudy.simulator.cluster import SimulatedCluster
 
 UNKNOWN_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAg")

@@ -6,20 +6,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from brokers.apis import describe_configs
-from brokers.config import description
-from brokers.config.description import Described
-from brokers.config.dynamic_broker_config import DynamicBrokerConfig
-from brokers.config.dynamic_keys import BROKER_KEYS
-from brokers.config.topic_config import TOPIC_TABLE
-from foundation.cluster.errors import MALFORMED_REQUEST, Errors
-from foundation.wire.messages.describe_configs import (
+from understudy.brokers.apis import describe_configs
+from understudy.brokers.config import description
+from understudy.brokers.config.description import Described
+from understudy.brokers.config.dynamic_broker_config import DynamicBrokerConfig
+from understudy.brokers.config.dynamic_keys import BROKER_KEYS
+from understudy.brokers.config.topic_config import TOPIC_TABLE
+from understudy.foundation.cluster.errors import MALFORMED_REQUEST, Errors
+from understudy.foundation.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
-from foundation.zk.client import SetData
+from understudy.foundation.zk.client import SetData
 from understudy.simulator.cluster import SimulatedCluster
 
 TOPIC, BROKER, LOGGER = 2, 4, 8

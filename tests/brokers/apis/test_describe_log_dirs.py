@@ -7,16 +7,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from brokers.apis import describe_log_dirs
-from brokers.world import Volume
-from foundation.cluster.errors import Errors
-from foundation.wire.messages.describe_log_dirs import (
+from tests.brokers.harness import BrokerHarness
+from understudy.brokers.apis import describe_log_dirs
+from understudy.brokers.world import Volume
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.wire.messages.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeLogDirsTopic,
 )
-from tests.brokers.harness import BrokerHarness
 from understudy.simulator.disk import VOLUME_BYTES
 
 

@@ -6,17 +6,17 @@ import asyncio
 
 import pytest
 
-from brokers.apis import describe_producers
-from foundation.cluster.errors import Errors
-from foundation.wire.messages.describe_producers import (
+from tests.brokers.harness import BrokerHarness
+from tests.brokers.log.parts import NOW_MS, batch, open_log
+from tests.brokers.parts import ME, OTHER, apply_leader_and_isr, leader_and_isr, state
+from understudy.brokers.apis import describe_producers
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.wire.messages.describe_producers import (
     DescribeProducersRequest,
     PartitionResponse,
     ProducerState,
     TopicRequest,
 )
-from tests.brokers.harness import BrokerHarness
-from tests.brokers.log.parts import NOW_MS, batch, open_log
-from tests.brokers.parts import ME, OTHER, apply_leader_and_isr, leader_and_isr, state
 
 
 def answer(topic: str = "orders", partition: int = 0) -> PartitionResponse:

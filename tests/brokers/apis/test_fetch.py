@@ -7,17 +7,6 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from brokers.apis import fetch, fetch_reading
-from brokers.apis.services import BrokerServices
-from brokers.config.kafka_config import KafkaConfig
-from brokers.replication.delayed_operations import DelayedOperationPurgatory
-from brokers.replication.fetch_session import RequestedPartition
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
-from foundation.records.compression import Compression
-from foundation.records.message_set import first_magic, messages
-from foundation.wire.messages.fetch import FetchPartition, FetchReplicaState, FetchRequest, FetchResponse, FetchTopic
-from foundation.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from tests.brokers.harness import BrokerHarness
 from tests.brokers.log.parts import batch, log_with
 from tests.brokers.parts import (
@@ -28,6 +17,27 @@ from tests.brokers.parts import (
     apply_leader_and_isr,
     leader_and_isr,
     state,
+)
+from understudy.brokers.apis import fetch, fetch_reading
+from understudy.brokers.apis.services import BrokerServices
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.replication.delayed_operations import DelayedOperationPurgatory
+from understudy.brokers.replication.fetch_session import RequestedPartition
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
+from understudy.foundation.records.compression import Compression
+from understudy.foundation.records.message_set import first_magic, messages
+from understudy.foundation.wire.messages.fetch import (
+    FetchPartition,
+    FetchReplicaState,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from understudy.foundation.wire.messages.stop_replica import (
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaTopicState,
 )
 
 CONSUMER, DEBUGGING_CONSUMER = -1, -2

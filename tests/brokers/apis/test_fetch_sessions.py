@@ -12,23 +12,33 @@ from collections.abc import Awaitable, Callable, Mapping
 import pytest
 from msgspec.structs import replace
 
-from brokers.apis import fetch, fetch_reading
-from brokers.apis.services import BrokerServices
-from brokers.config.kafka_config import KafkaConfig
-from brokers.replication.fetch_session import FINAL_EPOCH, RequestedPartition
-from brokers.replication.fetch_session_handler import FetchedPartition, FetchSessionHandler
-from brokers.replication.partition import Partition
-from brokers.replication.replica_fetcher import fetch_request
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicId, TopicPartition
-from foundation.records.batch import batches
-from foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
-from foundation.wire.messages.fetch import FetchPartition, FetchReplicaState, FetchRequest, FetchResponse, FetchTopic
-from foundation.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from tests.brokers.harness import BrokerHarness
 from tests.brokers.log.parts import batch
 from tests.brokers.parts import ME, ORDERS, OTHER, THIRD, apply_leader_and_isr, leader_and_isr, state
 from tests.brokers.replication.test_isr_manager import Queue
+from understudy.brokers.apis import fetch, fetch_reading
+from understudy.brokers.apis.services import BrokerServices
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.replication.fetch_session import FINAL_EPOCH, RequestedPartition
+from understudy.brokers.replication.fetch_session_handler import FetchedPartition, FetchSessionHandler
+from understudy.brokers.replication.partition import Partition
+from understudy.brokers.replication.replica_fetcher import fetch_request
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicId, TopicPartition
+from understudy.foundation.records.batch import batches
+from understudy.foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
+from understudy.foundation.wire.messages.fetch import (
+    FetchPartition,
+    FetchReplicaState,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from understudy.foundation.wire.messages.stop_replica import (
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaTopicState,
+)
 
 CONSUMER = -1
 ANOTHER_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAw")

@@ -7,12 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
-from brokers.apis import find_coordinator
-from brokers.coordinator.coordinators import partition_for
-from foundation.cluster.errors import MALFORMED_REQUEST, Errors
-from foundation.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from foundation.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
 from tests.brokers.harness import BrokerHarness
+from understudy.brokers.apis import find_coordinator
+from understudy.brokers.coordinator.coordinators import partition_for
+from understudy.foundation.cluster.errors import MALFORMED_REQUEST, Errors
+from understudy.foundation.wire.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from understudy.foundation.wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataRequest,
+)
 from understudy.simulator.cluster import SimulatedCluster
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from brokers.apis import (
+from tests.brokers.harness import BrokerHarness
+from understudy.brokers.apis import (
     allocate_producer_ids,
     alter_partition,
     alter_partition_reassignments,
@@ -15,34 +16,36 @@ from brokers.apis import (
     list_partition_reassignments,
     update_features,
 )
-from controller.events import NOT_THE_CONTROLLER, ElectionType, FeatureUpdate, UpgradeType
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from foundation.wire.messages.alter_partition import AlterPartitionRequest
-from foundation.wire.messages.alter_partition_reassignments import (
+from understudy.controller.events import NOT_THE_CONTROLLER, ElectionType, FeatureUpdate, UpgradeType
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.wire.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+from understudy.foundation.wire.messages.alter_partition import AlterPartitionRequest
+from understudy.foundation.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartition,
     ReassignableTopic,
 )
-from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest
-from foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
-from foundation.wire.messages.list_partition_reassignments import (
+from understudy.foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest
+from understudy.foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from understudy.foundation.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     ListPartitionReassignmentsTopics,
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
-from foundation.wire.messages.update_features import (
+from understudy.foundation.wire.messages.update_features import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from tests.brokers.harness import BrokerHarness
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 NOT_NEEDED = ApiError(Errors.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")

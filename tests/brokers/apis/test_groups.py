@@ -7,7 +7,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from brokers.apis import (
+from tests.brokers.coordinator.group.parts import assignment, subscription
+from tests.brokers.harness import BROKER_EPOCH, BrokerHarness
+from tests.brokers.parts import ME, ORDERS, OTHER, state
+from tests.brokers.parts import leader_and_isr as leader_and_isr_request
+from understudy.brokers.apis import (
     delete_groups,
     describe_groups,
     heartbeat,
@@ -22,46 +26,42 @@ from brokers.apis import (
     sync_group,
     update_metadata,
 )
-from brokers.config.kafka_config import KafkaConfig
-from foundation.cluster.errors import Errors
-from foundation.cluster.leadership import LEADER_DURING_DELETE
-from foundation.wire.messages.delete_groups import DeleteGroupsRequest
-from foundation.wire.messages.describe_groups import AUTHORIZED_OPERATIONS_OMITTED, DescribeGroupsRequest
-from foundation.wire.messages.heartbeat import HeartbeatRequest
-from foundation.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
-from foundation.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from foundation.wire.messages.list_groups import ListGroupsRequest
-from foundation.wire.messages.offset_commit import (
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.leadership import LEADER_DURING_DELETE
+from understudy.foundation.wire.messages.delete_groups import DeleteGroupsRequest
+from understudy.foundation.wire.messages.describe_groups import AUTHORIZED_OPERATIONS_OMITTED, DescribeGroupsRequest
+from understudy.foundation.wire.messages.heartbeat import HeartbeatRequest
+from understudy.foundation.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from understudy.foundation.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from understudy.foundation.wire.messages.list_groups import ListGroupsRequest
+from understudy.foundation.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from foundation.wire.messages.offset_delete import (
+from understudy.foundation.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from foundation.wire.messages.offset_fetch import (
+from understudy.foundation.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
-from foundation.wire.messages.stop_replica import (
+from understudy.foundation.wire.messages.stop_replica import (
     StopReplicaPartitionState,
     StopReplicaRequest,
     StopReplicaTopicState,
 )
-from foundation.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from foundation.wire.messages.update_metadata import (
+from understudy.foundation.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from understudy.foundation.wire.messages.update_metadata import (
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from tests.brokers.coordinator.group.parts import assignment, subscription
-from tests.brokers.harness import BROKER_EPOCH, BrokerHarness
-from tests.brokers.parts import ME, ORDERS, OTHER, state
-from tests.brokers.parts import leader_and_isr as leader_and_isr_request
 
 GROUP, TOPIC = "readers", "__consumer_offsets"
 
@@ -310,7 +310,7 @@ def test_old_clients_say_how_long_an_offset_is_kept_and_when_it_was_reached() ->
         assert offset is not None
         assert (offset.offset, offset.commit_timestamp, offset.expire_timestamp) == (6, 77, None)
 
-    from foundation.cluster.identifiers import TopicPartition
+    from understudy.foundation.cluster.identifiers import TopicPartition
 
     at = TopicPartition("orders", 0)
     run(scenario)

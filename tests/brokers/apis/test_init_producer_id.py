@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from brokers.apis import init_producer_id
-from brokers.apis.init_producer_id import error_of
-from brokers.config.kafka_config import KafkaConfig
-from foundation.cluster.errors import ApiError, Errors
-from foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from tests.brokers.harness import BrokerHarness
+from understudy.brokers.apis import init_producer_id
+from understudy.brokers.apis.init_producer_id import error_of
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 HALF_AN_HOUR_MS = 1_800_000
 

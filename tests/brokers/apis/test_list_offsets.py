@@ -6,11 +6,14 @@ import asyncio
 
 import pytest
 
-from brokers.apis import list_offsets
-from brokers.log.partition_log import PartitionLog
-from foundation.cluster.errors import Errors
-from foundation.wire.codec import encode
-from foundation.wire.messages.list_offsets import (
+from tests.brokers.harness import BrokerHarness
+from tests.brokers.log.parts import NOW_MS, batch, config, log_with, open_log
+from tests.brokers.parts import ME, OTHER, apply_leader_and_isr, leader_and_isr, state
+from understudy.brokers.apis import list_offsets
+from understudy.brokers.log.partition_log import PartitionLog
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.wire.codec import encode
+from understudy.foundation.wire.messages.list_offsets import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_TIMESTAMP,
     LATEST_TIERED_TIMESTAMP,
@@ -23,9 +26,6 @@ from foundation.wire.messages.list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
-from tests.brokers.harness import BrokerHarness
-from tests.brokers.log.parts import NOW_MS, batch, config, log_with, open_log
-from tests.brokers.parts import ME, OTHER, apply_leader_and_isr, leader_and_isr, state
 
 CONSUMER, DEBUGGING_CONSUMER = -1, -2
 NOWHERE = (Errors.NONE, -1, -1, -1)

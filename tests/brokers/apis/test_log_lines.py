@@ -12,28 +12,32 @@ from typing import NamedTuple
 import pytest
 import structlog
 
-from brokers.apis import leader_and_isr, stop_replica, update_metadata
-from brokers.apis.services import RequestContext
-from brokers.config.logger_levels import LoggerLevels
-from brokers.config.operations import Change, Operation
-from brokers.machine.operator_log import configure_operator_log
-from brokers.membership.registration import Registration
-from brokers.replication.alter_partition_manager import AlterPartitionManager
-from foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import BrokerId
-from foundation.operator_lines import LINES, is_detailed, with_a_line
-from foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
-from foundation.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
-from foundation.wire.messages.update_metadata import (
-    UpdateMetadataPartitionState,
-    UpdateMetadataRequest,
-    UpdateMetadataTopicState,
-)
 from tests.brokers.harness import BROKER_EPOCH, BrokerHarness
 from tests.brokers.parts import ME, ORDERS, OTHER, state
 from tests.brokers.parts import leader_and_isr as request_of
 from tests.operators_log import Line, operators_log
+from understudy.brokers.apis import leader_and_isr, stop_replica, update_metadata
+from understudy.brokers.apis.services import RequestContext
+from understudy.brokers.config.logger_levels import LoggerLevels
+from understudy.brokers.config.operations import Change, Operation
+from understudy.brokers.machine.operator_log import configure_operator_log
+from understudy.brokers.membership.registration import Registration
+from understudy.brokers.replication.alter_partition_manager import AlterPartitionManager
+from understudy.foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.operator_lines import LINES, is_detailed, with_a_line
+from understudy.foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
+from understudy.foundation.wire.messages.stop_replica import (
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaTopicState,
+)
+from understudy.foundation.wire.messages.update_metadata import (
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
 
 STATES = "state.change.logger"
 PARTITION = "kafka.cluster.Partition"

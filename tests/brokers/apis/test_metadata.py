@@ -7,21 +7,21 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from brokers.apis import describe_cluster, metadata
-from brokers.config.kafka_config import KafkaConfig
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicId
-from foundation.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from foundation.wire.messages.update_metadata import (
+from tests.brokers.harness import BrokerHarness
+from tests.brokers.parts import ORDERS
+from understudy.brokers.apis import describe_cluster, metadata
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicId
+from understudy.foundation.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from understudy.foundation.wire.messages.update_metadata import (
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from tests.brokers.harness import BrokerHarness
-from tests.brokers.parts import ORDERS
 
 UNKNOWN_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAw")
 

@@ -8,18 +8,18 @@ from collections.abc import Collection
 
 import pytest
 
-from brokers.apis import offset_for_leader_epoch
-from foundation.cluster.errors import Errors
-from foundation.eventlog.fences import Fences, Fix, Switch
-from foundation.wire.messages.offset_for_leader_epoch import (
+from tests.brokers.harness import BrokerHarness
+from tests.brokers.log.parts import NOW_MS, batch, open_log
+from tests.brokers.parts import ME, OTHER, apply_leader_and_isr, leader_and_isr, state
+from understudy.brokers.apis import offset_for_leader_epoch
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.eventlog.fences import Fences, Fix, Switch
+from understudy.foundation.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from tests.brokers.harness import BrokerHarness
-from tests.brokers.log.parts import NOW_MS, batch, open_log
-from tests.brokers.parts import ME, OTHER, apply_leader_and_isr, leader_and_isr, state
 
 
 def answer(

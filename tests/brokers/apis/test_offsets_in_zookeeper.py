@@ -6,15 +6,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from foundation.cluster.errors import Errors
-from foundation.wire.messages.offset_commit import (
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from foundation.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic, OffsetFetchResponse
-from foundation.zk.consumer_offsets import is_path_component
+from understudy.foundation.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestTopic,
+    OffsetFetchResponse,
+)
+from understudy.foundation.zk.consumer_offsets import is_path_component
 from understudy.simulator.cluster import PORT, SimulatedCluster
 
 ORDERS = "orders"

@@ -9,24 +9,24 @@ from typing import TypeVar
 
 import pytest
 
-from brokers.apis import produce
-from brokers.apis.services import MOST_LONG_CHECKS
-from brokers.apis.serving import CloseConnection
-from brokers.replication.delayed_operations import DelayedOperationPurgatory
-from foundation.cluster.errors import Errors
-from foundation.records.compression import Compression
-from foundation.records.record import records
-from foundation.wire.messages.produce import (
+from tests.brokers.harness import BrokerHarness
+from tests.brokers.log.parts import NOW_MS, batch
+from tests.brokers.parts import ME, ORDERS_0, OTHER, apply_leader_and_isr, leader_and_isr, state
+from tests.foundation.records.test_message_set import message
+from understudy.brokers.apis import produce
+from understudy.brokers.apis.services import MOST_LONG_CHECKS
+from understudy.brokers.apis.serving import CloseConnection
+from understudy.brokers.replication.delayed_operations import DelayedOperationPurgatory
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.records.compression import Compression
+from understudy.foundation.records.record import records
+from understudy.foundation.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
-from tests.brokers.harness import BrokerHarness
-from tests.brokers.log.parts import NOW_MS, batch
-from tests.brokers.parts import ME, ORDERS_0, OTHER, apply_leader_and_isr, leader_and_isr, state
-from tests.foundation.records.test_message_set import message
 
 T = TypeVar("T")
 

@@ -9,15 +9,24 @@ from typing import ClassVar, cast
 
 import pytest
 
-from brokers.config.changes import ConfigChangeListener
-from brokers.config.kafka_config import KafkaConfig
-from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.fences import Fences
-from foundation.zk.client import Children, Create, Delete, Failure, Notification, SetData, WatchFired, ZNodeData
-from foundation.zk.entity_configs import ConfigChange
-from foundation.zk.kafka_zk_client import KafkaZkClient, ZooKeeperFailure
 from tests.operators_log import operators_log
 from understudy.admin_client import BROKER, TOPIC
+from understudy.brokers.config.changes import ConfigChangeListener
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.eventlog.fences import Fences
+from understudy.foundation.zk.client import (
+    Children,
+    Create,
+    Delete,
+    Failure,
+    Notification,
+    SetData,
+    WatchFired,
+    ZNodeData,
+)
+from understudy.foundation.zk.entity_configs import ConfigChange
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient, ZooKeeperFailure
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.loop import new_loop
 from understudy.simulator.zookeeper_client import NodeZooKeeper

@@ -6,10 +6,16 @@ from collections.abc import Mapping
 
 import pytest
 
-from brokers.config.config_def import ConfigError
-from brokers.config.description import ConfigSource, Synonym, describe_broker, describe_broker_defaults, describe_topic
-from brokers.config.dynamic_broker_config import DynamicBrokerConfig, overridden
-from brokers.config.dynamic_keys import (
+from understudy.brokers.config.config_def import ConfigError
+from understudy.brokers.config.description import (
+    ConfigSource,
+    Synonym,
+    describe_broker,
+    describe_broker_defaults,
+    describe_topic,
+)
+from understudy.brokers.config.dynamic_broker_config import DynamicBrokerConfig, overridden
+from understudy.brokers.config.dynamic_keys import (
     BROKER_KEYS,
     CLUSTER_WIDE,
     DYNAMIC,
@@ -19,8 +25,8 @@ from brokers.config.dynamic_keys import (
     is_per_broker,
     synonyms,
 )
-from brokers.config.kafka_config import TABLE, KafkaConfig
-from brokers.config.topic_config import TOPIC_TABLE
+from understudy.brokers.config.kafka_config import TABLE, KafkaConfig
+from understudy.brokers.config.topic_config import TOPIC_TABLE
 
 BASE = {"broker.id": "1", "zookeeper.connect": "localhost:2181"}
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from foundation.wire.messages.metadata import MetadataRequest, MetadataResponse
-from foundation.wire.network import ConnectionFailed, ConnectionLost
-from foundation.zk.client import ZNodeData
 from understudy.admin_client import BROKER
 from understudy.clients.cluster_requests import NoBrokerAnswers
+from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataResponse
+from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost
+from understudy.foundation.zk.client import ZNodeData
 from understudy.simulator.cluster import SimulatedCluster
 
 MAP = "PLAINTEXT:PLAINTEXT,EXTERNAL:PLAINTEXT"

@@ -6,12 +6,12 @@ import dataclasses
 
 import pytest
 
-from brokers.config.accepted_keys import ACCEPTED_KEYS
-from brokers.config.config_def import ConfigError
-from brokers.config.kafka_config import TABLE, KafkaConfig, unknown_keys
-from brokers.config.properties import parse_properties
-from foundation.cluster.broker import EndPoint, SecurityProtocol
-from foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersion
+from understudy.brokers.config.accepted_keys import ACCEPTED_KEYS
+from understudy.brokers.config.config_def import ConfigError
+from understudy.brokers.config.kafka_config import TABLE, KafkaConfig, unknown_keys
+from understudy.brokers.config.properties import parse_properties
+from understudy.foundation.cluster.broker import EndPoint, SecurityProtocol
+from understudy.foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersion
 
 BASE = {"broker.id": "1", "zookeeper.connect": "localhost:2181"}
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from brokers.config.dynamic_broker_config import overridden
-from brokers.config.kafka_config import MAX_LONG, KafkaConfig
-from brokers.config.log_config import LogConfig, log_config
-from brokers.config.topic_config import TOPIC_TABLE
-from foundation.records.compression import Compression
 from tests.operators_log import operators_log
+from understudy.brokers.config.dynamic_broker_config import overridden
+from understudy.brokers.config.kafka_config import MAX_LONG, KafkaConfig
+from understudy.brokers.config.log_config import LogConfig, log_config
+from understudy.brokers.config.topic_config import TOPIC_TABLE
+from understudy.foundation.records.compression import Compression
 
 HOUR_MS = 3_600_000
 

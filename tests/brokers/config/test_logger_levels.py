@@ -9,9 +9,9 @@ from pathlib import Path
 
 import structlog
 
-from brokers.config.logger_levels import LEVELS, LOGGERS, ROOT, WITHOUT_LINES, LoggerLevels
-from brokers.config.operations import Change, Operation
-from brokers.machine.operator_log import configure_operator_log
+from understudy.brokers.config.logger_levels import LEVELS, LOGGERS, ROOT, WITHOUT_LINES, LoggerLevels
+from understudy.brokers.config.operations import Change, Operation
+from understudy.brokers.machine.operator_log import configure_operator_log
 
 PRODUCT = Path(__file__).resolve().parents[3]
 
@@ -21,7 +21,7 @@ def test_every_logger_has_a_level() -> None:
     texts = [path.read_text() for package in packages for path in sorted((PRODUCT / package).rglob("*.py"))]
     named = {name for text in texts for name in re.findall(r'structlog\.get_logger\("([^"]+)"\)', text)}
     assert named
-    assert named <= set(LOGGERS), "add it to brokers.config.logger_levels"
+    assert named <= set(LOGGERS), "add it to understudy.brokers.config.logger_levels"
 
 
 def test_a_logger_inherits_the_level_above_it() -> None:

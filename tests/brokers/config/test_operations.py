@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from brokers.config.operations import Change, Operation, altered, check_changes
-from brokers.config.topic_config import TOPIC_TABLE
-from foundation.cluster.errors import ApiError, Errors
+from understudy.brokers.config.operations import Change, Operation, altered, check_changes
+from understudy.brokers.config.topic_config import TOPIC_TABLE
+from understudy.foundation.cluster.errors import ApiError, Errors
 
 SET, DELETE, APPEND, SUBTRACT = Operation
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokers.config.properties import MalformedProperties, format_properties, parse_properties
+from understudy.brokers.config.properties import MalformedProperties, format_properties, parse_properties
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from brokers.config.kafka_config import KafkaConfig
-from brokers.coordinator.coordinators import partition_counts, partition_for
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.java import java_hash
-from foundation.zk.znodes import TopicAssignment
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.coordinator.coordinators import partition_counts, partition_for
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.java import java_hash
+from understudy.foundation.zk.znodes import TopicAssignment
 
 MIN_INT = -(2**31)
 CONFIG = KafkaConfig(offsets_topic_num_partitions=7, transaction_state_log_num_partitions=9)

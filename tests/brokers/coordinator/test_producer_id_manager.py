@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
-from brokers.coordinator.producer_id_manager import (
+from tests.brokers.peers import ScriptedPeer
+from tests.controller.harness import ControllerHarness
+from tests.operators_log import operators_log
+from understudy.brokers.coordinator.producer_id_manager import (
     RETRY_BACKOFF_MS,
     BlockOfIds,
     RPCProducerIdManager,
@@ -19,20 +22,20 @@ from brokers.coordinator.producer_id_manager import (
     prefetch_target,
     why_unusable,
 )
-from brokers.membership.controller_channel import ControllerChannel
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId
-from foundation.wire.headers import RequestHeader
-from foundation.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
-from foundation.wire.schema import Message
-from foundation.zk.admin_znodes import MAX_PRODUCER_ID, ProducerIdBlock, ProducerIdBlockZNode
-from foundation.zk.client import Delete, SetData
-from foundation.zk.cluster_znodes import LatestProducerIdBlock
-from tests.brokers.peers import ScriptedPeer
-from tests.controller.harness import ControllerHarness
-from tests.operators_log import operators_log
+from understudy.brokers.membership.controller_channel import ControllerChannel
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.wire.headers import RequestHeader
+from understudy.foundation.wire.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+from understudy.foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
+from understudy.foundation.wire.schema import Message
+from understudy.foundation.zk.admin_znodes import MAX_PRODUCER_ID, ProducerIdBlock, ProducerIdBlockZNode
+from understudy.foundation.zk.client import Delete, SetData
+from understudy.foundation.zk.cluster_znodes import LatestProducerIdBlock
 from understudy.simulator.loop import new_loop
 from understudy.simulator.world import SimulatedClock
 from understudy.simulator.zookeeper import LostAnswer

@@ -10,15 +10,15 @@ import random
 from collections.abc import Coroutine
 from typing import NamedTuple, TypeVar
 
-from brokers.config.kafka_config import KafkaConfig
-from brokers.log.log_manager import LogManager
-from brokers.log.partition_log import PartitionLog
-from brokers.world import at_once
-from foundation.records.batch import batches, check_crc, read_header
-from foundation.records.compression import Compression
-from foundation.records.record import Record, encode_records, records
 from tests.brokers.log.log_model import EndingDisk, ProcessEnded
 from tests.brokers.log.parts import NOW_MS, ORDERS_0
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.log.log_manager import LogManager
+from understudy.brokers.log.partition_log import PartitionLog
+from understudy.brokers.world import at_once
+from understudy.foundation.records.batch import batches, check_crc, read_header
+from understudy.foundation.records.compression import Compression
+from understudy.foundation.records.record import Record, encode_records, records
 
 RETENTION_MS = 10_000
 CONFIGS = {

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from brokers.config.kafka_config import KafkaConfig
-from brokers.config.log_config import LogConfig, log_config
-from brokers.log.log_files import folder_name
-from brokers.log.partition_log import PartitionLog
-from brokers.world import Disk
-from foundation.cluster.identifiers import TopicPartition
-from foundation.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
-from foundation.records.compression import Compression
-from foundation.records.record import Record, encode_records
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.config.log_config import LogConfig, log_config
+from understudy.brokers.log.log_files import folder_name
+from understudy.brokers.log.partition_log import PartitionLog
+from understudy.brokers.world import Disk
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from understudy.foundation.records.compression import Compression
+from understudy.foundation.records.record import Record, encode_records
 from understudy.simulator.disk import SimulatedDisk
 
 NOW_MS = 1_700_000_000_000

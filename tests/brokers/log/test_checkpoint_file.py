@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from brokers.log.checkpoint_file import (
+from understudy.brokers.log.checkpoint_file import (
     EpochEntry,
     MalformedCheckpoint,
     decode_epochs,
@@ -12,7 +12,7 @@ from brokers.log.checkpoint_file import (
     encode_epochs,
     encode_offsets,
 )
-from foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.identifiers import TopicPartition
 
 NAME = "replication-offset-checkpoint"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from brokers.config.log_config import LogConfig
-from brokers.log.cleanable import Dirt, dirt_of, dirtiest, groups_of, is_due
-from brokers.log.partition_log import PartitionLog
 from tests.brokers.log.parts import NOW_MS, batch, config, open_log
+from understudy.brokers.config.log_config import LogConfig
+from understudy.brokers.log.cleanable import Dirt, dirt_of, dirtiest, groups_of, is_due
+from understudy.brokers.log.partition_log import PartitionLog
 
 SMALL = {"segment_bytes": 200, "cleanup_policy": "compact"}
 HOUR_MS = 3_600_000

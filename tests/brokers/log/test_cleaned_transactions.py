@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from brokers.log.batch_retention import Retention, retained
-from brokers.log.cleaned_transactions import AbortedTransaction, AbortedTransactions, CleanedTransactions
-from brokers.log.offset_map import OffsetMap
-from brokers.log.producer_state import LastRecord
-from foundation.records.batch import RecordBatch, batches
-from foundation.records.record import Record, encode_records, records
 from tests.brokers.log.parts import NOW_MS
+from understudy.brokers.log.batch_retention import Retention, retained
+from understudy.brokers.log.cleaned_transactions import AbortedTransaction, AbortedTransactions, CleanedTransactions
+from understudy.brokers.log.offset_map import OffsetMap
+from understudy.brokers.log.producer_state import LastRecord
+from understudy.foundation.records.batch import RecordBatch, batches
+from understudy.foundation.records.record import Record, encode_records, records
 
 ABORT, COMMIT = b"\0\0\0\0", b"\0\0\0\1"
 RETENTION_MS = 1_000

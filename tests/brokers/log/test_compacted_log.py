@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokers.config.kafka_config import KafkaConfig
 from tests.brokers.log.compacted_model import CompactedModel
+from understudy.brokers.config.kafka_config import KafkaConfig
 
 STEPS = (
     *["append"] * 8,

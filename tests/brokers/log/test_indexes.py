@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokers.log.indexes import CorruptIndex, OffsetIndex, OffsetPosition, TimeIndex, TimestampOffset
+from understudy.brokers.log.indexes import CorruptIndex, OffsetIndex, OffsetPosition, TimeIndex, TimestampOffset
 
 MAX_BYTES = 1200
 BASE = 10**12

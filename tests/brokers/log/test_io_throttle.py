@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brokers.log.io_throttle import IoThrottle
+from understudy.brokers.log.io_throttle import IoThrottle
 
 
 def test_it_pauses_for_as_long_as_the_bytes_may_take() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokers.log.checkpoint_file import EpochEntry
-from brokers.log.leader_epoch_cache import UNDEFINED, EpochEnd, LeaderEpochCache
+from understudy.brokers.log.checkpoint_file import EpochEntry
+from understudy.brokers.log.leader_epoch_cache import UNDEFINED, EpochEnd, LeaderEpochCache
 
 THREE = [EpochEntry(2, 6), EpochEntry(3, 8), EpochEntry(7, 11)]
 

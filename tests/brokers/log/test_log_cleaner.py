@@ -10,17 +10,17 @@ from typing import TypeVar
 
 import pytest
 
-from brokers.config.kafka_config import KafkaConfig
-from brokers.log.checkpoint_file import decode_offsets
-from brokers.log.cleaner_metrics import CLEANER_MBEANS
-from brokers.log.log_cleaner import LogCleaner
-from brokers.log.log_manager import CLEANER_OFFSETS, LogManager
-from brokers.log.partition_log import PartitionLog
-from foundation.cluster.identifiers import TopicId, TopicPartition
-from foundation.records.batch import batches
-from foundation.records.record import records
 from tests.brokers.log.parts import NOW_MS, batch
 from tests.brokers.log.test_log_manager import WallClock
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.log.checkpoint_file import decode_offsets
+from understudy.brokers.log.cleaner_metrics import CLEANER_MBEANS
+from understudy.brokers.log.log_cleaner import LogCleaner
+from understudy.brokers.log.log_manager import CLEANER_OFFSETS, LogManager
+from understudy.brokers.log.partition_log import PartitionLog
+from understudy.foundation.cluster.identifiers import TopicId, TopicPartition
+from understudy.foundation.records.batch import batches
+from understudy.foundation.records.record import records
 from understudy.simulator.disk import SimulatedDisk
 
 T = TypeVar("T")

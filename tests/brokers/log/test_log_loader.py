@@ -7,14 +7,14 @@ import random
 
 import pytest
 
-from brokers.log.checkpoint_file import EpochEntry
-from brokers.log.log_loader import Checkpoints
-from brokers.log.partition_log import PartitionLog
-from brokers.log.partition_metadata import MalformedPartitionMetadata
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
-from foundation.records.batch import read_header
 from tests.brokers.log.parts import A_DAY_MS, NOW_MS, batch, config, open_log
+from understudy.brokers.log.checkpoint_file import EpochEntry
+from understudy.brokers.log.log_loader import Checkpoints
+from understudy.brokers.log.partition_log import PartitionLog
+from understudy.brokers.log.partition_metadata import MalformedPartitionMetadata
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
+from understudy.foundation.records.batch import read_header
 from understudy.simulator.disk import SimulatedDisk
 
 FOLDER = "orders-0"

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from brokers.config.kafka_config import KafkaConfig
-from brokers.log.checkpoint_file import decode_offsets, encode_offsets
-from brokers.log.log_manager import (
+from tests.brokers.log.parts import NOW_MS, ORDERS_0, batch
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.log.checkpoint_file import decode_offsets, encode_offsets
+from understudy.brokers.log.log_manager import (
     CLEAN_SHUTDOWN,
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
@@ -18,9 +19,8 @@ from brokers.log.log_manager import (
     LogManager,
     LogUnusable,
 )
-from brokers.world import at_once
-from foundation.cluster.identifiers import TopicPartition
-from tests.brokers.log.parts import NOW_MS, ORDERS_0, batch
+from understudy.brokers.world import at_once
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.simulator.disk import SimulatedDisk
 
 ORDERS_1 = TopicPartition("orders", 1)

@@ -11,9 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from brokers.config.kafka_config import KafkaConfig
-from brokers.config.log_config import LogConfig, log_config
-from brokers.log.log_validator import (
+from tests.foundation.records.test_kafka_batches import BATCHES, COMMIT
+from tests.foundation.records.test_kafka_batches import RECORDS as KAFKAS_RECORDS
+from tests.foundation.records.test_message_set import message, wrapper
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.config.log_config import LogConfig, log_config
+from understudy.brokers.log.log_validator import (
     OffsetsOutOfOrder,
     RecordError,
     RecordValidationError,
@@ -24,8 +27,8 @@ from brokers.log.log_validator import (
     validate,
     validate_replicated,
 )
-from foundation.cluster.errors import ApiError, Errors
-from foundation.records.batch import (
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.records.batch import (
     HEADER,
     LOG_OVERHEAD,
     batches,
@@ -35,12 +38,9 @@ from foundation.records.batch import (
     read_header,
     set_log_append_time,
 )
-from foundation.records.compression import Compression, compress
-from foundation.records.record import Header, Record, encode_records, records
-from foundation.records.varint import Buffer
-from tests.foundation.records.test_kafka_batches import BATCHES, COMMIT
-from tests.foundation.records.test_kafka_batches import RECORDS as KAFKAS_RECORDS
-from tests.foundation.records.test_message_set import message, wrapper
+from understudy.foundation.records.compression import Compression, compress
+from understudy.foundation.records.record import Header, Record, encode_records, records
+from understudy.foundation.records.varint import Buffer
 
 NOW_MS = 1_700_000_000_000
 

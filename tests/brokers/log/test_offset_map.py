@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brokers.log.offset_map import BYTES_PER_ENTRY, OffsetMap
+from understudy.brokers.log.offset_map import BYTES_PER_ENTRY, OffsetMap
 
 
 def test_a_key_has_the_offset_that_was_put_last() -> None:

@@ -6,10 +6,10 @@ import struct
 
 import pytest
 
-from brokers.log.append_info import LogAppendInfo
-from foundation.cluster.errors import ApiError, Errors
-from foundation.records.record import Record, encode_records
 from tests.brokers.log.parts import NOW_MS, batch, open_log
+from understudy.brokers.log.append_info import LogAppendInfo
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.records.record import Record, encode_records
 from understudy.simulator.disk import SimulatedDisk
 
 

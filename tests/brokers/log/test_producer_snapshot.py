@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokers.log.producer_snapshot import CorruptSnapshot, ProducerEntry, decode, encode
+from understudy.brokers.log.producer_snapshot import CorruptSnapshot, ProducerEntry, decode, encode
 
 NAME = "00000000000000000042.snapshot"
 longs, ints, shorts = st.integers(-1, 2**63 - 1), st.integers(-1, 2**31 - 1), st.integers(-1, 2**15 - 1)

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokers.log.producer_snapshot import ProducerEntry, decode, encode
-from brokers.log.producer_state import ActiveProducer, AppendedBatch, ProducerState
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.records.batch import RecordBatch, batches, encode_batch
-from foundation.records.errors import InvalidRecord
-from foundation.records.record import Record, encode_records
+from understudy.brokers.log.producer_snapshot import ProducerEntry, decode, encode
+from understudy.brokers.log.producer_state import ActiveProducer, AppendedBatch, ProducerState
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.batch import RecordBatch, batches, encode_batch
+from understudy.foundation.records.errors import InvalidRecord
+from understudy.foundation.records.record import Record, encode_records
 
 PARTITION = TopicPartition("orders", 3)
 EXPIRATION_MS = 86_400_000

@@ -8,14 +8,14 @@ from zlib import crc32
 
 import pytest
 
-from brokers.config.log_config import LogConfig
-from brokers.log.indexes import TimestampOffset
-from brokers.log.segment import LogSegment, roll_jitter_ms
-from brokers.world import Disk
-from foundation.cluster.identifiers import TopicPartition
-from foundation.records.batch import read_header
-from foundation.records.errors import CorruptRecord, UnsupportedMagic
 from tests.brokers.log.parts import NOW_MS, ORDERS_0, batch, config
+from understudy.brokers.config.log_config import LogConfig
+from understudy.brokers.log.indexes import TimestampOffset
+from understudy.brokers.log.segment import LogSegment, roll_jitter_ms
+from understudy.brokers.world import Disk
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.batch import read_header
+from understudy.foundation.records.errors import CorruptRecord, UnsupportedMagic
 from understudy.simulator.disk import SimulatedDisk
 
 FOLDER = "orders-0"
@@ -112,7 +112,7 @@ def test_read_returns_batches_up_to_both_limits(max_bytes: int, min_one: bool, e
 
 
 def test_a_batch_larger_than_what_is_read_at_once_is_read_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("brokers.log.segment.SCAN_BYTES", 1000)
+    monkeypatch.setattr("understudy.brokers.log.segment.SCAN_BYTES", 1000)
     disk = new_disk()
     segment = created(disk)
     values = [b"a", bytes(100_000), b"c", bytes(2_500), b"e"]

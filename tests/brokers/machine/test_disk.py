@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from brokers.machine.disk import FileDisk
-from brokers.world import Disk
+from understudy.brokers.machine.disk import FileDisk
+from understudy.brokers.world import Disk
 from understudy.simulator.disk import SimulatedDisk
 
 FEW = 3
@@ -464,7 +464,7 @@ def test_write_that_has_no_room_keeps_the_old_bytes(tmp_path: Path) -> None:
 import resource, signal, sys
 sys.dont_write_bytecode = True
 from pathlib import Path
-from brokers.machine.disk import FileDisk
+from understudy.brokers.machine.disk import FileDisk
 disk = FileDisk(Path(sys.argv[1]))
 disk.write("checkpoint", b"old")
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -574,7 +574,7 @@ def test_open_files_leave_room_where_a_process_may_open_few(tmp_path: Path) -> N
 import os, resource, sys
 from pathlib import Path
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-from brokers.machine.disk import FileDisk
+from understudy.brokers.machine.disk import FileDisk
 disk = FileDisk(Path(sys.argv[1]))
 for number in range(200):
     disk.append(f"{number}.log", b"1")

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from brokers.machine.disk import FileDisk
-from brokers.membership.meta_properties import (
+from understudy.brokers.machine.disk import FileDisk
+from understudy.brokers.membership.meta_properties import (
     InconsistentMetaProperties,
     MetaProperties,
     check_meta_properties,
     format_meta_properties,
     read_meta_properties,
 )
-from brokers.world import DirectoryLocked
+from understudy.brokers.world import DirectoryLocked
 
 
 @pytest.mark.spec("BR-1", "IO-14")
@@ -70,7 +70,7 @@ def test_directory_is_locked_to_one_process_until_that_ends(tmp_path: Path) -> N
     script = """
 import sys
 from pathlib import Path
-from brokers.machine.disk import FileDisk
+from understudy.brokers.machine.disk import FileDisk
 FileDisk(Path(sys.argv[1])).lock()
 print("locked", flush=True)
 sys.stdin.read()

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import structlog
 
-from brokers.__main__ import main
-from brokers.config.config_def import ConfigError
-from brokers.config.logger_levels import LoggerLevels
-from brokers.machine.operator_log import (
+from understudy.brokers.__main__ import main
+from understudy.brokers.config.config_def import ConfigError
+from understudy.brokers.config.logger_levels import LoggerLevels
+from understudy.brokers.machine.operator_log import (
     LogFormat,
     configure_operator_log,
     default_format,

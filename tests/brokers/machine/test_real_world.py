@@ -19,18 +19,18 @@ from pathlib import Path
 import pytest
 import structlog
 
-from brokers.__main__ import main, read_properties
-from brokers.config.config_def import ConfigError
-from brokers.config.kafka_config import KafkaConfig
-from brokers.exits import FAILED, TRY_AGAIN
-from brokers.machine.disk import FileDisk
-from brokers.machine.real_world import FilePoints, node_name, real_world
-from brokers.machine.socket_network import READ_AHEAD_BYTES, SocketConnection, SocketNetwork
-from foundation.eventlog.fences import SWITCHES
-from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network
-from foundation.zk.client import Create, Created
-from foundation.zk.kazoo_client import KazooZooKeeper
 from tests.brokers.parts import Recorder
+from understudy.brokers.__main__ import main, read_properties
+from understudy.brokers.config.config_def import ConfigError
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.exits import FAILED, TRY_AGAIN
+from understudy.brokers.machine.disk import FileDisk
+from understudy.brokers.machine.real_world import FilePoints, node_name, real_world
+from understudy.brokers.machine.socket_network import READ_AHEAD_BYTES, SocketConnection, SocketNetwork
+from understudy.foundation.eventlog.fences import SWITCHES
+from understudy.foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network
+from understudy.foundation.zk.client import Create, Created
+from understudy.foundation.zk.kazoo_client import KazooZooKeeper
 from understudy.testbed.cluster_view import ClusterView
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 
@@ -173,7 +173,7 @@ def test_listener_without_free_descriptors_logs_once_and_accepts_again_later(mon
         return answer
 
     logger = structlog.testing.CapturingLogger()
-    monkeypatch.setattr("brokers.machine.socket_network.log", logger)
+    monkeypatch.setattr("understudy.brokers.machine.socket_network.log", logger)
     assert asyncio.run(scenario()) == b"still there?"
     assert [(call.args[0], call.kwargs["why"]) for call in logger.calls] == [
         ("cannot accept connections, trying again", "[Errno 24] Too many open files")
@@ -350,8 +350,8 @@ def test_point_takes_effect_once_and_is_recorded_before(tmp_path: Path) -> None:
     armed.write_text(json.dumps({"failover.after_epoch": "crash", "election.after_write": "pause"}))
     script = """
 import asyncio, sys, pathlib
-from brokers.machine.real_world import FilePoints, MachineClock
-from foundation.eventlog.log import EventLog
+from understudy.brokers.machine.real_world import FilePoints, MachineClock
+from understudy.foundation.eventlog.log import EventLog
 write = lambda line: print(line.decode(), end="", flush=True)
 events = EventLog(run="r", node="n", incarnation=1, clock=MachineClock(), write=write)
 points = FilePoints(pathlib.Path(sys.argv[1]), events)
@@ -471,7 +471,7 @@ def test_unreadable_zookeeper_connect_is_an_invalid_configuration(tmp_path: Path
 def broker(path: Path, *overrides: str) -> Iterator[subprocess.Popen[str]]:
     """Start a broker process; it is killed at the end if it still runs."""
     arguments = [part for each in overrides for part in ("--override", each)]
-    command = [sys.executable, "-P", "-m", "brokers", str(path), *arguments]
+    command = [sys.executable, "-P", "-m", "understudy.brokers", str(path), *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=path.parent) as process:
         try:
             yield process

@@ -7,19 +7,23 @@ from typing import cast
 
 import pytest
 
-from brokers.config.kafka_config import KafkaConfig
-from brokers.membership.controlled_shutdown import controlled_shutdown
-from brokers.metadata.metadata_cache import MetadataCache
-from brokers.metrics.broker_state import BrokerState
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import EventStarted
-from foundation.wire.messages.controlled_shutdown import ControlledShutdownResponse
-from foundation.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
-from foundation.wire.network import Network
 from tests.brokers.peers import ScriptedPeer
 from tests.operators_log import operators_log
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.membership.controlled_shutdown import controlled_shutdown
+from understudy.brokers.metadata.metadata_cache import MetadataCache
+from understudy.brokers.metrics.broker_state import BrokerState
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.records import EventStarted
+from understudy.foundation.wire.messages.controlled_shutdown import ControlledShutdownResponse
+from understudy.foundation.wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataRequest,
+)
+from understudy.foundation.wire.network import Network
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.loop import new_loop
 

@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from brokers.membership.controller_channel import ControllerChannel
-from foundation.wire.framing import FrameReader
-from foundation.wire.headers import decode_request, encode_response
-from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from foundation.wire.messages.metadata import MetadataRequest, MetadataResponse
-from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
-from foundation.wire.network import Connection
-from foundation.wire.registry import api_by_key
+from understudy.brokers.membership.controller_channel import ControllerChannel
+from understudy.foundation.wire.framing import FrameReader
+from understudy.foundation.wire.headers import decode_request, encode_response
+from understudy.foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataResponse
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
+from understudy.foundation.wire.network import Connection
+from understudy.foundation.wire.registry import api_by_key
 from understudy.simulator.loop import Process, SimulatedLoop, new_loop
 from understudy.simulator.network import SimulatedNetwork
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from brokers.membership.finalized_features import IncompatibleFeatures
-from foundation.cluster.features import FinalizedFeatures
-from foundation.zk.admin_znodes import Features, FeatureZNode
-from foundation.zk.client import Delete, SetData
 from tests.controller.harness import ControllerHarness
+from understudy.brokers.membership.finalized_features import IncompatibleFeatures
+from understudy.foundation.cluster.features import FinalizedFeatures
+from understudy.foundation.zk.admin_znodes import Features, FeatureZNode
+from understudy.foundation.zk.client import Delete, SetData
 from understudy.simulator.cluster import SimulatedCluster
 
 

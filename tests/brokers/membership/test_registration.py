@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from brokers.membership.registration import Registration, RegistrationRefused
-from foundation.cluster.broker import Broker, BrokerAndEpoch, EndPoint, SecurityProtocol
-from foundation.cluster.identifiers import BrokerId
-from foundation.wire.network import Connection, ConnectionFailed
-from foundation.zk.client import Failure
 from tests.brokers.parts import Recorder, StillClock
+from understudy.brokers.membership.registration import Registration, RegistrationRefused
+from understudy.foundation.cluster.broker import Broker, BrokerAndEpoch, EndPoint, SecurityProtocol
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.wire.network import Connection, ConnectionFailed
+from understudy.foundation.zk.client import Failure
 from understudy.simulator.cluster import PORT, SimulatedCluster
 from understudy.simulator.loop import Process
 

@@ -8,14 +8,14 @@ from typing import NamedTuple, cast
 
 import pytest
 
-from brokers.membership.session import BrokerSession
-from brokers.supervisor import Supervisor
-from foundation.eventlog.fences import Fences
-from foundation.zk import client as zookeeper
-from foundation.zk.client import SessionExpired, WatchFired, WatchKind, ZooKeeperClient, ZooKeeperUnreachable
-from foundation.zk.kafka_zk_client import KafkaZkClient
 from tests.brokers.parts import Recorder
 from tests.operators_log import operators_log
+from understudy.brokers.membership.session import BrokerSession
+from understudy.brokers.supervisor import Supervisor
+from understudy.foundation.eventlog.fences import Fences
+from understudy.foundation.zk import client as zookeeper
+from understudy.foundation.zk.client import SessionExpired, WatchFired, WatchKind, ZooKeeperClient, ZooKeeperUnreachable
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
 from understudy.simulator.loop import SimulatedLoop, new_loop
 
 

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from brokers.metadata.metadata_cache import MetadataCache, MetadataSnapshot, updated
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
-from foundation.wire.messages.update_metadata import (
+from understudy.brokers.metadata.metadata_cache import MetadataCache, MetadataSnapshot, updated
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
+from understudy.foundation.wire.messages.update_metadata import (
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,
     UpdateMetadataPartitionState,

@@ -10,10 +10,17 @@ from typing import Any, TypeVar
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from brokers.machine.socket_network import SocketNetwork
-from brokers.metrics.metrics_server import ADDRESS_FILE, CONNECTIONS, REQUEST_BYTES, TIMEOUT_MS, MetricsServer, refusal
-from foundation.metrics.mbeans import Kind, MBean, Reading
-from foundation.wire.network import Connection, ConnectionFailed
+from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.brokers.metrics.metrics_server import (
+    ADDRESS_FILE,
+    CONNECTIONS,
+    REQUEST_BYTES,
+    TIMEOUT_MS,
+    MetricsServer,
+    refusal,
+)
+from understudy.foundation.metrics.mbeans import Kind, MBean, Reading
+from understudy.foundation.wire.network import Connection, ConnectionFailed
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.loop import new_loop
 from understudy.simulator.network import SimulatedNetwork

@@ -14,24 +14,24 @@ from typing import NamedTuple, TypeVar
 
 import pytest
 
-from brokers.apis import api_versions
-from brokers.config.kafka_config import KafkaConfig
-from brokers.machine.socket_network import SocketNetwork
-from brokers.network import kafka_apis
-from brokers.network.kafka_apis import LONG_REQUEST_BYTES, SERVED_VERSIONS, KafkaApis
-from brokers.network.report_limit import IN_ALL, INTERVAL_MS, PER_ADDRESS
-from brokers.network.socket_server import SocketServer
-from foundation.cluster.errors import Errors
-from foundation.wire.headers import decode_response, encode_request, encode_response
-from foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from foundation.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from foundation.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from foundation.wire.network import Connection, ConnectionLost, Server
-from foundation.wire.registry import api_by_key, api_of
-from foundation.wire.schema import Message
 from tests.brokers.harness import BrokerHarness
 from tests.operators_log import Line, operators_log
+from understudy.brokers.apis import api_versions
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.brokers.network import kafka_apis
+from understudy.brokers.network.kafka_apis import LONG_REQUEST_BYTES, SERVED_VERSIONS, KafkaApis
+from understudy.brokers.network.report_limit import IN_ALL, INTERVAL_MS, PER_ADDRESS
+from understudy.brokers.network.socket_server import SocketServer
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.wire.headers import decode_response, encode_request, encode_response
+from understudy.foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from understudy.foundation.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from understudy.foundation.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from understudy.foundation.wire.network import Connection, ConnectionLost, Server
+from understudy.foundation.wire.registry import api_by_key, api_of
+from understudy.foundation.wire.schema import Message
 from understudy.simulator.loop import new_loop
 
 T = TypeVar("T")

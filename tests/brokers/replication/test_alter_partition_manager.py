@@ -8,31 +8,31 @@ from typing import Any
 
 import pytest
 
-from brokers.membership.controller_channel import ControllerChannel
-from brokers.replication.alter_partition_manager import (
+from tests.brokers.parts import ORDERS
+from tests.brokers.peers import ScriptedPeer
+from tests.operators_log import operators_log
+from understudy.brokers.membership.controller_channel import ControllerChannel
+from understudy.brokers.replication.alter_partition_manager import (
     AlterPartitionManager,
     IsrChange,
     alter_partition_request,
     highest_usable_version,
 )
-from brokers.replication.partition import IsrProposal
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
-from foundation.cluster.metadata_version import MetadataVersion
-from foundation.wire.codec import decode, encode
-from foundation.wire.headers import RequestHeader
-from foundation.wire.messages.alter_partition import (
+from understudy.brokers.replication.partition import IsrProposal
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
+from understudy.foundation.cluster.metadata_version import MetadataVersion
+from understudy.foundation.wire.codec import decode, encode
+from understudy.foundation.wire.headers import RequestHeader
+from understudy.foundation.wire.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionResponsePartitionData,
     AlterPartitionResponseTopicData,
 )
-from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
-from foundation.wire.schema import Message
-from tests.brokers.parts import ORDERS
-from tests.brokers.peers import ScriptedPeer
-from tests.operators_log import operators_log
+from understudy.foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
+from understudy.foundation.wire.schema import Message
 
 
 def change(partition: int, topic_id: TopicId = ORDERS, topic: str = "orders") -> IsrChange:

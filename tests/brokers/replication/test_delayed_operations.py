@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from brokers.replication.delayed_operations import DelayedOperationPurgatory
-from foundation.cluster.identifiers import TopicPartition
+from understudy.brokers.replication.delayed_operations import DelayedOperationPurgatory
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.simulator.loop import new_loop
 
 A, B, C = (TopicPartition("t", number) for number in range(3))

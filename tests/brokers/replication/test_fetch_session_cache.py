@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from brokers.replication.delayed_operations import DelayedOperationPurgatory
-from brokers.replication.fetch_session import (
+from tests.brokers.parts import StillClock
+from understudy.brokers.replication.delayed_operations import DelayedOperationPurgatory
+from understudy.brokers.replication.fetch_session import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     MAX_INT32,
@@ -18,11 +19,10 @@ from brokers.replication.fetch_session import (
     RequestedPartition,
     next_epoch,
 )
-from brokers.replication.fetch_session_cache import EVICTION_MS, FetchContext, FetchSessionCache
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
-from foundation.wire.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
-from tests.brokers.parts import StillClock
+from understudy.brokers.replication.fetch_session_cache import EVICTION_MS, FetchContext, FetchSessionCache
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
+from understudy.foundation.wire.messages.fetch import EpochEndOffset, FetchPartition, PartitionData
 
 CONSUMER, FOLLOWER = -1, 2
 ORDERS_ID, OTHER_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAQ"), TopicId("AAAAAAAAAAAAAAAAAAAAAg")

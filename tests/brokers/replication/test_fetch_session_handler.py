@@ -7,14 +7,19 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from brokers.replication.delayed_operations import DelayedOperationPurgatory
-from brokers.replication.fetch_session import INITIAL_EPOCH, Requested, RequestedPartition
-from brokers.replication.fetch_session_cache import FetchSessionCache
-from brokers.replication.fetch_session_handler import FetchedPartition, FetchRequestData, FetchSessionHandler
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
-from foundation.wire.messages.fetch import FetchableTopicResponse, FetchPartition, FetchResponse, PartitionData
 from tests.brokers.parts import StillClock
+from understudy.brokers.replication.delayed_operations import DelayedOperationPurgatory
+from understudy.brokers.replication.fetch_session import INITIAL_EPOCH, Requested, RequestedPartition
+from understudy.brokers.replication.fetch_session_cache import FetchSessionCache
+from understudy.brokers.replication.fetch_session_handler import FetchedPartition, FetchRequestData, FetchSessionHandler
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
+from understudy.foundation.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchResponse,
+    PartitionData,
+)
 
 A_ID, B_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAQ"), TopicId("AAAAAAAAAAAAAAAAAAAAAg")
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)

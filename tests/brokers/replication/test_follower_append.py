@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from brokers.log.log_validator import UnexpectedAppendOffset
-from foundation.cluster.errors import ApiError
 from tests.brokers.log.parts import NOW_MS, batch
 from tests.brokers.parts import ORDERS_0, OTHER, replica_manager, state
+from understudy.brokers.log.log_validator import UnexpectedAppendOffset
+from understudy.foundation.cluster.errors import ApiError
 
 FIVE = batch(b"a", b"b", b"c", b"d", b"e", leader_epoch=1)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from brokers.replication import isr
-from brokers.replication.isr import OnRefusal
-from brokers.replication.partition import FollowerState, IsrProposal, LocalPartitionState, Role
-from foundation.cluster.errors import Errors
 from tests.brokers.parts import ME, ORDERS_0, OTHER, THIRD
+from understudy.brokers.replication import isr
+from understudy.brokers.replication.isr import OnRefusal
+from understudy.brokers.replication.partition import FollowerState, IsrProposal, LocalPartitionState, Role
+from understudy.foundation.cluster.errors import Errors
 
 END, HIGH_WATERMARK, EPOCH_START = 9, 7, 8
 """Offsets of the leader: of its log's end, of what all replicas have, and of the start of its leader epoch."""

@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
-from brokers.replication.alter_partition_manager import IsrChange
-from brokers.replication.isr_manager import IsrManager
-from brokers.replication.partition import LastFetch, Partition
-from foundation.cluster.errors import Errors, error_for_code
-from foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
 from tests.brokers.harness import BrokerHarness
 from tests.brokers.log.parts import batch, log_with
 from tests.brokers.parts import ME, ORDERS_0, OTHER, THIRD, apply_leader_and_isr, leader_and_isr, state
+from understudy.brokers.replication.alter_partition_manager import IsrChange
+from understudy.brokers.replication.isr_manager import IsrManager
+from understudy.brokers.replication.partition import LastFetch, Partition
+from understudy.foundation.cluster.errors import Errors, error_for_code
+from understudy.foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
 
 END, HIGH_WATERMARK = 9, 7
 

@@ -8,29 +8,32 @@ from dataclasses import replace
 
 import pytest
 
-from brokers.config.kafka_config import KafkaConfig
-from brokers.log.partition_log import PartitionLog
-from brokers.replication.fetch_session_handler import FetchSessionHandler
-from brokers.replication.partition import LocalPartitionState, Partition, Role
-from brokers.replication.replica_fetcher import (
+from tests.brokers.log.parts import log_with, open_log
+from tests.brokers.parts import ORDERS, Recorder
+from tests.brokers.peers import ScriptedPeer
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.log.partition_log import PartitionLog
+from understudy.brokers.replication.fetch_session_handler import FetchSessionHandler
+from understudy.brokers.replication.partition import LocalPartitionState, Partition, Role
+from understudy.brokers.replication.replica_fetcher import (
     FetcherSurroundings,
     PartitionFetchState,
     ReplicaFetcherManager,
     fetch_request,
     fetched_partition,
 )
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
-from foundation.eventlog.fences import Fences
-from foundation.wire.codec import decode, encode
-from foundation.wire.messages.fetch import (
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
+from understudy.foundation.eventlog.fences import Fences
+from understudy.foundation.wire.codec import decode, encode
+from understudy.foundation.wire.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
     PartitionData,
 )
-from foundation.wire.messages.list_offsets import (
+from understudy.foundation.wire.messages.list_offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
     ListOffsetsPartitionResponse,
@@ -38,19 +41,16 @@ from foundation.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from foundation.wire.messages.offset_for_leader_epoch import (
+from understudy.foundation.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset as EndOfEpoch,
 )
-from foundation.wire.messages.offset_for_leader_epoch import (
+from understudy.foundation.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
-from foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
-from foundation.wire.schema import Message
-from tests.brokers.log.parts import log_with, open_log
-from tests.brokers.parts import ORDERS, Recorder
-from tests.brokers.peers import ScriptedPeer
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
+from understudy.foundation.wire.schema import Message
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 CONFIG = KafkaConfig.from_properties(

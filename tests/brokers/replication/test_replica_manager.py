@@ -4,18 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from brokers.replication.partition import FollowerState, Role
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
-from foundation.eventlog.fences import Fence, Fix
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
-from foundation.wire.messages.stop_replica import (
-    StopReplicaPartitionState,
-    StopReplicaPartitionV0,
-    StopReplicaRequest,
-    StopReplicaTopicState,
-    StopReplicaTopicV1,
-)
 from tests.brokers.log.parts import log_with
 from tests.brokers.parts import (
     ME,
@@ -28,6 +16,18 @@ from tests.brokers.parts import (
     leader_and_isr,
     replica_manager,
     state,
+)
+from understudy.brokers.replication.partition import FollowerState, Role
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
+from understudy.foundation.eventlog.fences import Fence, Fix
+from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
+from understudy.foundation.wire.messages.stop_replica import (
+    StopReplicaPartitionState,
+    StopReplicaPartitionV0,
+    StopReplicaRequest,
+    StopReplicaTopicState,
+    StopReplicaTopicV1,
 )
 
 OTHER_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAw")

@@ -6,17 +6,17 @@ import asyncio
 
 import pytest
 
-from brokers.metrics.metered_zookeeper import MBEANS, MeteredZooKeeper, SessionState
-from brokers.replication import isr
-from brokers.replication.alter_partition_manager import IsrChange
-from brokers.replication.partition import IsrProposal, LocalPartitionState, Role
-from brokers.replication.replica_metrics import ReplicaCounts, replica_counts
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.metrics.instruments import Meter
-from foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
-from foundation.zk.client import Create
 from tests.brokers.harness import BrokerHarness
+from understudy.brokers.metrics.metered_zookeeper import MBEANS, MeteredZooKeeper, SessionState
+from understudy.brokers.replication import isr
+from understudy.brokers.replication.alter_partition_manager import IsrChange
+from understudy.brokers.replication.partition import IsrProposal, LocalPartitionState, Role
+from understudy.brokers.replication.replica_metrics import ReplicaCounts, replica_counts
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.metrics.instruments import Meter
+from understudy.foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
+from understudy.foundation.zk.client import Create
 from understudy.simulator.loop import new_loop
 from understudy.simulator.randomness import derived
 from understudy.simulator.zookeeper import SimulatedZooKeeper

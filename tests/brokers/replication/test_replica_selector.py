@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from brokers.replication.partition import FollowerState, LocalPartitionState, Partition, Role
-from brokers.replication.replica_selector import preferred_read_replica
 from tests.brokers.log.parts import log_with
 from tests.brokers.parts import ORDERS_0
+from understudy.brokers.replication.partition import FollowerState, LocalPartitionState, Partition, Role
+from understudy.brokers.replication.replica_selector import preferred_read_replica
 
 NOW_MS = 10_000.0
 RACKS: dict[int, str | None] = {1: "a", 2: "b", 3: "b", 4: "c"}

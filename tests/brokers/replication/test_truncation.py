@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from brokers.log.checkpoint_file import EpochEntry
-from brokers.log.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET, LeaderEpochCache
-from brokers.replication.truncation import Truncation, truncation_offset
+from understudy.brokers.log.checkpoint_file import EpochEntry
+from understudy.brokers.log.leader_epoch_cache import UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET, LeaderEpochCache
+from understudy.brokers.replication.truncation import Truncation, truncation_offset
 
 LOG_END, HIGH_WATERMARK = 30, 12
 

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from brokers.replication.alter_partition_manager import IsrChange
-from brokers.replication.partition import IsrProposal
-from brokers.replication.zk_alter_partition_manager import CHECK_INTERVAL_MS, ZkAlterPartitionManager, is_due
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId
-from foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
-from foundation.zk.znodes import TopicPartitionStateZNode
 from tests.controller.harness import ControllerHarness
 from tests.controller.values import state, tp
+from understudy.brokers.replication.alter_partition_manager import IsrChange
+from understudy.brokers.replication.partition import IsrProposal
+from understudy.brokers.replication.zk_alter_partition_manager import CHECK_INTERVAL_MS, ZkAlterPartitionManager, is_due
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId
+from understudy.foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
+from understudy.foundation.zk.znodes import TopicPartitionStateZNode
 
 LEADER, CONTROLLER_EPOCH = 2, 3
 BEFORE = state(LEADER, (2, 1), epoch=7)

@@ -8,21 +8,23 @@ from typing import Any
 
 import pytest
 
-from controller.channels.channel_manager import REFUSALS_RECORDED, RETRY_PAUSE_MS, ControllerChannelManager
-from controller.channels.request_batch import ControlRequest
-from controller.channels.request_shapes import ControlMessage
-from controller.events import (
+from tests.controller.harness import ControllerHarness, HarnessBroker, answer_leader_and_isr, answer_none
+from tests.controller.values import registered
+from understudy.controller.channels.channel_manager import REFUSALS_RECORDED, RETRY_PAUSE_MS, ControllerChannelManager
+from understudy.controller.channels.request_batch import ControlRequest
+from understudy.controller.channels.request_shapes import ControlMessage
+from understudy.controller.events import (
     ControllerEvent,
     ForcedResignation,
     LeaderAndIsrResponseReceived,
     TopicDeletionStopReplicaResponseReceived,
     UpdateMetadataResponseReceived,
 )
-from controller.settings import ControllerSettings
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import BrokerId, TopicPartition, random_topic_id
-from foundation.eventlog.log import causing
-from foundation.eventlog.records import (
+from understudy.controller.settings import ControllerSettings
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition, random_topic_id
+from understudy.foundation.eventlog.log import causing
+from understudy.foundation.eventlog.records import (
     ChannelClosed,
     ChannelOpened,
     Refused,
@@ -32,22 +34,20 @@ from foundation.eventlog.records import (
     ResponseReceived,
     StepReached,
 )
-from foundation.wire.messages.leader_and_isr import (
+from understudy.foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
 )
-from foundation.wire.messages.stop_replica import (
+from understudy.foundation.wire.messages.stop_replica import (
     StopReplicaPartitionError,
     StopReplicaPartitionState,
     StopReplicaRequest,
     StopReplicaResponse,
     StopReplicaTopicState,
 )
-from foundation.wire.messages.update_metadata import UpdateMetadataRequest
-from foundation.wire.schema import Message
-from tests.controller.harness import ControllerHarness, HarnessBroker, answer_leader_and_isr, answer_none
-from tests.controller.values import registered
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataRequest
+from understudy.foundation.wire.schema import Message
 from understudy.simulator.randomness import derived
 
 SETTINGS = ControllerSettings(request_timeout_ms=5_000, controller_socket_timeout_ms=3_000, channel_queue_bound=20)

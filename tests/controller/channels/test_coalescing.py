@@ -6,23 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.channels.coalescing import coalesce
-from controller.channels.request_batch import ControlRequest
-from controller.channels.request_shapes import ControlMessage
-from foundation.cluster.identifiers import BrokerId, TopicId
-from foundation.wire.messages.leader_and_isr import (
-    LeaderAndIsrLiveLeader,
-    LeaderAndIsrPartitionState,
-    LeaderAndIsrRequest,
-    LeaderAndIsrTopicState,
-)
-from foundation.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
-from foundation.wire.messages.update_metadata import (
-    UpdateMetadataBroker,
-    UpdateMetadataPartitionState,
-    UpdateMetadataRequest,
-    UpdateMetadataTopicState,
-)
 from tests.controller.requests import (
     LeaderAndIsrSent,
     ReplicaStopped,
@@ -31,6 +14,27 @@ from tests.controller.requests import (
     StopReplicaSent,
     UpdateMetadataSent,
     sent,
+)
+from understudy.controller.channels.coalescing import coalesce
+from understudy.controller.channels.request_batch import ControlRequest
+from understudy.controller.channels.request_shapes import ControlMessage
+from understudy.foundation.cluster.identifiers import BrokerId, TopicId
+from understudy.foundation.wire.messages.leader_and_isr import (
+    LeaderAndIsrLiveLeader,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from understudy.foundation.wire.messages.stop_replica import (
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaTopicState,
+)
+from understudy.foundation.wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
 )
 
 A, B = TopicId("a" * 22), TopicId("b" * 22)

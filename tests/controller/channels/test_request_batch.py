@@ -6,22 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from controller.channels.request_batch import ControlRequest, LastUpdateMetadata, RequestBatch
-from controller.context import ControllerContext
-from foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId
-from foundation.wire.codec import encode
-from foundation.wire.messages.leader_and_isr import (
-    LeaderAndIsrLiveLeader,
-    LeaderAndIsrPartitionState,
-    LeaderAndIsrRequest,
-)
-from foundation.wire.messages.stop_replica import StopReplicaRequest
-from foundation.wire.messages.update_metadata import (
-    UpdateMetadataBroker,
-    UpdateMetadataEndpoint,
-    UpdateMetadataPartitionState,
-    UpdateMetadataRequest,
-)
 from tests.controller.requests import (
     LeaderAndIsrSent,
     ReplicaStopped,
@@ -32,6 +16,22 @@ from tests.controller.requests import (
     sent,
 )
 from tests.controller.values import context, ids, led, registered, replicas, tp
+from understudy.controller.channels.request_batch import ControlRequest, LastUpdateMetadata, RequestBatch
+from understudy.controller.context import ControllerContext
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId
+from understudy.foundation.wire.codec import encode
+from understudy.foundation.wire.messages.leader_and_isr import (
+    LeaderAndIsrLiveLeader,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+)
+from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest
+from understudy.foundation.wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+)
 
 ANOTHER_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAw")
 

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import pytest
 
-from controller.channels.coalescing import coalesce
-from controller.channels.request_batch import ControlRequest, RequestBatch
-from controller.channels.request_shapes import in_version, split_by_deletion
-from controller.context import ControllerContext
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.leadership import LeaderIsrAndControllerEpoch
-from foundation.cluster.metadata_version import MetadataVersion
-from foundation.wire.codec import decode, encode
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
-from foundation.wire.messages.stop_replica import (
+from tests.controller.values import context, ids, led, registered, replicas, state, tp
+from understudy.controller.channels.coalescing import coalesce
+from understudy.controller.channels.request_batch import ControlRequest, RequestBatch
+from understudy.controller.channels.request_shapes import in_version, split_by_deletion
+from understudy.controller.context import ControllerContext
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.leadership import LeaderIsrAndControllerEpoch
+from understudy.foundation.cluster.metadata_version import MetadataVersion
+from understudy.foundation.wire.codec import decode, encode
+from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
+from understudy.foundation.wire.messages.stop_replica import (
     StopReplicaPartitionState,
     StopReplicaPartitionV0,
     StopReplicaRequest,
     StopReplicaTopicState,
     StopReplicaTopicV1,
 )
-from foundation.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataEndpoint, UpdateMetadataRequest
-from tests.controller.values import context, ids, led, registered, replicas, state, tp
+from understudy.foundation.wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataRequest,
+)
 
 
 def cluster() -> ControllerContext:

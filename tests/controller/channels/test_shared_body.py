@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.channels.request_batch import RequestBatch
-from controller.channels.shared_body import Shareable, SharedBody
-from foundation.cluster.identifiers import BrokerId
-from foundation.wire.codec import encode
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
-from foundation.wire.messages.stop_replica import StopReplicaRequest
-from foundation.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.controller.values import context, ids, led, replicas, tp
+from understudy.controller.channels.request_batch import RequestBatch
+from understudy.controller.channels.shared_body import Shareable, SharedBody
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.wire.codec import encode
+from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
+from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataRequest
 
 
 @given(

@@ -7,29 +7,29 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from controller.broker_lifecycle import on_broker_startup, on_replicas_become_offline
-from controller.events import (
+from tests.controller.harness import TermHarness, answer_none
+from tests.controller.requests import RequestSent, partitions_of
+from tests.controller.values import ids, tp
+from understudy.checkers.history import OpKind
+from understudy.controller.broker_lifecycle import on_broker_startup, on_replicas_become_offline
+from understudy.controller.events import (
     ApiPartitionReassignment,
     ListPartitionReassignments,
     OngoingReassignments,
     ReassignmentResults,
     Reply,
 )
-from controller.reassignment import partition_reassignment
-from controller.settings import ControllerSettings
-from controller.topic_changes import on_new_partition_creation
-from controller.transitions import ReplicaState
-from foundation.cluster.errors import ApiError
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr
-from foundation.eventlog.records import InvalidTransition
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
-from foundation.wire.schema import Message
-from foundation.zk.client import Failure
-from tests.controller.harness import TermHarness, answer_none
-from tests.controller.requests import RequestSent, partitions_of
-from tests.controller.values import ids, tp
-from understudy.checkers.history import OpKind
+from understudy.controller.reassignment import partition_reassignment
+from understudy.controller.settings import ControllerSettings
+from understudy.controller.topic_changes import on_new_partition_creation
+from understudy.controller.transitions import ReplicaState
+from understudy.foundation.cluster.errors import ApiError
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.leadership import LeaderAndIsr
+from understudy.foundation.eventlog.records import InvalidTransition
+from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from understudy.foundation.wire.schema import Message
+from understudy.foundation.zk.client import Failure
 
 ZNODE = "/admin/reassign_partitions"
 ONLINE, OFFLINE, NEW = ReplicaState.ONLINE, ReplicaState.OFFLINE, ReplicaState.NEW

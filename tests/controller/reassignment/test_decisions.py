@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controller.reassignment.decisions import (
+from tests.controller.values import ids, replicas
+from understudy.controller.reassignment.decisions import (
     in_groups,
     is_complete,
     leaving_replicas,
@@ -12,10 +13,9 @@ from controller.reassignment.decisions import (
     requested_by_client,
     requested_by_znode,
 )
-from foundation.cluster.assignment import NO_ASSIGNMENT, ReplicaAssignment
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import BrokerId
-from tests.controller.values import ids, replicas
+from understudy.foundation.cluster.assignment import NO_ASSIGNMENT, ReplicaAssignment
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import BrokerId
 
 LIVE = ids(1, 2, 3, 4)
 

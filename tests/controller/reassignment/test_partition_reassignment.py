@@ -6,19 +6,19 @@ import json
 
 import pytest
 
-from controller import topic_deletion
-from controller.events import (
-    ZkPartitionReassignment,
-)
-from controller.reassignment import partition_reassignment
-from controller.transitions import PartitionState
-from foundation.zk.client import Delete
-from foundation.zk.kafka_zk_client import ControllerMoved
-from foundation.zk.znodes import TopicPartitionStateZNode
 from tests.controller.harness import ControllerHarness
 from tests.controller.reassignment.harness import ZNODE, ReassignmentHarness
 from tests.controller.requests import LeaderAndIsrSent, StateSent
 from tests.controller.values import ids, replicas, tp
+from understudy.controller import topic_deletion
+from understudy.controller.events import (
+    ZkPartitionReassignment,
+)
+from understudy.controller.reassignment import partition_reassignment
+from understudy.controller.transitions import PartitionState
+from understudy.foundation.zk.client import Delete
+from understudy.foundation.zk.kafka_zk_client import ControllerMoved
+from understudy.foundation.zk.znodes import TopicPartitionStateZNode
 
 # ------------------------------------------------------------------ requests about unknown partitions
 

@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from controller.partition_state_machine import Strategy, handle_state_changes
-from controller.reassignment import partition_reassignment, phases
-from controller.settings import ControllerSettings
-from controller.topic_changes import process_partition_modifications
-from controller.transitions import PartitionState, ReplicaState
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.metadata_version import MetadataVersion
-from foundation.eventlog.records import LeadershipNotWritten
-from foundation.zk.client import SetData
-from foundation.zk.znodes import TopicPartitionStateZNode
 from tests.controller.reassignment.harness import ReassignmentHarness
 from tests.controller.requests import LeaderAndIsrSent, ReplicaStopped, StateSent, StopReplicaSent, UpdateMetadataSent
 from tests.controller.values import ids, led, replicas, state, tp
+from understudy.controller.partition_state_machine import Strategy, handle_state_changes
+from understudy.controller.reassignment import partition_reassignment, phases
+from understudy.controller.settings import ControllerSettings
+from understudy.controller.topic_changes import process_partition_modifications
+from understudy.controller.transitions import PartitionState, ReplicaState
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.metadata_version import MetadataVersion
+from understudy.foundation.eventlog.records import LeadershipNotWritten
+from understudy.foundation.zk.client import SetData
+from understudy.foundation.zk.znodes import TopicPartitionStateZNode
 
 # ------------------------------------------------------------------ one reassignment
 

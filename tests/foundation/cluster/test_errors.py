@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.cluster.errors import ApiError, Errors, error_for_code, error_name
-from foundation.wire.codec import decode, encode
-from foundation.wire.messages.alter_configs import AlterConfigsResourceResponse, AlterConfigsResponse
-from foundation.wire.primitives import MAX_STRING_BYTES
+from understudy.foundation.cluster.errors import ApiError, Errors, error_for_code, error_name
+from understudy.foundation.wire.codec import decode, encode
+from understudy.foundation.wire.messages.alter_configs import AlterConfigsResourceResponse, AlterConfigsResponse
+from understudy.foundation.wire.primitives import MAX_STRING_BYTES
 
 
 @pytest.mark.parametrize(

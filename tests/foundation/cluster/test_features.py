@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.cluster.features import SupportedFeature, incompatibilities
+from understudy.foundation.cluster.features import SupportedFeature, incompatibilities
 
 SUPPORTED = (SupportedFeature("f", 1, 3), SupportedFeature("g", 0, 0))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersion, UnknownMetadataVersion
+from understudy.foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersion, UnknownMetadataVersion
 
 parse = MetadataVersion.parse
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.records import Payload
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.records import Payload
 
 
 @dataclass

@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.records import (
+from tests.foundation.eventlog.lines import Logs
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     BrokersChanged,
     ChannelClosed,
@@ -47,7 +48,6 @@ from foundation.eventlog.records import (
     ZkWrite,
     ZkWriteDone,
 )
-from tests.foundation.eventlog.lines import Logs
 
 GONE = WatchFiredRecord(path="/controller", kind="deleted")
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from foundation.eventlog.fences import SWITCHES, Fence, Fences, Fix
 from tests.brokers.parts import Recorder
+from understudy.foundation.eventlog.fences import SWITCHES, Fence, Fences, Fix
 
 
 def test_every_switch_has_a_name_of_its_own() -> None:

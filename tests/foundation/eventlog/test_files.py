@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from foundation.eventlog.files import JsonLinesFiles, log_files
+from understudy.foundation.eventlog.files import JsonLinesFiles, log_files
 
 
 def test_the_first_incarnation_is_one_and_its_file_carries_the_name(tmp_path: Path) -> None:

@@ -7,10 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from foundation.eventlog.fold import EMPTY, EventLogPicture, Life, fold, fold_all
-from foundation.eventlog.fold_document import canonical, document
-from foundation.eventlog.reader import read_lines
-from foundation.eventlog.records import (
+from tests.foundation.eventlog.lines import Logs
+from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from understudy.foundation.eventlog.fold import EMPTY, EventLogPicture, Life, fold, fold_all
+from understudy.foundation.eventlog.fold_document import canonical, document
+from understudy.foundation.eventlog.reader import read_lines
+from understudy.foundation.eventlog.records import (
     ContextLoaded,
     ControllerElected,
     ControllerResigned,
@@ -35,8 +37,6 @@ from foundation.eventlog.records import (
     Transition,
     WatchFiredRecord,
 )
-from tests.foundation.eventlog.lines import Logs
-from tests.foundation.eventlog.stories import RandomRun, killed_controller
 
 
 def picture_at(ms: float) -> EventLogPicture:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.eventlog.fold import EventLogPicture, fold_all
-from foundation.eventlog.fold_state import MOST_WAITING, Channel
-from foundation.eventlog.reader import read_lines
-from foundation.eventlog.records import (
+from tests.foundation.eventlog.lines import Logs
+from tests.foundation.eventlog.stories import ChannelsRun
+from understudy.foundation.eventlog.fold import EventLogPicture, fold_all
+from understudy.foundation.eventlog.fold_state import MOST_WAITING, Channel
+from understudy.foundation.eventlog.reader import read_lines
+from understudy.foundation.eventlog.records import (
     ChannelClosed,
     ChannelOpened,
     ControllerElected,
@@ -21,8 +23,6 @@ from foundation.eventlog.records import (
     RequestSent,
     ResponseReceived,
 )
-from tests.foundation.eventlog.lines import Logs
-from tests.foundation.eventlog.stories import ChannelsRun
 
 
 class Controller:

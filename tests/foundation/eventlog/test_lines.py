@@ -7,9 +7,9 @@ import json
 import msgspec
 import pytest
 
-from foundation.eventlog.lines import MAX_CLOCK_MS, MAX_SEQ, decode_record, decode_records
-from foundation.eventlog.records import ElectionLost, RequestSent, StepReached
 from tests.foundation.eventlog.lines import Logs
+from understudy.foundation.eventlog.lines import MAX_CLOCK_MS, MAX_SEQ, decode_record, decode_records
+from understudy.foundation.eventlog.records import ElectionLost, RequestSent, StepReached
 
 
 def written() -> list[bytes]:

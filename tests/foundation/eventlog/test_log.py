@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.records import StepReached
 from tests.brokers.parts import StillClock
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.records import StepReached
 
 
 def test_a_record_that_cannot_be_written_is_reported_and_its_number_is_used_by_the_next() -> None:

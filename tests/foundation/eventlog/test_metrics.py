@@ -6,10 +6,18 @@ import random
 
 import pytest
 
-from foundation.eventlog.metric_tables import Failover, RunMetrics
-from foundation.eventlog.metrics import measure, nearest_rank
-from foundation.eventlog.reader import read_lines
-from foundation.eventlog.records import (
+from tests.foundation.eventlog.lines import Logs
+from tests.foundation.eventlog.stories import (
+    GONE,
+    RandomRun,
+    controller_never_ready,
+    killed_controller,
+    silent_controllers,
+)
+from understudy.foundation.eventlog.metric_tables import Failover, RunMetrics
+from understudy.foundation.eventlog.metrics import measure, nearest_rank
+from understudy.foundation.eventlog.reader import read_lines
+from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     BrokersChanged,
     ContextLoaded,
@@ -33,14 +41,6 @@ from foundation.eventlog.records import (
     TopicsChanged,
     ZkWrite,
     ZkWriteDone,
-)
-from tests.foundation.eventlog.lines import Logs
-from tests.foundation.eventlog.stories import (
-    GONE,
-    RandomRun,
-    controller_never_ready,
-    killed_controller,
-    silent_controllers,
 )
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.narrator import MOST_NAMED, Narrator, describe
-from foundation.eventlog.reader import read_lines
-from foundation.eventlog.records import (
+from tests.foundation.eventlog.lines import Logs
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.narrator import MOST_NAMED, Narrator, describe
+from understudy.foundation.eventlog.reader import read_lines
+from understudy.foundation.eventlog.records import (
     PAYLOAD_BY_TYPE,
     AssignedMember,
     Envelope,
@@ -31,8 +32,7 @@ from foundation.eventlog.records import (
     ZkWrite,
     ZkWriteDone,
 )
-from foundation.eventlog.records import Leadership as State
-from tests.foundation.eventlog.lines import Logs
+from understudy.foundation.eventlog.records import Leadership as State
 
 SAMPLES = [
     decode_record(line)

@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from foundation.eventlog import order
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.order import in_order
-from foundation.eventlog.records import Envelope, RequestReceived, RequestSent
 from tests.foundation.eventlog.lines import Logs
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from understudy.foundation.eventlog import order
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.order import in_order
+from understudy.foundation.eventlog.records import Envelope, RequestReceived, RequestSent
 
 
 def records_of(logs: Logs) -> list[Envelope]:

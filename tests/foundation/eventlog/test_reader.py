@@ -7,9 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from foundation.eventlog import reader
-from foundation.eventlog.reader import LogFinding, read, read_lines
-from foundation.eventlog.records import (
+from tests.foundation.eventlog.lines import Logs
+from understudy.foundation.eventlog import reader
+from understudy.foundation.eventlog.reader import LogFinding, read, read_lines
+from understudy.foundation.eventlog.records import (
     ElectionLost,
     FaultInjected,
     RequestReceived,
@@ -18,7 +19,6 @@ from foundation.eventlog.records import (
     ResponseSent,
     StepReached,
 )
-from tests.foundation.eventlog.lines import Logs
 
 
 def steps(count: int) -> list[bytes]:

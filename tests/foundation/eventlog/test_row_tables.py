@@ -7,14 +7,14 @@ from typing import TypeVar
 
 import pytest
 
-from foundation.eventlog.metric_tables import RunMetrics, Table
-from foundation.eventlog.metrics import measure_records, nearest_rank
-from foundation.eventlog.reader import read_lines
-from foundation.eventlog.records import EventEnded, EventQueued, EventStarted, FaultInjected
-from foundation.eventlog.row_tables import ROW_TABLES, EventRow, FaultRow, LeadershipRow, RequestRow, rows
-from foundation.eventlog.run_records import RunRecords, micros
 from tests.foundation.eventlog.lines import Logs
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from understudy.foundation.eventlog.metric_tables import RunMetrics, Table
+from understudy.foundation.eventlog.metrics import measure_records, nearest_rank
+from understudy.foundation.eventlog.reader import read_lines
+from understudy.foundation.eventlog.records import EventEnded, EventQueued, EventStarted, FaultInjected
+from understudy.foundation.eventlog.row_tables import ROW_TABLES, EventRow, FaultRow, LeadershipRow, RequestRow, rows
+from understudy.foundation.eventlog.run_records import RunRecords, micros
 
 R = TypeVar("R", bound=Table)
 

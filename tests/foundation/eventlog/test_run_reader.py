@@ -9,13 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from foundation.eventlog import state_records
-from foundation.eventlog.lines import MAX_LINE_BYTES, decode_record
-from foundation.eventlog.metrics import measure, measure_records
-from foundation.eventlog.reader import GAP, LINE_TOO_LONG, TORN_LINE, LogFinding, read
-from foundation.eventlog.run_reader import NotClean, read_clean_run
 from tests.foundation.eventlog.lines import Logs
 from tests.foundation.eventlog.stories import LONG_LINE_PARTITIONS, RandomRun, killed_controller, long_line
+from understudy.foundation.eventlog import state_records
+from understudy.foundation.eventlog.lines import MAX_LINE_BYTES, decode_record
+from understudy.foundation.eventlog.metrics import measure, measure_records
+from understudy.foundation.eventlog.reader import GAP, LINE_TOO_LONG, TORN_LINE, LogFinding, read
+from understudy.foundation.eventlog.run_reader import NotClean, read_clean_run
 
 
 def write(logs: Logs, folder: Path) -> list[Path]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.eventlog.metric_tables import Settings
-from foundation.eventlog.metrics import measure
-from foundation.eventlog.reader import read_lines
-from foundation.eventlog.records import ControllerReady, Payload, RunDescribed, SessionOpened
 from tests.foundation.eventlog.lines import Logs
 from tests.foundation.eventlog.stories import killed_controller
+from understudy.foundation.eventlog.metric_tables import Settings
+from understudy.foundation.eventlog.metrics import measure
+from understudy.foundation.eventlog.reader import read_lines
+from understudy.foundation.eventlog.records import ControllerReady, Payload, RunDescribed, SessionOpened
 
 NOTHING = Settings(
     world=None,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from foundation.eventlog import tail as tail_module
-from foundation.eventlog.files import JsonLinesFiles
-from foundation.eventlog.tail import FolderTail
+from understudy.foundation.eventlog import tail as tail_module
+from understudy.foundation.eventlog.files import JsonLinesFiles
+from understudy.foundation.eventlog.tail import FolderTail
 
 
 def lines(tail: FolderTail) -> list[bytes]:

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.metrics.instruments import RESCALE_MS, SAMPLE_SIZE, Distribution, Histogram, Meter, Rates, Timer
 from tests.brokers.parts import StillClock
+from understudy.foundation.metrics.instruments import (
+    RESCALE_MS,
+    SAMPLE_SIZE,
+    Distribution,
+    Histogram,
+    Meter,
+    Rates,
+    Timer,
+)
 
 
 def distribution(*values: float) -> Distribution:

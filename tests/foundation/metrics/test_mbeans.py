@@ -7,10 +7,10 @@ import re
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from brokers.mbeans import MBEANS
-from foundation.metrics.instruments import Histogram, Meter, Timer
-from foundation.metrics.mbeans import Kind, MBean, Reading, Value, exposition
 from tests.brokers.parts import StillClock
+from understudy.brokers.mbeans import MBEANS
+from understudy.foundation.metrics.instruments import Histogram, Meter, Timer
+from understudy.foundation.metrics.mbeans import Kind, MBean, Reading, Value, exposition
 
 RULES = (
     (r"kafka.coordinator.(\w+)<type=(.+), name=(.+)><>Value", r"kafka_coordinator_\1_\2_\3"),

@@ -6,8 +6,8 @@ from math import isnan
 
 import pytest
 
-from foundation.metrics.sampled import SampledStat
 from tests.brokers.parts import StillClock
+from understudy.foundation.metrics.sampled import SampledStat
 
 
 @pytest.fixture

@@ -12,11 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from foundation.records import batch as batching
-from foundation.records.batch import HEADER, BatchHeader, RecordBatch, batches, check_crc, encode_batch, read_header
-from foundation.records.compression import Compression, TooLarge
-from foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
-from foundation.records.record import Header, Record, check_records, encode_records, records
+from understudy.foundation.records import batch as batching
+from understudy.foundation.records.batch import (
+    HEADER,
+    BatchHeader,
+    RecordBatch,
+    batches,
+    check_crc,
+    encode_batch,
+    read_header,
+)
+from understudy.foundation.records.compression import Compression, TooLarge
+from understudy.foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
+from understudy.foundation.records.record import Header, Record, check_records, encode_records, records
 
 with warnings.catch_warnings():
     # As in tests/clients/clients.py.

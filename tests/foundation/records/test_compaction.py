@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.records.batch import RecordBatch, batches, check_crc, encode_batch, set_log_append_time
-from foundation.records.compaction import emptied, rebuilt, stored_records
-from foundation.records.compression import Compression
-from foundation.records.errors import InvalidRecord
-from foundation.records.record import Header, Record, encode_records, records
+from understudy.foundation.records.batch import RecordBatch, batches, check_crc, encode_batch, set_log_append_time
+from understudy.foundation.records.compaction import emptied, rebuilt, stored_records
+from understudy.foundation.records.compression import Compression
+from understudy.foundation.records.errors import InvalidRecord
+from understudy.foundation.records.record import Header, Record, encode_records, records
 
 RECORDS = [
     Record(40, 1_000, b"k1", b"v1", (Header("h", b"x"), Header("null", None))),

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.records.compression import Compression, TooLarge, compress, decompress
-from foundation.records.errors import CorruptRecord
+from understudy.foundation.records.compression import Compression, TooLarge, compress, decompress
+from understudy.foundation.records.errors import CorruptRecord
 
 CODECS = [codec for codec in Compression if codec is not Compression.NONE]
 

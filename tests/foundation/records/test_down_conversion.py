@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.records.compression import Compression
-from foundation.records.down_conversion import NotConvertible, down_convert
-from foundation.records.message_set import messages, messages_in
-from foundation.records.record import Header, Record, encode_records
+from understudy.foundation.records.compression import Compression
+from understudy.foundation.records.down_conversion import NotConvertible, down_convert
+from understudy.foundation.records.message_set import messages, messages_in
+from understudy.foundation.records.record import Header, Record, encode_records
 
 with warnings.catch_warnings():
     # As in tests/clients/clients.py.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.records.batch import batches, check_crc
-from foundation.records.compression import Compression
-from foundation.records.record import Header, Record, check_records, encode_records, records
+from understudy.foundation.records.batch import batches, check_crc
+from understudy.foundation.records.compression import Compression
+from understudy.foundation.records.record import Header, Record, check_records, encode_records, records
 
 RECORDS = [
     Record(7, 1000, b"key", b"value 1", (Header("h", b"x"), Header("none", None))),

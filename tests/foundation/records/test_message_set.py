@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.records.compression import Compression, TooLarge, compress
-from foundation.records.errors import CorruptRecord, InvalidRecord
-from foundation.records.message_set import Message, first_magic, messages, messages_in
-from foundation.records.record import Record, encode_records
+from understudy.foundation.records.compression import Compression, TooLarge, compress
+from understudy.foundation.records.errors import CorruptRecord, InvalidRecord
+from understudy.foundation.records.message_set import Message, first_magic, messages, messages_in
+from understudy.foundation.records.record import Record, encode_records
 
 with warnings.catch_warnings():
     # As in tests/clients/clients.py.

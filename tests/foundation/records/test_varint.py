@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.records.varint import read_varint, read_varlong, varint
+from understudy.foundation.records.varint import read_varint, read_varlong, varint
 
 # From `ByteUtilsTest` of Kafka.
 KNOWN = {

@@ -18,9 +18,9 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import TZAware, i32Timedelta, i64Timedelta
 
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, topic_id_from_bytes, topic_id_to_bytes
-from foundation.wire.registry import Api
-from foundation.wire.schema import ArrayOf, FixedInt, Message, Plain, StructOf, WireType, fields_of
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, topic_id_from_bytes, topic_id_to_bytes
+from understudy.foundation.wire.registry import Api
+from understudy.foundation.wire.schema import ArrayOf, FixedInt, Message, Plain, StructOf, WireType, fields_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

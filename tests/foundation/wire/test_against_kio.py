@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.wire.codec import decode, encode
-from foundation.wire.registry import Api
-from foundation.wire.schema import Message
 from tests.foundation.wire.kio_oracle import ERROR_CODES, from_kio, kio_class, kio_decode, kio_encode, to_kio
 from tests.foundation.wire.values import EVERY_VERSION, IDS, QUICK, messages
+from understudy.foundation.wire.codec import decode, encode
+from understudy.foundation.wire.registry import Api
+from understudy.foundation.wire.schema import Message
 
 
 @pytest.mark.parametrize(("api", "message", "version"), EVERY_VERSION, ids=IDS)

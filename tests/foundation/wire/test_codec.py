@@ -10,28 +10,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
-from foundation.wire.codec import compile_codec, decode, encode
-from foundation.wire.errors import UnencodableValue, UnsupportedVersion
-from foundation.wire.messages.alter_partition import AlterPartitionRequest
-from foundation.wire.messages.fetch import FetchReplicaState, FetchRequest
-from foundation.wire.messages.leader_and_isr import (
+from tests.foundation.wire.values import EVERY_MESSAGE, EVERY_VERSION, IDS, QUICK, messages, versions
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
+from understudy.foundation.wire.codec import compile_codec, decode, encode
+from understudy.foundation.wire.errors import UnencodableValue, UnsupportedVersion
+from understudy.foundation.wire.messages.alter_partition import AlterPartitionRequest
+from understudy.foundation.wire.messages.fetch import FetchReplicaState, FetchRequest
+from understudy.foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
 )
-from foundation.wire.messages.metadata import (
+from understudy.foundation.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseTopic,
 )
-from foundation.wire.messages.stop_replica import StopReplicaRequest, StopReplicaTopicV1
-from foundation.wire.messages.update_metadata import UpdateMetadataRequest
-from foundation.wire.primitives import Shapes
-from foundation.wire.registry import Api
-from foundation.wire.schema import Message, int16, int32, int64, since, tag
-from tests.foundation.wire.values import EVERY_MESSAGE, EVERY_VERSION, IDS, QUICK, messages, versions
+from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest, StopReplicaTopicV1
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataRequest
+from understudy.foundation.wire.primitives import Shapes
+from understudy.foundation.wire.registry import Api
+from understudy.foundation.wire.schema import Message, int16, int32, int64, since, tag
 
 
 @pytest.mark.parametrize(("api", "message", "version"), EVERY_VERSION, ids=IDS)
@@ -205,15 +205,15 @@ def test_the_codec_imports_no_socket() -> None:
     """Checked in a new process: only the request channel imports asyncio, and no module imports a transport of ours."""
     script = """
 import importlib, pkgutil, sys
-import foundation.wire
-names = [module.name for module in pkgutil.walk_packages(foundation.wire.__path__, "foundation.wire.")]
-for name in sorted(names, key=lambda name: name == "foundation.wire.request_channel"):
-    if name == "foundation.wire.request_channel":
+from understudy import foundation
+import understudy.foundation.wire
+names = [module.name for module in pkgutil.walk_packages(foundation.wire.__path__, "understudy.foundation.wire.")]
+for name in sorted(names, key=lambda name: name == "understudy.foundation.wire.request_channel"):
+    if name == "understudy.foundation.wire.request_channel":
         assert not {"socket", "ssl", "asyncio", "asyncio.streams", "selectors"} & set(sys.modules)
     importlib.import_module(name)
-packages = {"foundation", "controller", "brokers", "understudy"}
-ours = {module for module in sys.modules if module.split(".")[0] in packages}
-assert all(module.startswith(("foundation.wire", "foundation.cluster")) for module in ours - {"foundation"}), ours
+ours = {module for module in sys.modules if module.startswith("understudy.")} - {"understudy.foundation"}
+assert all(module.startswith(("understudy.foundation.wire", "understudy.foundation.cluster")) for module in ours), ours
 for module in ours:
     assert not {"socket", "open_connection", "start_server"} & set(vars(sys.modules[module])), module
 print(len(names))

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.wire.errors import InvalidReceive, MalformedMessage
-from foundation.wire.framing import FrameReader
 from tests.foundation.wire.values import QUICK
+from understudy.foundation.wire.errors import InvalidReceive, MalformedMessage
+from understudy.foundation.wire.framing import FrameReader
 
 FRAMES = [b"first", b"", b"x" * 300, b"\0\0\0\1"]
 STREAM = b"".join(pack(">i", len(frame)) + frame for frame in FRAMES)

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import pytest
 
-from foundation.wire.headers import decode_request, encode_request
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
-from foundation.wire.messages.stop_replica import StopReplicaRequest
-from foundation.wire.messages.update_metadata import UpdateMetadataRequest
-from foundation.wire.registry import api_by_key, api_of
+from understudy.foundation.wire.headers import decode_request, encode_request
+from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
+from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataRequest
+from understudy.foundation.wire.registry import api_by_key, api_of
 
 
 class Frame(NamedTuple):

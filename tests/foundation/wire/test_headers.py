@@ -7,8 +7,10 @@ from struct import pack, unpack_from
 
 import pytest
 
-from foundation.wire.errors import MalformedMessage, UnencodableValue
-from foundation.wire.headers import (
+from tests.foundation.wire.kio_oracle import kio_class
+from tests.foundation.wire.values import EVERY_MESSAGE, versions
+from understudy.foundation.wire.errors import MalformedMessage, UnencodableValue
+from understudy.foundation.wire.headers import (
     RequestHeader,
     decode_request,
     decode_request_header,
@@ -18,14 +20,12 @@ from foundation.wire.headers import (
     request_header_version,
     response_header_version,
 )
-from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest
-from foundation.wire.messages.metadata import MetadataRequest
-from foundation.wire.messages.update_metadata import UpdateMetadataResponse
-from foundation.wire.registry import APIS, Api, api_by_key, api_of
-from foundation.wire.schema import Message
-from tests.foundation.wire.kio_oracle import kio_class
-from tests.foundation.wire.values import EVERY_MESSAGE, versions
+from understudy.foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from understudy.foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest
+from understudy.foundation.wire.messages.metadata import MetadataRequest
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataResponse
+from understudy.foundation.wire.registry import APIS, Api, api_by_key, api_of
+from understudy.foundation.wire.schema import Message
 
 
 @pytest.mark.spec("AP-3")

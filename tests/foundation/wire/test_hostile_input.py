@@ -13,27 +13,27 @@ from struct import pack
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from foundation.wire.codec import decode, encode
-from foundation.wire.diagnosis import MOST_ELEMENTS
-from foundation.wire.errors import MalformedMessage, UnsupportedVersion, WireError
-from foundation.wire.headers import (
+from tests.foundation.wire.test_golden_frames import FRAMES
+from tests.foundation.wire.values import EVERY_VERSION, QUICK, begins_or_ends_a_layout, messages
+from tests.shares import share_of
+from understudy.foundation.wire.codec import decode, encode
+from understudy.foundation.wire.diagnosis import MOST_ELEMENTS
+from understudy.foundation.wire.errors import MalformedMessage, UnsupportedVersion, WireError
+from understudy.foundation.wire.headers import (
     decode_request,
     decode_request_header,
     decode_response,
     encode_request,
     encode_response,
 )
-from foundation.wire.messages.alter_partition import AlterPartitionResponse
-from foundation.wire.messages.fetch import FetchRequest, FetchResponse
-from foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
-from foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from foundation.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
-from foundation.wire.messages.update_metadata import UpdateMetadataResponse
-from foundation.wire.registry import Api
-from foundation.wire.schema import ArrayOf, FixedInt, Message, Plain, StructOf, fields_of
-from tests.foundation.wire.test_golden_frames import FRAMES
-from tests.foundation.wire.values import EVERY_VERSION, QUICK, begins_or_ends_a_layout, messages
-from tests.shares import share_of
+from understudy.foundation.wire.messages.alter_partition import AlterPartitionResponse
+from understudy.foundation.wire.messages.fetch import FetchRequest, FetchResponse
+from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataResponse
+from understudy.foundation.wire.registry import Api
+from understudy.foundation.wire.schema import ArrayOf, FixedInt, Message, Plain, StructOf, fields_of
 
 ONE_PARTITION = b"\0" * 6 + b"\2\1\2" + b"\0" * 14
 FETCHED = b"\0" * 10 + b"\1"

@@ -8,14 +8,17 @@ from struct import pack
 
 import pytest
 
-from foundation.wire.errors import MalformedMessage, UnsupportedVersion
-from foundation.wire.headers import decode_request, encode_response
-from foundation.wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
-from foundation.wire.messages.stop_replica import StopReplicaRequest, StopReplicaTopicV1
-from foundation.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
-from foundation.wire.network import ConnectionLost
-from foundation.wire.registry import api_of
-from foundation.wire.request_channel import RequestChannel, RequestTimedOut
+from understudy.foundation.wire.errors import MalformedMessage, UnsupportedVersion
+from understudy.foundation.wire.headers import decode_request, encode_response
+from understudy.foundation.wire.messages.controlled_shutdown import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+)
+from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest, StopReplicaTopicV1
+from understudy.foundation.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from understudy.foundation.wire.network import ConnectionLost
+from understudy.foundation.wire.registry import api_of
+from understudy.foundation.wire.request_channel import RequestChannel, RequestTimedOut
 
 REQUEST = UpdateMetadataRequest(controller_id=1)
 ANSWER = UpdateMetadataResponse(error_code=77)

@@ -8,12 +8,23 @@ from typing import Annotated, Any, get_args, get_type_hints
 import pytest
 from kio.static.primitive import TZAware
 
-from foundation.wire.__main__ import main
-from foundation.wire.codegen import minimum_size
-from foundation.wire.registry import APIS, Api
-from foundation.wire.schema import ArrayOf, Field, FixedInt, Message, Plain, StructOf, fields_of, int16, since, tag
 from tests.foundation.wire.kio_oracle import from_kio_value, kio_class
 from tests.foundation.wire.values import EVERY_MESSAGE, versions
+from understudy.foundation.wire.__main__ import main
+from understudy.foundation.wire.codegen import minimum_size
+from understudy.foundation.wire.registry import APIS, Api
+from understudy.foundation.wire.schema import (
+    ArrayOf,
+    Field,
+    FixedInt,
+    Message,
+    Plain,
+    StructOf,
+    fields_of,
+    int16,
+    since,
+    tag,
+)
 
 NOT_IGNORABLE = """
 AlterPartitionRequestPartitionData: leader_recovery_state new_isr new_isr_with_epochs

@@ -6,23 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.wire.errors import MalformedMessage, UnsupportedVersion
-from foundation.wire.messages.consumer_protocol import (
+from tests.foundation.wire.values import QUICK, messages
+from understudy.foundation.wire.errors import MalformedMessage, UnsupportedVersion
+from understudy.foundation.wire.messages.consumer_protocol import (
     AssignedTopic,
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     OwnedTopic,
 )
-from foundation.wire.messages.group_metadata import (
+from understudy.foundation.wire.messages.group_metadata import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from foundation.wire.schema import Message
-from foundation.wire.version_prefixed import LAYOUTS, decode_prefixed, encode_prefixed, version_of
-from tests.foundation.wire.values import QUICK, messages
+from understudy.foundation.wire.schema import Message
+from understudy.foundation.wire.version_prefixed import LAYOUTS, decode_prefixed, encode_prefixed, version_of
 
 CASES = [
     pytest.param(message, version, id=f"{message.__name__}-v{version}")

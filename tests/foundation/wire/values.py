@@ -9,9 +9,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from foundation.cluster.identifiers import topic_id_from_bytes
-from foundation.wire.registry import APIS, Api
-from foundation.wire.schema import ArrayOf, Field, FixedInt, Message, Plain, StructOf, WireType, fields_of
+from understudy.foundation.cluster.identifiers import topic_id_from_bytes
+from understudy.foundation.wire.registry import APIS, Api
+from understudy.foundation.wire.schema import ArrayOf, Field, FixedInt, Message, Plain, StructOf, WireType, fields_of
 
 EVERY_VERSION: list[tuple[Api, type[Message], int]] = [
     (api, message, version)

@@ -7,12 +7,13 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr
-from foundation.eventlog.fences import Fences, Switch
-from foundation.eventlog.log import EventLog
-from foundation.zk.client import (
+from tests.contracts.subject import Ensemble, Session
+from understudy.foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.leadership import LeaderAndIsr
+from understudy.foundation.eventlog.fences import Fences, Switch
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.zk.client import (
     Children,
     Create,
     Delete,
@@ -26,9 +27,8 @@ from foundation.zk.client import (
     ZNodeData,
     ZooKeeperClient,
 )
-from foundation.zk.kafka_zk_client import KafkaZkClient
-from foundation.zk.transactions import Transactions
-from tests.contracts.subject import Ensemble, Session
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
+from understudy.foundation.zk.transactions import Transactions
 
 _T = TypeVar("_T")
 Hook: TypeAlias = Callable[[], Awaitable[None]]

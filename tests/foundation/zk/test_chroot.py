@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from foundation.zk.chroot import create_chroot_if_necessary
-from foundation.zk.client import Create, Created, Failure, Stat, ZooKeeperClient, ZooKeeperUnreachable
+from understudy.foundation.zk.chroot import create_chroot_if_necessary
+from understudy.foundation.zk.client import Create, Created, Failure, Stat, ZooKeeperClient, ZooKeeperUnreachable
 
 
 class GuardedZnodes:

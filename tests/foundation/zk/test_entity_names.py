@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.zk.admin_znodes import (
+from understudy.foundation.zk.admin_znodes import (
     DEFAULT_ENTITY,
     ConfigEntityChangeNotificationZNode,
     ConfigEntityZNode,
     desanitized,
     sanitized,
 )
-from foundation.zk.znodes import MalformedZNode
+from understudy.foundation.zk.znodes import MalformedZNode
 
 
 @pytest.mark.spec("ZN-10")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr
-from foundation.zk.admin_znodes import IsrChangeNotificationZNode
-from foundation.zk.client import MAX_REQUEST_BYTES, SetData
-from foundation.zk.isr_changes import PARTITIONS_PER_NOTIFICATION
-from foundation.zk.znodes import TopicPartitionStateZNode
 from tests.contracts.subject import Ensemble, contract
 from tests.foundation.zk.store import Store, controller, ids, led_by, must, partitions
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.leadership import LeaderAndIsr
+from understudy.foundation.zk.admin_znodes import IsrChangeNotificationZNode
+from understudy.foundation.zk.client import MAX_REQUEST_BYTES, SetData
+from understudy.foundation.zk.isr_changes import PARTITIONS_PER_NOTIFICATION
+from understudy.foundation.zk.znodes import TopicPartitionStateZNode
 
 T0 = TopicPartition("t", 0)
 PATH = TopicPartitionStateZNode.path(T0)

@@ -9,8 +9,8 @@ import pytest
 from kazoo.protocol import serialization as kazoo
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from foundation.zk import jute
-from foundation.zk.client import (
+from understudy.foundation.zk import jute
+from understudy.foundation.zk.client import (
     Check,
     Checked,
     Children,

@@ -6,21 +6,23 @@ import asyncio
 
 import pytest
 
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.broker import BrokerAndEpoch
-from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
-from foundation.eventlog.fences import Fix
-from foundation.zk.admin_znodes import (
+from tests.contracts.subject import Ensemble, Subject, contract
+from tests.foundation.zk.store import broker, controller, ids, led_by, must, nothing, partitions, store
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.broker import BrokerAndEpoch
+from understudy.foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
+from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from understudy.foundation.eventlog.fences import Fix
+from understudy.foundation.zk.admin_znodes import (
     PERSISTENT_PATHS,
     Features,
     IsrChangeNotificationZNode,
     LogDirEventNotificationZNode,
     ProducerIdBlock,
 )
-from foundation.zk.client import Create, Delete, Failure, SetData, WatchKind
-from foundation.zk.entity_configs import ABSENT
-from foundation.zk.kafka_zk_client import (
+from understudy.foundation.zk.client import Create, Delete, Failure, SetData, WatchKind
+from understudy.foundation.zk.entity_configs import ABSENT
+from understudy.foundation.zk.kafka_zk_client import (
     ControllerMoved,
     Elected,
     FeatureNode,
@@ -29,9 +31,13 @@ from foundation.zk.kafka_zk_client import (
     TopicAssignment,
     ZooKeeperFailure,
 )
-from foundation.zk.znodes import BrokerIdZNode, ControllerZNode, MalformedZNode, TopicPartitionStateZNode, TopicZNode
-from tests.contracts.subject import Ensemble, Subject, contract
-from tests.foundation.zk.store import broker, controller, ids, led_by, must, nothing, partitions, store
+from understudy.foundation.zk.znodes import (
+    BrokerIdZNode,
+    ControllerZNode,
+    MalformedZNode,
+    TopicPartitionStateZNode,
+    TopicZNode,
+)
 
 TOPIC_ID = TopicId("GKx8qQpIQTi1jsQC9Pe1UQ")
 ONE = ReplicaAssignment(ids(1))

@@ -16,7 +16,9 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import ACL, ANYONE_ID_UNSAFE, Permissions
 
-from foundation.zk.client import (
+from tests.contracts.real_subject import Proxy
+from tests.contracts.subject import PATIENCE_S, Session
+from understudy.foundation.zk.client import (
     Create,
     Created,
     Failure,
@@ -30,9 +32,7 @@ from foundation.zk.client import (
     ZNodeData,
     ZooKeeperUnreachable,
 )
-from foundation.zk.kazoo_client import KazooSession, KazooZooKeeper
-from tests.contracts.real_subject import Proxy
-from tests.contracts.subject import PATIENCE_S, Session
+from understudy.foundation.zk.kazoo_client import KazooSession, KazooZooKeeper
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.zk.client import Create, Failure, SetData, WatchKind
 from tests.contracts.subject import Ensemble, contract
 from tests.foundation.zk.store import controller, ids
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.zk.client import Create, Failure, SetData, WatchKind
 
 PATH = "/admin/reassign_partitions"
 BADLY_WRITTEN = (b"", b"{", b'{"partitions":7}', b'{"partitions":[{"topic":"t","partition":0,"replicas":["1"]}]}')

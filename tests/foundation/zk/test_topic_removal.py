@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.identifiers import TopicPartition
-from foundation.zk.client import Create, Failure, SetData
-from foundation.zk.kafka_zk_client import ControllerMoved
 from tests.contracts.subject import Ensemble, contract
 from tests.foundation.zk.store import Store, controller, ids, led_by, must, partitions
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.zk.client import Create, Failure, SetData
+from understudy.foundation.zk.kafka_zk_client import ControllerMoved
 
 ONE = ReplicaAssignment(ids(1), (), ())
 

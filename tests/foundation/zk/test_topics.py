@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.identifiers import TopicId, TopicPartition
-from foundation.zk.client import Create, Failure, SetData
-from foundation.zk.kafka_zk_client import KafkaZkClient, TopicAssignment, ZooKeeperFailure
-from foundation.zk.transactions import MAX_ROUNDS
-from foundation.zk.znodes import MalformedZNode, TopicZNode
 from tests.contracts.subject import Ensemble, contract
 from tests.foundation.zk.store import Store, controller, ids, nothing, store
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.identifiers import TopicId, TopicPartition
+from understudy.foundation.zk.client import Create, Failure, SetData
+from understudy.foundation.zk.kafka_zk_client import KafkaZkClient, TopicAssignment, ZooKeeperFailure
+from understudy.foundation.zk.transactions import MAX_ROUNDS
+from understudy.foundation.zk.znodes import MalformedZNode, TopicZNode
 
 TOPIC_ID = TopicId("GKx8qQpIQTi1jsQC9Pe1UQ")
 ONE, TWO = ReplicaAssignment(ids(1)), ReplicaAssignment(ids(2))

@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import pytest
 
-from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
-from foundation.cluster.leadership import LeaderAndIsr
-from foundation.eventlog.fences import Fence
-from foundation.zk.client import (
+from tests.contracts.subject import Ensemble, Subject, contract
+from tests.foundation.zk.store import Store, controller, led_by, must, partitions, store
+from understudy.foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
+from understudy.foundation.cluster.leadership import LeaderAndIsr
+from understudy.foundation.eventlog.fences import Fence
+from understudy.foundation.zk.client import (
     MAX_REQUEST_BYTES,
     Create,
     Created,
@@ -22,10 +24,8 @@ from foundation.zk.client import (
     WatchKind,
     request_bytes,
 )
-from foundation.zk.kafka_zk_client import ControllerMoved, KafkaZkClient, TopicAssignment, ZooKeeperFailure
-from foundation.zk.transactions import MAX_IN_FLIGHT, MAX_LOST_ANSWERS, MAX_OPS, Fenced
-from tests.contracts.subject import Ensemble, Subject, contract
-from tests.foundation.zk.store import Store, controller, led_by, must, partitions, store
+from understudy.foundation.zk.kafka_zk_client import ControllerMoved, KafkaZkClient, TopicAssignment, ZooKeeperFailure
+from understudy.foundation.zk.transactions import MAX_IN_FLIGHT, MAX_LOST_ANSWERS, MAX_OPS, Fenced
 
 STATE = {TopicPartition("t", 0): led_by(2, leader_epoch=1)}
 TOPIC_ID = TopicId("GKx8qQpIQTi1jsQC9Pe1UQ")

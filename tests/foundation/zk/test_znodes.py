@@ -6,12 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
-from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
-from foundation.cluster.leadership import NO_LEADER, LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
-from foundation.cluster.metadata_version import MetadataVersion
-from foundation.zk.admin_znodes import (
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
+from understudy.foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
+from understudy.foundation.cluster.leadership import (
+    NO_LEADER,
+    LeaderAndIsr,
+    LeaderIsrAndControllerEpoch,
+    LeaderRecoveryState,
+)
+from understudy.foundation.cluster.metadata_version import MetadataVersion
+from understudy.foundation.zk.admin_znodes import (
     ClusterIdZNode,
     ConfigEntityChangeNotificationZNode,
     ConfigEntityZNode,
@@ -24,7 +29,7 @@ from foundation.zk.admin_znodes import (
     ProducerIdBlockZNode,
     ReassignPartitionsZNode,
 )
-from foundation.zk.znodes import (
+from understudy.foundation.zk.znodes import (
     BrokerIdZNode,
     ControllerEpochZNode,
     ControllerZNode,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from foundation.eventlog.records import ChannelClosed, ChannelOpened, RequestQueued, RequestSent
 from tests.understudy.checkers.histories import History, accepts, rejects
+from understudy.foundation.eventlog.records import ChannelClosed, ChannelOpened, RequestQueued, RequestSent
 
 OPENED = ChannelOpened(to=2, broker_epoch=2)
 CLOSED = ChannelClosed(to=2, broker_epoch=2, dropped=1)

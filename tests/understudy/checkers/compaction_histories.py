@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from foundation.eventlog.records import LogCleaned
 from tests.understudy.checkers.histories import History, accepts, rejects
 from tests.understudy.checkers.replication_histories import (
     appended,
@@ -14,6 +13,7 @@ from tests.understudy.checkers.replication_histories import (
     truncated,
     watermark,
 )
+from understudy.foundation.eventlog.records import LogCleaned
 
 
 def cleaned(from_offset: int, to_offset: int) -> LogCleaned:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from foundation.eventlog.records import (
+from tests.understudy.checkers.histories import History, accepts, cluster, leadership, rejects
+from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     ContextAtIdle,
     ControllerElected,
@@ -29,7 +30,6 @@ from foundation.eventlog.records import (
     ZkWrite,
     leadership_digest,
 )
-from tests.understudy.checkers.histories import History, accepts, cluster, leadership, rejects
 
 
 def elected(broker: int, epoch: int, session: int | None = None) -> ControllerElected:

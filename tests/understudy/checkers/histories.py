@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from msgspec import structs
 
-from foundation.eventlog.records import Envelope, Leadership, Payload, type_name
 from understudy.checkers.check import Violation
 from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
 from understudy.checkers.invariant_checker import ALL_CHECKS, InvariantChecker
+from understudy.foundation.eventlog.records import Envelope, Leadership, Payload, type_name
 
 EPOCH_PATH = "/controller_epoch"
 

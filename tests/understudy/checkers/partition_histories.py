@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from foundation.eventlog.records import IsrProposed, IsrResult, Leadership, LeadershipWritten
 from tests.understudy.checkers.controller_histories import leader_and_isr, metadata
 from tests.understudy.checkers.histories import History, accepts, cluster, leadership, rejects
+from understudy.foundation.eventlog.records import IsrProposed, IsrResult, Leadership, LeadershipWritten
 
 STATE = "/brokers/topics/t/partitions/0/state"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from foundation.eventlog.records import (
+from tests.understudy.checkers.controller_histories import stop_replica
+from tests.understudy.checkers.histories import History, accepts, cluster, leadership, rejects
+from understudy.foundation.eventlog.records import (
     HighWatermarkChanged,
     LeadershipWritten,
     LeaderStarted,
@@ -12,8 +14,6 @@ from foundation.eventlog.records import (
     RecordsAcknowledged,
     RecordsAppended,
 )
-from tests.understudy.checkers.controller_histories import stop_replica
-from tests.understudy.checkers.histories import History, accepts, cluster, leadership, rejects
 
 ID = "id-of-t"
 MAX_SEQUENCE = 2**31 - 1

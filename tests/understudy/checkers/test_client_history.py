@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.cluster.errors import Errors
 from understudy.checkers.client_history import (
     CLIENT_CHECKS,
     NO_ANSWER,
@@ -17,6 +16,7 @@ from understudy.checkers.client_history import (
     Send,
     check_clients,
 )
+from understudy.foundation.cluster.errors import Errors
 
 T0, T1 = ("t", 0), ("t", 1)
 IDEMPOTENT = Producer("idempotent")

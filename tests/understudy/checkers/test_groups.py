@@ -8,20 +8,6 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from foundation.eventlog.records import (
-    AssignedMember,
-    Envelope,
-    GroupAssigned,
-    GroupsLoaded,
-    GroupsUnloaded,
-    GroupTransition,
-    LeaderAndIsrApplied,
-    Leadership,
-    LeadershipWritten,
-    OffsetsCommitted,
-    OffsetsRemoved,
-    StopReplicaApplied,
-)
 from tests.understudy.checkers.histories import envelope
 from understudy.checkers.client_history import Outcome
 from understudy.checkers.group_records import add_records
@@ -35,6 +21,20 @@ from understudy.checkers.groups import (
     Ownership,
     StoredAssignment,
     check_groups,
+)
+from understudy.foundation.eventlog.records import (
+    AssignedMember,
+    Envelope,
+    GroupAssigned,
+    GroupsLoaded,
+    GroupsUnloaded,
+    GroupTransition,
+    LeaderAndIsrApplied,
+    Leadership,
+    LeadershipWritten,
+    OffsetsCommitted,
+    OffsetsRemoved,
+    StopReplicaApplied,
 )
 
 T0, T1 = ("t", 0), ("t", 1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.eventlog.records import ContextLoaded, Leadership, LeadershipWritten, Payload
 from tests.understudy.checkers.histories import envelope
 from understudy.checkers.replica_logs import partitions_that_may_have_lost
+from understudy.foundation.eventlog.records import ContextLoaded, Leadership, LeadershipWritten, Payload
 
 RECOVERED, RECOVERING = 0, 1
 

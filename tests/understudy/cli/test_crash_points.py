@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from foundation.eventlog.reader import read
 from understudy.cli.main import main
+from understudy.foundation.eventlog.reader import read
 
 
 def test_the_table_has_a_row_for_each_point(capsys: pytest.CaptureFixture[str]) -> None:

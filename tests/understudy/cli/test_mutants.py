@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from foundation.eventlog.fences import SWITCHES, Fix
 from tests.pages.source import ROOT
 from understudy.cli.main import main
 from understudy.cli.mutants import BEGIN, END, row, with_rows
+from understudy.foundation.eventlog.fences import SWITCHES, Fix
 from understudy.hunt.mutants import SearchResult, check_of, ordinal
 
 PAGE = ROOT / "docs" / "inside" / "reliability.md"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from foundation.eventlog.reader import read
 from tests.understudy.full_disk import no_larger_file
 from understudy.cli.main import main
 from understudy.findings import Finding, FindingKind, Findings
+from understudy.foundation.eventlog.reader import read
 from understudy.simulator import seeds as simulator_seeds
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.seed_plans import draw_plan

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import FaultInjected
 from tests.understudy.cli.terminal import UNDERSTUDY, Terminal, eventually
 from understudy.cli.main import main
 from understudy.cli.soak import PROFILE_NAMES
 from understudy.control.client import ControlClient
 from understudy.control.control_file import read_control_file
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import FaultInjected
 from understudy.soak.live.files import SoakFiles
 from understudy.soak.loop import source_of
 from understudy.soak.plan import PartitionSeen, PlannedFault, Situation, next_fault

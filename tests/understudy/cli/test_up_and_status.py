@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from brokers.machine.operator_log import LogFormat
 from tests.understudy.cli.terminal import Terminal, eventually, line_starting_with
+from understudy.brokers.machine.operator_log import LogFormat
 from understudy.cli.main import main
 from understudy.cli.up import LOG_FORMATS, ClusterState, changes
 from understudy.testbed import linux

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from foundation.cluster.identifiers import TopicPartition
 from understudy.clients.assignors.eager import assign_range, assign_round_robin
 from understudy.clients.assignors.sticky import assign_cooperative_sticky, assign_sticky
 from understudy.clients.assignors.subscriptions import Assignment, Assignor, Subscription
+from understudy.foundation.cluster.identifiers import TopicPartition
 
 ANSWERS = Path(__file__).with_name("assignments_of_kafka.txt")
 """Kafka's answers: the line of a case and the line of its answer, in turns."""

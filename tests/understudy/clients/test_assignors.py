@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.cluster.identifiers import TopicPartition
 from tests.understudy.clients.assignor_cases import ANSWERS, ASSIGNORS, Case, parse, random_case, show
 from understudy.clients.assignors.eager import assign_range, assign_round_robin
 from understudy.clients.assignors.sticky import assign_cooperative_sticky, assign_sticky
 from understudy.clients.assignors.subscriptions import Assignment, Subscription, in_hash_order
+from understudy.foundation.cluster.identifiers import TopicPartition
 
 LINES = ANSWERS.read_text(encoding="utf-8").splitlines()
 RECORDED = list(zip(LINES[::2], LINES[1::2], strict=True))

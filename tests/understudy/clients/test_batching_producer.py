@@ -7,31 +7,31 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from foundation.cluster.errors import Errors
-from foundation.records.batch import batches
-from foundation.records.compression import Compression
-from foundation.records.record import Record, records
-from foundation.wire.headers import RequestHeader
-from foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from foundation.wire.messages.metadata import (
+from tests.brokers.parts import StillClock
+from tests.brokers.peers import ScriptedPeer
+from understudy.clients.batching_producer import BatchingProducer, NoSuchTopic, ProducerSettings
+from understudy.clients.partitioner import partition_for_key
+from understudy.clients.producer import Delivery, Outcome
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.records.batch import batches
+from understudy.foundation.records.compression import Compression
+from understudy.foundation.records.record import Record, records
+from understudy.foundation.wire.headers import RequestHeader
+from understudy.foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from understudy.foundation.wire.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from foundation.wire.messages.produce import (
+from understudy.foundation.wire.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceResponse,
 )
-from foundation.wire.schema import Message
-from tests.brokers.parts import StillClock
-from tests.brokers.peers import ScriptedPeer
-from understudy.clients.batching_producer import BatchingProducer, NoSuchTopic, ProducerSettings
-from understudy.clients.partitioner import partition_for_key
-from understudy.clients.producer import Delivery, Outcome
+from understudy.foundation.wire.schema import Message
 from understudy.simulator.loop import SimulatedLoop, new_loop
 
 

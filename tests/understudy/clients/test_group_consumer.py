@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.records.record import Record, encode_records
-from foundation.wire.headers import RequestHeader
-from foundation.wire.messages.fetch import (
+from tests.brokers.peers import ScriptedPeer
+from tests.understudy.clients.test_batching_producer import LoopClock
+from understudy.clients.group_consumer import ConsumerSettings, GroupConsumer, topics_like
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.record import Record, encode_records
+from understudy.foundation.wire.headers import RequestHeader
+from understudy.foundation.wire.messages.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
     PartitionData,
 )
-from foundation.wire.messages.list_offsets import (
+from understudy.foundation.wire.messages.list_offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
     ListOffsetsPartitionResponse,
@@ -26,17 +29,14 @@ from foundation.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from foundation.wire.messages.metadata import (
+from understudy.foundation.wire.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from foundation.wire.schema import Message
-from tests.brokers.peers import ScriptedPeer
-from tests.understudy.clients.test_batching_producer import LoopClock
-from understudy.clients.group_consumer import ConsumerSettings, GroupConsumer, topics_like
+from understudy.foundation.wire.schema import Message
 from understudy.simulator.loop import new_loop
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)

@@ -9,28 +9,6 @@ from typing import TypeVar
 
 import pytest
 
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from foundation.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from foundation.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
-from foundation.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from foundation.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
-from foundation.wire.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopics,
-)
-from foundation.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from foundation.wire.network import ConnectionFailed, ConnectionLost
-from foundation.wire.schema import Message
 from understudy.clients.assignors.protocol import (
     decode_assignment,
     decode_subscription,
@@ -50,6 +28,32 @@ from understudy.clients.member_events import (
     OffsetsFetched,
     Released,
 )
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from understudy.foundation.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from understudy.foundation.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+from understudy.foundation.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from understudy.foundation.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from understudy.foundation.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from understudy.foundation.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost
+from understudy.foundation.wire.schema import Message
 
 R = TypeVar("R", bound=Message)
 V = TypeVar("V")

@@ -6,9 +6,6 @@ import struct
 
 import pytest
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.wire.messages.consumer_protocol import ConsumerProtocolSubscription
-from foundation.wire.version_prefixed import encode_prefixed
 from understudy.clients.assignors.protocol import (
     BAD_BYTES,
     PROTOCOLS,
@@ -19,6 +16,9 @@ from understudy.clients.assignors.protocol import (
     encode_subscription,
 )
 from understudy.clients.assignors.subscriptions import Subscription
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.messages.consumer_protocol import ConsumerProtocolSubscription
+from understudy.foundation.wire.version_prefixed import encode_prefixed
 
 OWNED = (TopicPartition("t", 0), TopicPartition("t", 3), TopicPartition("u", 1))
 

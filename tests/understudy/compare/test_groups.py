@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.eventlog.metrics import measure
-from foundation.eventlog.reader import read_lines
-from foundation.eventlog.records import Payload, RunDescribed, StepReached
 from tests.foundation.eventlog.lines import Logs
 from tests.foundation.eventlog.stories import killed_controller
 from tests.understudy.compare.observations import observation
 from understudy.compare.groups import SETTINGS, CannotCompare, Observation, baseline_keys, group_runs, observe
+from understudy.foundation.eventlog.metrics import measure
+from understudy.foundation.eventlog.reader import read_lines
+from understudy.foundation.eventlog.records import Payload, RunDescribed, StepReached
 
 
 def observed(logs: Logs, *payloads: Payload) -> Observation:

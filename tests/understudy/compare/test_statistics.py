@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.eventlog.metrics import nearest_rank
 from understudy.compare import statistics
 from understudy.compare.statistics import (
     CONFIDENCE,
@@ -26,6 +25,7 @@ from understudy.compare.statistics import (
     runs_needed,
     smallest_p,
 )
+from understudy.foundation.eventlog.metrics import nearest_rank
 
 MEDIAN_OF_EXPONENTIAL = math.log(2) * 1e6
 

@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import FaultInjected
 from understudy.cli.main import main
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import FaultInjected
 
 NETWORK = "mine_default"
 DOCKER = """\
@@ -74,7 +74,14 @@ class Project:
 
     def _broker(self, number: int) -> dict[str, Any]:
         return {
-            "entrypoint": ["python", "-m", "brokers", "/dev/null", "--override", "understudy.run.id=evening"],
+            "entrypoint": [
+                "python",
+                "-m",
+                "understudy.brokers",
+                "/dev/null",
+                "--override",
+                "understudy.run.id=evening",
+            ],
             "command": ["--override", f"broker.id={number}", "--override", f"broker.rack={'ab'[number - 1]}"],
             "ports": self.ports.get(f"broker-{number}", []),
             "volumes": [{"type": "bind", "source": str(self.folder / "events"), "target": "/run/understudy"}],

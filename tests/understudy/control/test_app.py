@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp
 
-from controller.points import POINTS
 from tests.understudy.asgi import HOST, TOKEN, Answer, call
 from understudy.cluster import POINT_ACTIONS as CLUSTER_POINT_ACTIONS
 from understudy.control import verbs as verbs_module
@@ -23,6 +22,7 @@ from understudy.control.bodies import OnTarget, body_of
 from understudy.control.guard import LARGEST_BODY
 from understudy.control.verb_table import POINT_ACTIONS, TARGETS, VERBS
 from understudy.control.verbs import ClusterVerbs, checked
+from understudy.controller.points import POINTS
 from understudy.experiments.language.values import parse_target
 from understudy.testbed.cluster_view import ClusterView
 from understudy.testbed.local_cluster import LocalCluster

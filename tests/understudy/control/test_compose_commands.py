@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from foundation.eventlog.reader import read
 from tests.understudy.control.scripted_project import NETWORK, Project
 from understudy.cluster import ClusterError
 from understudy.control.bodies import OnTargetFor
@@ -16,6 +15,7 @@ from understudy.control.client import ControlRefused
 from understudy.control.compose_commands import ComposeCommands
 from understudy.control.compose_server import ComposeControl
 from understudy.control.verbs import Outcome, checked
+from understudy.foundation.eventlog.reader import read
 from understudy.testbed.containers.compose_project import ComposeProject
 
 TIMEOUT_S = 60.0

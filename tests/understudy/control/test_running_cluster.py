@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import FaultInjected, StepReached
 from tests.understudy.cli.terminal import Terminal, eventually, line_starting_with
 from understudy.cli.main import main
 from understudy.control.client import ControlClient, ControlRefused
 from understudy.control.control_file import CONTROL_FILE, ControlEntry, read_control_file
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import FaultInjected, StepReached
 from understudy.testbed import linux
 from understudy.testbed.run_folder import BrokerEntry, read_cluster_file
 

@@ -8,8 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from brokers.machine.injected_faults import FaultsFile
-from foundation.eventlog.records import (
+from tests.understudy.experiments.simulated import HEAD
+from understudy.brokers.machine.injected_faults import FaultsFile
+from understudy.experiments.engine import Engine, RunData
+from understudy.experiments.engines import capabilities
+from understudy.experiments.language.actions import ACTIONS
+from understudy.experiments.language.frozen import freeze
+from understudy.experiments.language.reading import read_experiment
+from understudy.experiments.processes.engine import ProcessEngine
+from understudy.experiments.runner import Runner, RunOutcome
+from understudy.experiments.simulated.engine import SimulatedEngine
+from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     Envelope,
     FaultInjected,
@@ -20,15 +29,6 @@ from foundation.eventlog.records import (
     ZkWrite,
     ZkWriteDone,
 )
-from tests.understudy.experiments.simulated import HEAD
-from understudy.experiments.engine import Engine, RunData
-from understudy.experiments.engines import capabilities
-from understudy.experiments.language.actions import ACTIONS
-from understudy.experiments.language.frozen import freeze
-from understudy.experiments.language.reading import read_experiment
-from understudy.experiments.processes.engine import ProcessEngine
-from understudy.experiments.runner import Runner, RunOutcome
-from understudy.experiments.simulated.engine import SimulatedEngine
 
 CLUSTER = (
     "cluster: {brokers: 3, session: 3s,\n"

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from foundation.eventlog.records import Envelope, FaultInjected, ZkWriteDone
 from tests.understudy.experiments.simulated import HEAD
 from understudy.experiments.engine import Engine
 from understudy.experiments.language.frozen import freeze
@@ -15,6 +14,7 @@ from understudy.experiments.language.reading import read_experiment
 from understudy.experiments.processes.engine import ProcessEngine
 from understudy.experiments.runner import Runner, RunOutcome
 from understudy.experiments.simulated.engine import SimulatedEngine
+from understudy.foundation.eventlog.records import Envelope, FaultInjected, ZkWriteDone
 
 CLUSTER = (
     "cluster: {brokers: 3, session: 3s, set: {replica.lag.time.max.ms: '2000'}, "

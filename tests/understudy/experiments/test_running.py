@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from brokers.coordinator.group.group_offsets import GroupOffsets
 from tests.understudy.experiments.simulated import HEAD, run, run_text
+from understudy.brokers.coordinator.group.group_offsets import GroupOffsets
 from understudy.experiments.language.frozen import FrozenPlan, freeze
 from understudy.experiments.language.library import find
 from understudy.experiments.language.reading import read_experiment

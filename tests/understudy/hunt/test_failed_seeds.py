@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from foundation.eventlog.fences import Fence
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import Envelope
+from understudy.foundation.eventlog.fences import Fence
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import Envelope
 from understudy.hunt.failed_seeds import LAST_EVENTS, last_events, write_down
 from understudy.hunt.plan_files import read_plan
 from understudy.hunt.plan_shrinking import kind_of

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from foundation.eventlog.fences import Fence
+from understudy.foundation.eventlog.fences import Fence
 from understudy.hunt.plan_files import SCHEMA, BadPlan, read_plan, write_plan
 from understudy.simulator.seed_groups import PlannedMember
 from understudy.simulator.seed_plans import draw_plan

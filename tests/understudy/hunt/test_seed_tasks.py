@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from foundation.eventlog.fences import Fence
-from foundation.eventlog.reader import read
+from understudy.foundation.eventlog.fences import Fence
+from understudy.foundation.eventlog.reader import read
 from understudy.hunt import seed_tasks
 from understudy.hunt.seed_tasks import SeedOutcome, SeedTask, encoded, leave_events, run_task
 from understudy.simulator.seeds import SeedReport, run_seed

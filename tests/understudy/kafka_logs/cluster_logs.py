@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import Envelope, Payload
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import Envelope, Payload
 from understudy.kafka_logs.entries import Kind
 from understudy.kafka_logs.importer import ImportReport, LogInputs, import_logs
 from understudy.kafka_logs.pattern import LinePattern

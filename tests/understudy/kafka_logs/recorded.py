@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from foundation.eventlog.metrics import measure
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import (
+from understudy.foundation.eventlog.metrics import measure
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import (
     BrokersChanged,
     ControllerElected,
     Envelope,

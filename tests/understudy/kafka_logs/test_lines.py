@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from foundation.eventlog.records import (
+from tests.understudy.kafka_logs.cluster_logs import imported, payloads
+from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     BrokersChanged,
     ContextLoaded,
@@ -38,7 +39,6 @@ from foundation.eventlog.records import (
     Transition,
     WatchFiredRecord,
 )
-from tests.understudy.kafka_logs.cluster_logs import imported, payloads
 from understudy.kafka_logs.entries import Kind
 
 CONTROLLER, STATE_CHANGE, SERVER = Kind.CONTROLLER, Kind.STATE_CHANGE, Kind.SERVER

@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import pytest
 
-from foundation.eventlog.metric_tables import RunMetrics
-from foundation.eventlog.metrics import measure
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import ContextLoaded, FaultInjected, Leadership
 from tests.understudy.kafka_logs.cluster_logs import BROKERS, SAMPLES, unpacked
 from tests.understudy.kafka_logs.recorded import Recorded, largest_difference, recorded
 from understudy.cli.check import check_run_folder
 from understudy.cli.main import main
+from understudy.foundation.eventlog.metric_tables import RunMetrics
+from understudy.foundation.eventlog.metrics import measure
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import ContextLoaded, FaultInjected, Leadership
 
 
 class Imports(NamedTuple):

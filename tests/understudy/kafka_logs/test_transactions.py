@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.identifiers import BrokerId
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import (
+from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     BrokersChanged,
     ControllerElected,
@@ -20,7 +21,6 @@ from foundation.eventlog.records import (
     StillRunning,
     WatchFiredRecord,
 )
-from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
 from understudy.kafka_logs.cluster_state import ImportedCluster, KnownState
 from understudy.kafka_logs.transactions import Logged, TransactionImporter, dated, reason
 from understudy.testbed.transaction_log import ClosedByClient, OpenedSession

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from foundation.eventlog import reader
-from foundation.eventlog.records import PAYLOAD_BY_TYPE
+from understudy.foundation.eventlog import reader
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.lake.ingest import Ingested, find_logs, ingest
 from understudy.lake.lake import Lake
 from understudy.replay.result import replay_in_python

@@ -15,15 +15,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from foundation.eventlog import reader, row_tables
-from foundation.eventlog.metric_tables import TABLES, RunMetrics
-from foundation.eventlog.metrics import measure
-from foundation.eventlog.records import PAYLOAD_BY_TYPE
-from foundation.eventlog.row_tables import ROW_TABLES
-from foundation.eventlog.run_records import RunRecords
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.lake.damaged_logs import write, write_damaged
 from tests.understudy.lake.lakes import assert_holds, content, counted_files, files_below, take
+from understudy.foundation.eventlog import reader, row_tables
+from understudy.foundation.eventlog.metric_tables import TABLES, RunMetrics
+from understudy.foundation.eventlog.metrics import measure
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
+from understudy.foundation.eventlog.row_tables import ROW_TABLES
+from understudy.foundation.eventlog.run_records import RunRecords
 from understudy.lake import ingest as ingesting
 from understudy.lake import manifest, parts, record_rows, runs_to_parts, writer
 from understudy.lake.columns import RUN_TABLES

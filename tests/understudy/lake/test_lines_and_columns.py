@@ -8,10 +8,10 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from foundation.eventlog import reader
-from foundation.eventlog.records import PAYLOAD_BY_TYPE, type_name
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.lake.damaged_logs import write_damaged
+from understudy.foundation.eventlog import reader
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, type_name
 from understudy.lake.columns import RUN_TABLES, IntegerTooLarge, column, fits, record_schema, record_table, table_schema
 from understudy.lake.lines import LineDecoder
 

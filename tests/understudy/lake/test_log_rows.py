@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from foundation.eventlog import reader
-from foundation.eventlog.lines import MAX_LINE_BYTES
 from tests.foundation.eventlog.stories import LONG_LINE_PARTITIONS, RandomRun, killed_controller, long_line
 from tests.understudy.lake.damaged_logs import write, write_damaged
+from understudy.foundation.eventlog import reader
+from understudy.foundation.eventlog.lines import MAX_LINE_BYTES
 from understudy.lake import log_rows
 from understudy.lake.log_rows import BadSource, FileRange, log_row_schema, read_ranges
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from foundation.eventlog.records import BrokersChanged, Envelope, Leadership, LeadershipWritten
 from understudy.experiments.language.problems import BadValue
+from understudy.foundation.eventlog.records import BrokersChanged, Envelope, Leadership, LeadershipWritten
 from understudy.lessons.conditions import broker_of, fits, holds, values_at
 
 

@@ -7,18 +7,18 @@ import contextlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.records.batch import batches
-from foundation.records.record import Header, Record, encode_records, records
-from foundation.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from foundation.wire.messages.produce import (
+from understudy.clients.connections import Connections
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.batch import batches
+from understudy.foundation.records.record import Header, Record, encode_records, records
+from understudy.foundation.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from understudy.foundation.wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
-from understudy.clients.connections import Connections
 from understudy.mirror.mirror import Mirror, Settings
 from understudy.mirror.topics import Selection
 from understudy.mirror.transfer import FAILURES

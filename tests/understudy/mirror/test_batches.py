@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.records.batch import RecordBatch, batches, check_crc, encode_batch
-from foundation.records.compression import Compression
-from foundation.records.errors import CorruptRecord
-from foundation.records.record import Record, encode_records, records
-from foundation.wire.messages.fetch import AbortedTransaction
+from understudy.foundation.records.batch import RecordBatch, batches, check_crc, encode_batch
+from understudy.foundation.records.compression import Compression
+from understudy.foundation.records.errors import CorruptRecord
+from understudy.foundation.records.record import Record, encode_records, records
+from understudy.foundation.wire.messages.fetch import AbortedTransaction
 from understudy.mirror.batches import SEQUENCE_MASK, committed, ready, split, stamp
 
 

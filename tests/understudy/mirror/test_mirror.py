@@ -8,17 +8,17 @@ from collections.abc import Sequence
 
 import pytest
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.records.compression import Compression
-from foundation.records.record import Record
-from foundation.wire.messages.delete_records import (
+from tests.understudy.mirror.simulated import PREFIX, MirroredCluster, batch_of, contents
+from understudy.clients.connections import Connections
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.compression import Compression
+from understudy.foundation.records.record import Record
+from understudy.foundation.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from tests.understudy.mirror.simulated import PREFIX, MirroredCluster, batch_of, contents
-from understudy.clients.connections import Connections
 from understudy.mirror import progress
 from understudy.mirror.errors import MirrorError
 from understudy.mirror.mirror import Mirror

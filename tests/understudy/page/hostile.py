@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from foundation.eventlog.records import PAYLOAD_BY_TYPE, Envelope
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, Envelope
 
 NAMES = (
     "broker-1", "broker-2", "zookeeper", "testbed", "__proto__", "constructor", "toString", "hasOwnProperty", "0", "-0",

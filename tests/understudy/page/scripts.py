@@ -10,8 +10,8 @@ from importlib import resources
 import msgspec
 from playwright.sync_api import Page
 
-from foundation.eventlog.fold_state import exact, exact_micros
-from foundation.eventlog.records import Envelope
+from understudy.foundation.eventlog.fold_state import exact, exact_micros
+from understudy.foundation.eventlog.records import Envelope
 from understudy.page.payloads import page_data
 
 MODULES = (

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp
 
-from foundation.eventlog.reader import read_lines
-from foundation.eventlog.records import StepReached
 from tests.foundation.eventlog.lines import Logs
 from tests.understudy.asgi import COMMAND, HOST, OWN, TOKEN, call, post
 from understudy.control.client import ControlClient, ControlRefused
 from understudy.control.control_file import ControlEntry, NoControlPort, write_control_file
 from understudy.control.guard import LARGEST_BODY
+from understudy.foundation.eventlog.reader import read_lines
+from understudy.foundation.eventlog.records import StepReached
 from understudy.page import app as app_module
 from understudy.page import chunks as chunks_module
 from understudy.page.app import COMMANDS, application

@@ -12,10 +12,16 @@ from typing import Any
 
 import pytest
 
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import FaultInjected, HighWatermarkChanged, RequestSent, StepReached, TopicsChanged
 from tests.foundation.eventlog.lines import Logs
 from understudy.cli.main import main
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import (
+    FaultInjected,
+    HighWatermarkChanged,
+    RequestSent,
+    StepReached,
+    TopicsChanged,
+)
 from understudy.page.export import TooLarge, page_of
 from understudy.page.runs import NoSuchRun
 from understudy.page.static_files import FOLDER

@@ -13,11 +13,6 @@ import msgspec
 import pytest
 from playwright.sync_api import Page
 
-from foundation.eventlog.fold import EMPTY, fold, fold_all
-from foundation.eventlog.fold_document import canonical, document
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.reader import read, read_lines
-from foundation.eventlog.records import Envelope
 from tests.foundation.eventlog.stories import (
     ChannelsRun,
     RandomRun,
@@ -28,6 +23,11 @@ from tests.foundation.eventlog.stories import (
 from tests.stories.test_stories import STORIES
 from tests.understudy.page.hostile import HostileRun
 from tests.understudy.page.scripts import load, page_text
+from understudy.foundation.eventlog.fold import EMPTY, fold, fold_all
+from understudy.foundation.eventlog.fold_document import canonical, document
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.reader import read, read_lines
+from understudy.foundation.eventlog.records import Envelope
 from understudy.simulator import story
 from understudy.simulator.seeds import run_seed
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from starlette.types import ASGIApp
 
-from foundation.eventlog.reader import read_lines
-from foundation.eventlog.records import StepReached
 from tests.foundation.eventlog.lines import Logs
 from tests.understudy.asgi import COMMAND, HOST, TOKEN, call, post
+from understudy.foundation.eventlog.reader import read_lines
+from understudy.foundation.eventlog.records import StepReached
 from understudy.page.changes import Changes
 from understudy.page.lesson_app import LessonApplication
 from understudy.page.live import LiveRun

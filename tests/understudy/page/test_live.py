@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from foundation.eventlog.files import JsonLinesFiles
 from tests.understudy.cli.terminal import eventually
+from understudy.foundation.eventlog.files import JsonLinesFiles
 from understudy.page import live
 from understudy.page import server as server_module
 from understudy.page.live import HELD_BACK_MS, LiveRun

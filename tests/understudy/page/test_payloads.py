@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from foundation.eventlog.reader import read_lines
-from foundation.eventlog.records import (
+from tests.foundation.eventlog.lines import Logs
+from understudy.foundation.eventlog.reader import read_lines
+from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     Envelope,
     Payload,
@@ -13,7 +14,6 @@ from foundation.eventlog.records import (
     ResponseReceived,
     SessionOpened,
 )
-from tests.foundation.eventlog.lines import Logs
 from understudy.page.payloads import page_data
 
 

@@ -8,11 +8,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.order import RemoteCauses, identity_of, remote_causes
-from foundation.eventlog.reader import read, read_lines
-from foundation.eventlog.records import ControllerElected, Envelope, RequestReceived, RequestSent, ZkWrite, ZkWriteDone
 from tests.foundation.eventlog.lines import Logs
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.order import RemoteCauses, identity_of, remote_causes
+from understudy.foundation.eventlog.reader import read, read_lines
+from understudy.foundation.eventlog.records import (
+    ControllerElected,
+    Envelope,
+    RequestReceived,
+    RequestSent,
+    ZkWrite,
+    ZkWriteDone,
+)
 from understudy.page.payloads import page_data
 from understudy.page.records import Encoder
 from understudy.simulator.seeds import run_seed

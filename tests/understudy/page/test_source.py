@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from foundation.eventlog.files import JsonLinesFiles
 from tests.understudy.page.test_live import line
 from understudy.control.client import ControlClient
 from understudy.control.control_file import CONTROL_FILE, ControlEntry, write_control_file
+from understudy.foundation.eventlog.files import JsonLinesFiles
 from understudy.page import chunks as chunks_module
 from understudy.page import live as live_module
 from understudy.page import server as server_module

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
-from foundation.eventlog.fences import ROUTINE_FENCES, Fence
 from tests.understudy.page.scripts import load
+from understudy.foundation.eventlog.fences import ROUTINE_FENCES, Fence
 
 
 def record(us: int, node: str, name: str, seq: int, **data: Any) -> list[Any]:

@@ -6,8 +6,8 @@ from itertools import chain
 
 import pytest
 
-from foundation.cluster.identifiers import TopicPartition
 from understudy.clients.assignors.subscriptions import Subscription
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.planning.historic import deal, historic_order
 from understudy.planning.member_words import changes, member, members, replica_racks
 from understudy.planning.members import ASSIGNORS, GroupPlan, Rebalance, member_paper, rebalances

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from controller.replica_placement import assign_replicas_to_brokers
-from foundation.cluster.identifiers import BrokerId
+from understudy.controller.replica_placement import assign_replicas_to_brokers
+from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.planning.paper import BadPlan, text_of
 from understudy.planning.replicas import ReplicaPlan, place, replica_paper
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from foundation.eventlog.lines import decode_header
 from tests.foundation.eventlog.lines import Logs
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from understudy.foundation.eventlog.lines import decode_header
 from understudy.replay.growing import GrowingLogs, LogRow
 from understudy.replay.result import replay_in_python
 

@@ -7,10 +7,10 @@ import dataclasses
 import msgspec
 import pytest
 
-from foundation.eventlog.metric_tables import RunMetrics
-from foundation.eventlog.metrics import measure
-from foundation.eventlog.reader import GAP, LogFinding, read_lines
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from understudy.foundation.eventlog.metric_tables import RunMetrics
+from understudy.foundation.eventlog.metrics import measure
+from understudy.foundation.eventlog.reader import GAP, LogFinding, read_lines
 from understudy.replay.report import PAGE, WIDTH, render
 from understudy.replay.result import Replay
 from understudy.replay.runs import DIFFERENT_RUNS

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from foundation.eventlog.reader import LogFinding
-from foundation.eventlog.records import StepReached
 from tests.foundation.eventlog.lines import Logs
+from understudy.foundation.eventlog.reader import LogFinding
+from understudy.foundation.eventlog.records import StepReached
 from understudy.replay.kernel import Measured, groups_to_join, without
 from understudy.replay.runs import DIFFERENT_RUNS, RunFiles, find_logs, find_runs, pack
 
@@ -74,7 +74,7 @@ def test_whole_runs_are_packed_into_tasks_with_the_largest_first() -> None:
 
 
 def test_groups_with_records_of_the_same_run_are_joined() -> None:
-    from foundation.eventlog.metrics import measure
+    from understudy.foundation.eventlog.metrics import measure
 
     def measured(of: RunFiles, *runs: str) -> Measured:
         return Measured(of, tuple(measure(run, ()) for run in runs), (), 1)

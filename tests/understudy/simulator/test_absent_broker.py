@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from foundation.cluster.identifiers import BrokerId
 from understudy.cluster import Unsettled
+from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.simulator import seeds
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.seed_plans import SeedPlan, draw_plan

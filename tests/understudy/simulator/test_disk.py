@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import FaultInjected
 from understudy.cluster import ClusterError
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.records import FaultInjected
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.disk import SimulatedDisk
 from understudy.simulator.disk_faults import OPERATIONS

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from foundation.eventlog.fold import EventLogPicture, Life, fold_all
-from foundation.eventlog.reader import read_lines
+from understudy.foundation.eventlog.fold import EventLogPicture, Life, fold_all
+from understudy.foundation.eventlog.reader import read_lines
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import PORT, SimulatedCluster
 

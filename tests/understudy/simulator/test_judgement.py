@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import TaskFailed
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.records import TaskFailed
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.judgement import judge
 

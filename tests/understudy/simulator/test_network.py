@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost
+from understudy.foundation.wire.network import Connection, ConnectionFailed, ConnectionLost
 from understudy.simulator.loop import Process, SimulatedLoop, new_loop
 from understudy.simulator.network import BUFFER_BYTES, SimulatedNetwork
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from foundation.wire.network import Connection, ConnectionFailed, ConnectionLost
+from understudy.foundation.wire.network import Connection, ConnectionFailed, ConnectionLost
 from understudy.request_rules import KAFKA_REQUEST, Effect, Rule
 from understudy.simulator.loop import new_loop
 from understudy.simulator.network import SimulatedNetwork

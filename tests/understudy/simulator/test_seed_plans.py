@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from foundation.eventlog.fences import Fence
 from understudy.clients.assignors.protocol import PROTOCOLS
+from understudy.foundation.eventlog.fences import Fence
 from understudy.simulator.client_load import LOAD, PARTS
 from understudy.simulator.seed_groups import PlannedMember
 from understudy.simulator.seed_plans import SeedPlan, draw_plan

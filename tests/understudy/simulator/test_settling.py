@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterator
 import msgspec
 import pytest
 
-from brokers.broker import KafkaBroker
-from foundation.cluster.assignment import ReplicaAssignment
-from foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
-from foundation.zk.admin_znodes import (
+from understudy.brokers.broker import KafkaBroker
+from understudy.cluster import Unsettled
+from understudy.findings import FindingKind
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
+from understudy.foundation.zk.admin_znodes import (
     IsrChangeNotificationZNode,
     PreferredReplicaElectionZNode,
     ReassignPartitionsZNode,
 )
-from foundation.zk.client import Create, Delete, SetData
-from foundation.zk.znodes import BrokerIdZNode, ControllerZNode, TopicPartitionStateZNode, TopicZNode
-from understudy.cluster import Unsettled
-from understudy.findings import FindingKind
+from understudy.foundation.zk.client import Create, Delete, SetData
+from understudy.foundation.zk.znodes import BrokerIdZNode, ControllerZNode, TopicPartitionStateZNode, TopicZNode
 from understudy.simulator.cluster import SimulatedCluster
 
 ORDERS_0 = TopicPartition("orders", 0)

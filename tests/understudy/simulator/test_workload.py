@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import FaultInjected
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.records import FaultInjected
 from understudy.simulator import workload
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.randomness import derived

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from brokers.world import World
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import PointReached, ProcessExiting, ProcessStarted
+from understudy.brokers.world import World
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import PointReached, ProcessExiting, ProcessStarted
 from understudy.simulator.loop import Process, SimulatedLoop, new_loop
 from understudy.simulator.network import SimulatedNetwork
 from understudy.simulator.randomness import derived

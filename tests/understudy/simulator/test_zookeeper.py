@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from foundation.zk.client import (
+from understudy.checkers.history import OpKind, tree_after
+from understudy.foundation.zk.client import (
     Check,
     Checked,
     Create,
@@ -29,7 +30,6 @@ from foundation.zk.client import (
     WatchKind,
     ZooKeeperClient,
 )
-from understudy.checkers.history import OpKind, tree_after
 from understudy.simulator.loop import SimulatedLoop, new_loop
 from understudy.simulator.zookeeper import LostAnswer, SimulatedZooKeeper
 from understudy.simulator.zookeeper_client import NodeZooKeeper

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 import pytest
 from msgspec import structs
 
-from foundation.eventlog.fences import SWITCHES, Switch
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import Envelope, TaskFailed
 from tests.understudy.checkers.histories import History
 from understudy.checkers.history import ZnodeTransaction
+from understudy.foundation.eventlog.fences import SWITCHES, Switch
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.records import Envelope, TaskFailed
 from understudy.simulator.cluster import SimulatedCluster
 from understudy.simulator.judgement import Judgement, judge
 from understudy.simulator.seed_plans import draw_plan

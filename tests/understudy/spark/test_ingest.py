@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from foundation.eventlog.metric_tables import TABLES
-from foundation.eventlog.records import PAYLOAD_BY_TYPE
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.lake.damaged_logs import write
 from tests.understudy.lake.lakes import assert_holds, content, take
 from tests.understudy.spark.oracle.sql_replay import replay_with_sql
+from understudy.foundation.eventlog.metric_tables import TABLES
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.lake import ingest as ingesting
 from understudy.lake.columns import RUN_TABLES
 from understudy.lake.ingest import find_logs, ingest, remove

@@ -8,15 +8,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from foundation.eventlog import reader
-from foundation.eventlog.metric_tables import TABLES, RunMetrics
-from foundation.eventlog.metrics import measure
-from foundation.eventlog.reader import read
-from foundation.eventlog.row_tables import ROW_TABLES
 from tests.foundation.eventlog.lines import Logs
 from tests.foundation.eventlog.stories import RandomRun, controller_never_ready, killed_controller, silent_controllers
 from tests.understudy.lake.damaged_logs import write_damaged
 from tests.understudy.spark.oracle.sql_replay import replay_with_sql
+from understudy.foundation.eventlog import reader
+from understudy.foundation.eventlog.metric_tables import TABLES, RunMetrics
+from understudy.foundation.eventlog.metrics import measure
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.row_tables import ROW_TABLES
 from understudy.replay.report import render
 from understudy.replay.result import Replay, replay_in_python
 from understudy.simulator.seeds import run_seed

@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from foundation.eventlog.fences import Fence
 from tests.understudy.spark.standalone_cluster import KillInTheMiddle, StandaloneCluster
 from understudy.cli.main import main
+from understudy.foundation.eventlog.fences import Fence
 from understudy.hunt import seed_tasks
 from understudy.hunt.seed_tasks import SeedTask, encoded, leave_events, run_task
 from understudy.java import choose_java

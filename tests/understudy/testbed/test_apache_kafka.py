@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from brokers.config.properties import parse_properties
+from understudy.brokers.config.properties import parse_properties
 from understudy.cluster import ClusterError
 from understudy.java import JavaRuntime
 from understudy.testbed.apache_kafka import ApacheKafka, KafkaNotFound, KafkaProcess

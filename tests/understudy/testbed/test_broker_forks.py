@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from brokers.config.properties import format_properties
+from understudy.brokers.config.properties import format_properties
 from understudy.cluster import ClusterError
 from understudy.testbed import broker_forks, linux
 from understudy.testbed.broker_forks import BrokerForks, Fork, can_fork_brokers

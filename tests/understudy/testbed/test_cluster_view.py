@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from kazoo.client import KazooClient
 
-from foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
-from foundation.cluster.identifiers import BrokerId, TopicPartition
-from foundation.zk.client import ZooKeeperUnreachable
-from foundation.zk.znodes import BrokerIdZNode, ControllerZNode
+from understudy.foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.zk.client import ZooKeeperUnreachable
+from understudy.foundation.zk.znodes import BrokerIdZNode, ControllerZNode
 from understudy.testbed import cluster_view
 from understudy.testbed.cluster_view import ClusterView, RegisteredBroker
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper

@@ -15,11 +15,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from brokers.config.properties import parse_properties
-from brokers.machine.socket_network import SocketNetwork
-from foundation.cluster.identifiers import TopicPartition
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import (
+from understudy.admin_client import AdminClient
+from understudy.brokers.config.properties import parse_properties
+from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.cluster import ClusterError, WaitTimedOut
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import (
     FaultInjected,
     Payload,
     PointReached,
@@ -27,8 +29,6 @@ from foundation.eventlog.records import (
     ProcessStarted,
     StepReached,
 )
-from understudy.admin_client import AdminClient
-from understudy.cluster import ClusterError, WaitTimedOut
 from understudy.testbed import linux
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.local_cluster import LocalCluster

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from foundation.zk.client import Failure
+from understudy.foundation.zk.client import Failure
 from understudy.testbed.cluster_view import _picture
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from brokers.machine.socket_network import SocketNetwork
 from understudy.admin_client import AdminClient
+from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.local_cluster import LocalCluster
 from understudy.testbed.producer_in_background import Delivered, ProducerInBackground

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from brokers.config.properties import format_properties
+from understudy.brokers.config.properties import format_properties
 from understudy.testbed import linux, waiting_broker
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testbed.local_cluster import LocalCluster

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from foundation.cluster.errors import ApiError
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import StepReached
 from understudy.cluster import ClusterError, Unsupported, WaitTimedOut
+from understudy.foundation.cluster.errors import ApiError
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import StepReached
 from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.testing import ClusterUnderTest, controller_change, isr, leader_change, point_reached
 from understudy.testing.faults import TEST_BEGUN

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from brokers.machine.real_world import MachineClock
-from foundation.eventlog.files import JsonLinesFiles
-from foundation.eventlog.log import EventLog
-from foundation.eventlog.records import FaultInjected, Payload, PointReached, StepReached
+from understudy.brokers.machine.real_world import MachineClock
+from understudy.foundation.eventlog.files import JsonLinesFiles
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.records import FaultInjected, Payload, PointReached, StepReached
 from understudy.testing.faults import TEST_BEGUN, RecordedFault, describe_run, faults_of_test
 
 

@@ -26,7 +26,9 @@ SHELL = "zookeeper-shell"
 
 # A script runs dozens of tools, whose imports take most of their time: each is a fork of a process that has done them.
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["brokers.machine.real_world", "understudy.cli.main", "understudy.tools.tools"])
+_FORKS.set_forkserver_preload(
+    ["understudy.brokers.machine.real_world", "understudy.cli.main", "understudy.tools.tools"]
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from typing import NamedTuple, NoReturn
 
 import pytest
 
-from foundation.wire.network import Connection, ConnectionFailed, Server
 from tests.brokers.parts import StillClock
+from understudy.foundation.wire.network import Connection, ConnectionFailed, Server
 from understudy.tools.console import Console, Surroundings
 from understudy.tools.names import NAMES
 from understudy.tools.tools import TOOLS

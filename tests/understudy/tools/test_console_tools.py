@@ -6,11 +6,11 @@ import io
 
 import pytest
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.records.record import Header, Record
-from foundation.wire.messages.group_metadata import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
-from foundation.wire.version_prefixed import encode_prefixed
 from understudy.clients.consumer import Consumed
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.record import Header, Record
+from understudy.foundation.wire.messages.group_metadata import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
+from understudy.foundation.wire.version_prefixed import encode_prefixed
 from understudy.tools.client_properties import acks_of, compression_of, key_values, whole_number
 from understudy.tools.console import Console
 from understudy.tools.errors import ToolError

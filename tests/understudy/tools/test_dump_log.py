@@ -8,14 +8,14 @@ import struct
 from pathlib import Path
 from typing import NamedTuple
 
-from brokers.log import producer_snapshot
-from brokers.log.producer_snapshot import ProducerEntry
-from foundation.records.batch import encode_batch
-from foundation.records.record import Header, Record, encode_records
-from foundation.wire.messages.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
-from foundation.wire.version_prefixed import encode_prefixed
 from tests.brokers.parts import StillClock
 from tests.understudy.tools.test_command_lines import NoNetwork
+from understudy.brokers.log import producer_snapshot
+from understudy.brokers.log.producer_snapshot import ProducerEntry
+from understudy.foundation.records.batch import encode_batch
+from understudy.foundation.records.record import Header, Record, encode_records
+from understudy.foundation.wire.messages.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from understudy.foundation.wire.version_prefixed import encode_prefixed
 from understudy.tools.console import Console, Surroundings
 from understudy.tools.dump_log import TOOL
 

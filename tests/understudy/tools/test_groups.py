@@ -5,40 +5,40 @@ from __future__ import annotations
 import asyncio
 import io
 
-from foundation.wire.headers import RequestHeader
-from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from foundation.wire.messages.consumer_protocol import AssignedTopic, ConsumerProtocolAssignment
-from foundation.wire.messages.describe_groups import (
+from tests.brokers.parts import StillClock
+from tests.brokers.peers import ScriptedPeer
+from understudy.foundation.wire.headers import RequestHeader
+from understudy.foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from understudy.foundation.wire.messages.consumer_protocol import AssignedTopic, ConsumerProtocolAssignment
+from understudy.foundation.wire.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
-from foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from foundation.wire.messages.list_offsets import (
+from understudy.foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from understudy.foundation.wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from foundation.wire.messages.metadata import (
+from understudy.foundation.wire.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from foundation.wire.messages.offset_fetch import (
+from understudy.foundation.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchResponse,
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
-from foundation.wire.registry import APIS
-from foundation.wire.schema import Message
-from foundation.wire.version_prefixed import encode_prefixed
-from tests.brokers.parts import StillClock
-from tests.brokers.peers import ScriptedPeer
+from understudy.foundation.wire.registry import APIS
+from understudy.foundation.wire.schema import Message
+from understudy.foundation.wire.version_prefixed import encode_prefixed
 from understudy.tools.console import Console, Surroundings
 from understudy.tools.groups import TOOL
 

@@ -7,18 +7,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.wire.errors import UnencodableValue
-from foundation.wire.headers import RequestHeader
-from foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from foundation.wire.messages.list_partition_reassignments import (
+from tests.brokers.peers import ScriptedPeer
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.errors import UnencodableValue
+from understudy.foundation.wire.headers import RequestHeader
+from understudy.foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from understudy.foundation.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     OngoingPartitionReassignment,
 )
-from foundation.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
-from foundation.wire.schema import Message
-from tests.brokers.peers import ScriptedPeer
+from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
+from understudy.foundation.wire.schema import Message
 from understudy.simulator.loop import new_loop
 from understudy.tools.cluster import KafkaCluster
 from understudy.tools.configs import configs_to_add

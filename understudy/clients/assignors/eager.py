@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from foundation.cluster.identifiers import TopicPartition
 from understudy.clients.assignors.subscriptions import (
     Assignment,
     PartitionCounts,
@@ -16,6 +15,7 @@ from understudy.clients.assignors.subscriptions import (
     partitions_of,
     use_racks,
 )
+from understudy.foundation.cluster.identifiers import TopicPartition
 
 _May: TypeAlias = Callable[[str, TopicPartition], bool]
 _NO_RACKS: ReplicaRacks = {}

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from foundation.cluster.identifiers import TopicPartition
 from understudy.clients.assignors.subscriptions import (
     NO_GENERATION,
     PartitionCounts,
@@ -16,6 +15,7 @@ from understudy.clients.assignors.subscriptions import (
     partitions_of,
     use_racks,
 )
+from understudy.foundation.cluster.identifiers import TopicPartition
 
 
 class PreviousOwners(NamedTuple):

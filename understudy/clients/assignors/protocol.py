@@ -9,18 +9,18 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.wire.errors import MalformedMessage, UnsupportedVersion
-from foundation.wire.messages.consumer_protocol import (
+from understudy.clients.assignors.eager import assign_range, assign_round_robin
+from understudy.clients.assignors.sticky import assign_cooperative_sticky, assign_sticky
+from understudy.clients.assignors.subscriptions import NO_GENERATION, Assignor, Subscription
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.errors import MalformedMessage, UnsupportedVersion
+from understudy.foundation.wire.messages.consumer_protocol import (
     AssignedTopic,
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     OwnedTopic,
 )
-from foundation.wire.version_prefixed import decode_prefixed, encode_prefixed
-from understudy.clients.assignors.eager import assign_range, assign_round_robin
-from understudy.clients.assignors.sticky import assign_cooperative_sticky, assign_sticky
-from understudy.clients.assignors.subscriptions import NO_GENERATION, Assignor, Subscription
+from understudy.foundation.wire.version_prefixed import decode_prefixed, encode_prefixed
 
 SUBSCRIPTION_VERSION: Final = 3
 ASSIGNMENT_VERSION: Final = 3

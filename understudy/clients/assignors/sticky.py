@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from foundation.cluster.identifiers import TopicPartition
 from understudy.clients.assignors.previous_owners import Racks, previous_owners, subscribe_to_the_same
 from understudy.clients.assignors.sticky_equal import EqualAssignment
 from understudy.clients.assignors.sticky_general import GeneralAssignment
@@ -15,6 +14,7 @@ from understudy.clients.assignors.subscriptions import (
     Subscriptions,
     in_order,
 )
+from understudy.foundation.cluster.identifiers import TopicPartition
 
 _NO_RACKS: ReplicaRacks = {}
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from foundation.cluster.identifiers import TopicPartition
 from understudy.clients.assignors.previous_owners import PreviousOwners, Racks
 from understudy.clients.assignors.subscriptions import PartitionCounts, partitions_of
+from understudy.foundation.cluster.identifiers import TopicPartition
 
 
 class EqualAssignment:

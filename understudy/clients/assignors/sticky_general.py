@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from foundation.cluster.identifiers import TopicPartition
 from understudy.clients.assignors.previous_owners import Racks
 from understudy.clients.assignors.subscriptions import (
     PartitionCounts,
@@ -17,6 +16,7 @@ from understudy.clients.assignors.subscriptions import (
     partition_hash,
     partitions_of,
 )
+from understudy.foundation.cluster.identifiers import TopicPartition
 
 
 class GeneralAssignment:

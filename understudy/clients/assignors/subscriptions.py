@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol, TypeAlias
 
-from foundation.cluster.identifiers import TopicPartition
-from foundation.cluster.java import java_hash, signed_32
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.java import java_hash, signed_32
 
 NO_GENERATION = -1
 """The generation of a member that was not in the group yet. Mirrors `AbstractStickyAssignor.DEFAULT_GENERATION`."""

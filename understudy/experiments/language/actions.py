@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from controller.points import POINTS
-from foundation.wire.registry import APIS
 from understudy.cluster import POINT_ACTIONS
+from understudy.controller.points import POINTS
 from understudy.experiments.language.kinds import (
     COUNT_RANGE,
     FLAG,
@@ -28,6 +27,7 @@ from understudy.experiments.language.kinds import (
     integer,
     list_of,
 )
+from understudy.foundation.wire.registry import APIS
 
 TARGETS: Final = list_of(TARGET, may_be_single=True, most=20)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from foundation.eventlog.fences import SWITCHES, Switch
 from understudy.checkers import client_history
 from understudy.checkers.groups import GROUP_CHECKS
 from understudy.checkers.invariant_checker import ALL_CHECKS
 from understudy.experiments.language.marks import MARKS
 from understudy.experiments.language.problems import BadValue, one_of
 from understudy.findings import FindingKind
+from understudy.foundation.eventlog.fences import SWITCHES, Switch
 
 EVENT_LOGS: Final = "T2"
 SAFETY: Final[dict[str, str]] = {

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from foundation.eventlog.fences import Switch
 from understudy.experiments.language.document import Experiment, Step
 from understudy.experiments.language.values import CountRange, Span
+from understudy.foundation.eventlog.fences import Switch
 from understudy.simulator.randomness import derived
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from controller.points import POINTS
-from foundation.eventlog.fences import Fence
-from foundation.eventlog.records import (
+from understudy.controller.points import POINTS
+from understudy.foundation.eventlog.fences import Fence
+from understudy.foundation.eventlog.records import (
     ControllerElected,
     ControllerResigned,
     Envelope,

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from foundation.cluster.identifiers import TopicPartition
 from understudy.experiments.language.problems import BadValue, one_of
+from understudy.foundation.cluster.identifiers import TopicPartition
 
 LONGEST_MS: Final = 24 * 3_600_000
 """The longest duration that a file may name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from brokers.machine.injected_faults import ClockFault, DiskFault
+from understudy.brokers.machine.injected_faults import ClockFault, DiskFault
 from understudy.experiments.engine import Undo
 from understudy.testbed.local_broker import LocalBroker
 from understudy.testbed.local_cluster import LocalCluster

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
-from foundation.cluster.errors import ApiError
 from understudy.admin_client import PREFERRED, UNCLEAN
 from understudy.clients.cluster_requests import NoBrokerAnswers
 from understudy.cluster import ClusterError
@@ -26,6 +25,7 @@ from understudy.experiments.each_broker import (
 from understudy.experiments.engine import CannotInject, Undo
 from understudy.experiments.live import machines, zookeeper
 from understudy.experiments.live.action_types import ActionEngine, Brokers, LiveAction, Options
+from understudy.foundation.cluster.errors import ApiError
 from understudy.simulator.randomness import derived
 from understudy.testbed.local_broker import LocalBroker
 

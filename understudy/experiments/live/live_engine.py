@@ -10,9 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
-from brokers.exits import TRY_AGAIN
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import Envelope, PointReached
+from understudy.brokers.exits import TRY_AGAIN
 from understudy.checkers.check import broker_of
 from understudy.checkers.group_records import add_records
 from understudy.checkers.history import ZnodeTransaction
@@ -28,6 +26,8 @@ from understudy.experiments.live.machines import PROPERTIES, Machines
 from understudy.experiments.report.timeline import LOAD_BEGUN
 from understudy.experiments.topics import create_topics
 from understudy.findings import Findings
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import Envelope, PointReached
 from understudy.testbed.cluster_view import NO_ANSWER
 from understudy.testbed.local_broker import LocalBroker
 from understudy.testbed.local_cluster import LocalCluster

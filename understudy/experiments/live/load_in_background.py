@@ -7,15 +7,15 @@ import contextlib
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 
-from brokers.machine.real_world import MachineClock
-from brokers.machine.socket_network import SocketNetwork
-from foundation.cluster.identifiers import TopicPartition
+from understudy.brokers.machine.real_world import MachineClock
+from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.checkers.client_history import ClientHistory
 from understudy.checkers.groups import GroupHistory
 from understudy.client_load import FINAL_READ_TIMEOUT_MS, ClientLoad
 from understudy.experiments.language.document import Experiment
 from understudy.experiments.language.frozen import FrozenStep
 from understudy.experiments.loads import GROUP_SETTLES_S, Members, coroutines, step_producer
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.group_load import GroupLoad
 
 STOP_TIMEOUT_S = 30.0

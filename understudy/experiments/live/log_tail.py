@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import Envelope
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.records import Envelope
 
 
 class LogTail:

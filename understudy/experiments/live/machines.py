@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from brokers.machine.disk import FileDisk
-from brokers.machine.injected_faults import ClockFault, DiskFault, MachineFaults
+from understudy.brokers.machine.disk import FileDisk
+from understudy.brokers.machine.injected_faults import ClockFault, DiskFault, MachineFaults
 from understudy.cluster import ClusterError
 from understudy.experiments.disk_damage import DAMAGES, Damage, copy, restore
 from understudy.experiments.disk_faults import DISK_FAULTS, DiskFaultKind

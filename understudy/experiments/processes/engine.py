@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from brokers.machine.real_world import EXPERIMENT_VARIABLE
-from foundation.eventlog.records import RunDescribed
+from understudy.brokers.machine.real_world import EXPERIMENT_VARIABLE
 from understudy.experiments.engine import Engine
 from understudy.experiments.language.frozen import FrozenPlan
 from understudy.experiments.live.live_engine import LiveEngine, properties_of
 from understudy.experiments.processes.actions import ACTIONS
+from understudy.foundation.eventlog.records import RunDescribed
 from understudy.testbed.local_cluster import LocalCluster
 
 

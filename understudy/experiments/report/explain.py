@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from foundation.cluster.identifiers import TopicPartition
 from understudy.experiments.language.actions import ACTIONS
 from understudy.experiments.language.document import SCHEMA, Experiment
 from understudy.experiments.language.expectations import ALL_SAFETY, LIVENESS, SAFETY, STEADY
 from understudy.experiments.language.frozen import FrozenPlan, FrozenStep
 from understudy.experiments.language.values import CountRange, Span, Target, duration
+from understudy.foundation.cluster.identifiers import TopicPartition
 
 
 def explain(plan: FrozenPlan, engines: Mapping[str, frozenset[str]]) -> list[str]:

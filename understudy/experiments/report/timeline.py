@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from foundation.eventlog.records import (
+from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     ControllerElected,
     ControllerResigned,

@@ -12,8 +12,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from foundation.eventlog.order import in_order
-from foundation.eventlog.records import (
+from understudy.experiments.report.timeline import Span, Timeline, load_begun_ms
+from understudy.foundation.eventlog.order import in_order
+from understudy.foundation.eventlog.records import (
     Envelope,
     EventEnded,
     EventQueued,
@@ -25,7 +26,6 @@ from foundation.eventlog.records import (
     ResponseReceived,
     ResponseSent,
 )
-from understudy.experiments.report.timeline import Span, Timeline, load_begun_ms
 
 TraceEvent: TypeAlias = dict[str, Any]
 

@@ -6,8 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
-from foundation.eventlog.metric_tables import Failover
 from understudy.experiments.report.timeline import Timeline
+from understudy.foundation.eventlog.metric_tables import Failover
 
 VERSION = 1
 """The version of the JSON."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from foundation.wire.network import Connection
-from foundation.zk.client import Create, Delete, SetData
 from understudy.admin_client import PREFERRED, UNCLEAN
 from understudy.experiments.bad_requests import FLOOD, bad_bytes
 from understudy.experiments.each_broker import (
@@ -21,6 +19,8 @@ from understudy.experiments.each_broker import (
 from understudy.experiments.engine import CannotInject, Undo
 from understudy.experiments.simulated import links, machines, zookeeper
 from understudy.experiments.simulated.action_types import Brokers, Options, SimulatedAction
+from understudy.foundation.wire.network import Connection
+from understudy.foundation.zk.client import Create, Delete, SetData
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import PORT, SimulatedCluster
 

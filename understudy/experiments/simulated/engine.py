@@ -6,8 +6,6 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from foundation.eventlog.lines import decode_record
-from foundation.eventlog.records import Envelope, RunDescribed
 from understudy.checkers.group_records import add_records
 from understudy.checkers.replica_logs import partitions_that_may_have_lost
 from understudy.client_load import ClientLoad
@@ -21,6 +19,8 @@ from understudy.experiments.simulated import machines
 from understudy.experiments.simulated.actions import ACTIONS
 from understudy.experiments.topics import create_topics
 from understudy.findings import Findings
+from understudy.foundation.eventlog.lines import decode_record
+from understudy.foundation.eventlog.records import Envelope, RunDescribed
 from understudy.group_load import GroupLoad
 from understudy.simulator.cluster import PORT, SimulatedCluster
 from understudy.simulator.judgement import unexpected_ends

@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from foundation.wire.registry import APIS
 from understudy.experiments.each_broker import begin_swizzle, to_all
 from understudy.experiments.engine import CannotInject, Undo
 from understudy.experiments.language.values import Target
 from understudy.experiments.simulated.action_types import Brokers, Options, SimulatedAction
+from understudy.foundation.wire.registry import APIS
 from understudy.request_rules import Effect, Rule
 from understudy.simulator.broker import SimulatedBroker
 from understudy.simulator.cluster import SimulatedCluster

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from brokers.machine.real_world import MachineClock
-from brokers.machine.socket_network import SocketNetwork
-from foundation.cluster.identifiers import TopicPartition
+from understudy.brokers.machine.real_world import MachineClock
+from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.clients.connections import Connections
 from understudy.clients.consumer import Consumer
 from understudy.clients.producer import Outcome, Producer
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.soak.client_fold import Broken, PartitionClients
 from understudy.soak.tally import Felt
 

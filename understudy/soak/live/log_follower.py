@@ -13,11 +13,11 @@ from typing import Final
 
 import msgspec
 
-from foundation.eventlog.files import log_files
-from foundation.eventlog.lines import decode_header, with_payload
-from foundation.eventlog.records import PAYLOAD_BY_TYPE, ControllerElected, Envelope, LeadershipWritten
-from foundation.eventlog.tail import FolderTail
 from understudy.checkers.history import ZnodeTransaction
+from understudy.foundation.eventlog.files import log_files
+from understudy.foundation.eventlog.lines import decode_header, with_payload
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, ControllerElected, Envelope, LeadershipWritten
+from understudy.foundation.eventlog.tail import FolderTail
 from understudy.soak.loop import Events
 from understudy.soak.running_checks import OTHER_TYPES, WINDOW_MS, RunningChecks
 from understudy.testbed.transaction_log import TransactionLogTail, first_zxid

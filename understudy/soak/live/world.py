@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.control.client import ControlClient, ControlRefused
 from understudy.control.control_file import NoControlPort
 from understudy.control.verb_table import VERBS
 from understudy.experiments.language.values import duration
 from understudy.findings import findings
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.picture import ClusterPicture
 from understudy.soak.client_fold import Broken
 from understudy.soak.live.clients import SoakClients, now_ms

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from foundation.eventlog.records import RunDescribed
 from understudy.cluster import Cluster, ClusterError
+from understudy.foundation.eventlog.records import RunDescribed
 from understudy.java import JavaRuntime
 from understudy.testbed.broker_process import BrokerProcess
 from understudy.testbed.containers.compose_file import HOST, ComposePlan

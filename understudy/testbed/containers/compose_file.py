@@ -62,7 +62,7 @@ class ComposePlan:
         """The resolved compose file."""
         zookeeper = ("understudy", "zookeeper", "--host", "0.0.0.0", "--port", str(ZOOKEEPER_PORT), "--dir", HOME)
         services = {ZOOKEEPER: self._service(ZOOKEEPER, zookeeper, self.zookeeper_port, ZOOKEEPER_PORT)}
-        broker = ("python", "-P", "-m", "brokers", CONFIG)
+        broker = ("python", "-P", "-m", "understudy.brokers", CONFIG)
         for broker_id, port in self.broker_ports.items():
             name = f"broker-{broker_id}"
             services[name] = self._service(name, broker, port, EXTERNAL_PORT)

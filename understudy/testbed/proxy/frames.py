@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from struct import Struct, error
 from typing import Final, NamedTuple
 
-from foundation.zk import jute
+from understudy.foundation.zk import jute
 
 MAX_FRAME_BYTES: Final = 1024 * 1024
 """The largest frame that is kept until it is whole. Larger ones are forwarded as they arrive, and no rule changes them

@@ -8,27 +8,6 @@ from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from brokers.config.kafka_config import KafkaConfig
-from brokers.coordinator.group.group_coordinator import GroupCoordinator, JoiningMember
-from brokers.coordinator.group.group_events import GroupEvents
-from brokers.coordinator.group.group_metadata import GroupMetadata
-from brokers.coordinator.group.group_offsets import OffsetAndMetadata
-from brokers.coordinator.group.group_state import GroupState
-from brokers.coordinator.group.member_metadata import JoinGroupResult, MemberMetadata, SyncGroupResult
-from brokers.metadata.topic_names import GROUP_METADATA_TOPIC
-from brokers.replication.partition import Partition
-from brokers.world import at_once
-from foundation.cluster.errors import Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.records.batch import batches
-from foundation.records.record import Record, records
-from foundation.wire.messages.consumer_protocol import (
-    AssignedTopic,
-    ConsumerProtocolAssignment,
-    ConsumerProtocolSubscription,
-)
-from foundation.wire.messages.join_group import UNKNOWN_MEMBER_ID
-from foundation.wire.version_prefixed import encode_prefixed
 from tests.brokers.parts import (
     ME,
     OTHER,
@@ -39,6 +18,27 @@ from tests.brokers.parts import (
     replica_manager,
     state,
 )
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.coordinator.group.group_coordinator import GroupCoordinator, JoiningMember
+from understudy.brokers.coordinator.group.group_events import GroupEvents
+from understudy.brokers.coordinator.group.group_metadata import GroupMetadata
+from understudy.brokers.coordinator.group.group_offsets import OffsetAndMetadata
+from understudy.brokers.coordinator.group.group_state import GroupState
+from understudy.brokers.coordinator.group.member_metadata import JoinGroupResult, MemberMetadata, SyncGroupResult
+from understudy.brokers.metadata.topic_names import GROUP_METADATA_TOPIC
+from understudy.brokers.replication.partition import Partition
+from understudy.brokers.world import at_once
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.batch import batches
+from understudy.foundation.records.record import Record, records
+from understudy.foundation.wire.messages.consumer_protocol import (
+    AssignedTopic,
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
+from understudy.foundation.wire.messages.join_group import UNKNOWN_MEMBER_ID
+from understudy.foundation.wire.version_prefixed import encode_prefixed
 from understudy.simulator.loop import SimulatedLoop, new_loop
 
 T = TypeVar("T")

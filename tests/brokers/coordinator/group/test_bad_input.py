@@ -6,11 +6,11 @@ import errno
 
 import pytest
 
-from brokers.coordinator.group.group_coordinator import JoiningMember
-from brokers.coordinator.group.group_records import encode_batch_of
-from foundation.cluster.errors import Errors
-from foundation.records.compression import Compression
 from tests.brokers.coordinator.group.parts import GROUP, ORDERS_1, CoordinatorInVirtualTime, assignment
+from understudy.brokers.coordinator.group.group_coordinator import JoiningMember
+from understudy.brokers.coordinator.group.group_records import encode_batch_of
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.records.compression import Compression
 
 It = CoordinatorInVirtualTime
 TOO_LONG = "x" * 32_768

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brokers.coordinator.group.group_loading import MOST_PROBLEMS, GroupLoader
-from brokers.coordinator.group.group_metadata import GroupMetadata
-from brokers.coordinator.group.group_offsets import OffsetAndMetadata
-from brokers.coordinator.group.group_records import group_key, group_value, offset_key, offset_value
-from brokers.coordinator.group.group_state import GroupState
-from foundation.cluster.identifiers import TopicPartition
-from foundation.cluster.metadata_version import LATEST_PRODUCTION
-from foundation.records.record import Record, encode_records
-from foundation.wire.messages import group_metadata as wire
-from foundation.wire.version_prefixed import encode_prefixed
 from tests.brokers.coordinator.group.parts import GROUP, NOW_MS, ORDERS_0, ORDERS_1, group, member
+from understudy.brokers.coordinator.group.group_loading import MOST_PROBLEMS, GroupLoader
+from understudy.brokers.coordinator.group.group_metadata import GroupMetadata
+from understudy.brokers.coordinator.group.group_offsets import OffsetAndMetadata
+from understudy.brokers.coordinator.group.group_records import group_key, group_value, offset_key, offset_value
+from understudy.brokers.coordinator.group.group_state import GroupState
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.metadata_version import LATEST_PRODUCTION
+from understudy.foundation.records.record import Record, encode_records
+from understudy.foundation.wire.messages import group_metadata as wire
+from understudy.foundation.wire.version_prefixed import encode_prefixed
 
 COMMIT, ABORT = b"\0\0\0\1", b"\0\0\0\0"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from brokers.coordinator.group.group_metadata import topics_of
-from brokers.coordinator.group.group_offsets import CommittedOffset, OffsetAndMetadata
-from brokers.coordinator.group.group_state import GroupState, InvalidTransition
-from brokers.coordinator.group.member_metadata import JoinGroupResult, SyncGroupResult
-from foundation.cluster.errors import Errors
 from tests.brokers.coordinator.group.parts import NOW_MS, ORDERS_0, ORDERS_1, group, member, subscription
+from understudy.brokers.coordinator.group.group_metadata import topics_of
+from understudy.brokers.coordinator.group.group_offsets import CommittedOffset, OffsetAndMetadata
+from understudy.brokers.coordinator.group.group_state import GroupState, InvalidTransition
+from understudy.brokers.coordinator.group.member_metadata import JoinGroupResult, SyncGroupResult
+from understudy.foundation.cluster.errors import Errors
 
 RANGE = (("range", b""),)
 BOTH = (("range", b""), ("sticky", b""))

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from brokers.coordinator.group.group_coordinator import LeavingMember
-from brokers.coordinator.group.group_metrics import GROUP_MBEANS, GroupMeters, group_readings
-from brokers.coordinator.group.group_offsets import CommittedOffset, OffsetAndMetadata
-from brokers.coordinator.group.group_state import GroupState
 from tests.brokers.coordinator.group.parts import (
     GROUP,
     ORDERS_0,
@@ -16,6 +12,10 @@ from tests.brokers.coordinator.group.parts import (
     member,
 )
 from tests.brokers.parts import StillClock
+from understudy.brokers.coordinator.group.group_coordinator import LeavingMember
+from understudy.brokers.coordinator.group.group_metrics import GROUP_MBEANS, GroupMeters, group_readings
+from understudy.brokers.coordinator.group.group_offsets import CommittedOffset, OffsetAndMetadata
+from understudy.brokers.coordinator.group.group_state import GroupState
 
 
 def test_groups_are_counted_by_state_with_their_offsets() -> None:

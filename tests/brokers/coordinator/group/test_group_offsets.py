@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from brokers.coordinator.group.group_offsets import CommittedOffset, GroupOffsets, OffsetAndMetadata
 from tests.brokers.coordinator.group.parts import ORDERS_0, ORDERS_1
+from understudy.brokers.coordinator.group.group_offsets import CommittedOffset, GroupOffsets, OffsetAndMetadata
 
 FIVE, SIX = OffsetAndMetadata(5), OffsetAndMetadata(6)
 

@@ -6,8 +6,9 @@ import struct
 
 import pytest
 
-from brokers.coordinator.group.group_offsets import OffsetAndMetadata
-from brokers.coordinator.group.group_records import (
+from tests.brokers.coordinator.group.parts import GROUP, NOW_MS, ORDERS_0, group, member, subscription
+from understudy.brokers.coordinator.group.group_offsets import OffsetAndMetadata
+from understudy.brokers.coordinator.group.group_records import (
     GroupRecord,
     InvalidStoredGroup,
     OffsetRecord,
@@ -20,14 +21,13 @@ from brokers.coordinator.group.group_records import (
     offset_value,
     read_stored,
 )
-from brokers.coordinator.group.group_state import GroupState
-from foundation.cluster.metadata_version import MetadataVersion
-from foundation.records.batch import batches
-from foundation.records.record import records
-from foundation.wire.errors import WireError
-from foundation.wire.messages import group_metadata as wire
-from foundation.wire.version_prefixed import encode_prefixed
-from tests.brokers.coordinator.group.parts import GROUP, NOW_MS, ORDERS_0, group, member, subscription
+from understudy.brokers.coordinator.group.group_state import GroupState
+from understudy.foundation.cluster.metadata_version import MetadataVersion
+from understudy.foundation.records.batch import batches
+from understudy.foundation.records.record import records
+from understudy.foundation.wire.errors import WireError
+from understudy.foundation.wire.messages import group_metadata as wire
+from understudy.foundation.wire.version_prefixed import encode_prefixed
 
 V = MetadataVersion
 NEWEST = V.IBP_3_9_IV0

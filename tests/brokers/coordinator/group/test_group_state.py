@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from brokers.coordinator.group.group_state import GroupState as S
-from brokers.coordinator.group.group_state import InvalidTransition, check_transition
+from understudy.brokers.coordinator.group.group_state import GroupState as S
+from understudy.brokers.coordinator.group.group_state import InvalidTransition, check_transition
 
 ALLOWED = {
     (S.EMPTY, S.PREPARING_REBALANCE),

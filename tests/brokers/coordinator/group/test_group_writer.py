@@ -8,15 +8,15 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from brokers.coordinator.group import group_writer
-from brokers.coordinator.group.group_offsets import OffsetAndMetadata
-from brokers.coordinator.group.group_records import group_key, offset_key
-from brokers.log.append_info import LogAppendInfo
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.records.batch import batches
-from foundation.records.record import records
 from tests.brokers.coordinator.group.parts import GROUP, ORDERS_0, ORDERS_1, CoordinatorInVirtualTime, assignment
+from understudy.brokers.coordinator.group import group_writer
+from understudy.brokers.coordinator.group.group_offsets import OffsetAndMetadata
+from understudy.brokers.coordinator.group.group_records import group_key, offset_key
+from understudy.brokers.log.append_info import LogAppendInfo
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.batch import batches
+from understudy.foundation.records.record import records
 
 It = CoordinatorInVirtualTime
 Commit = asyncio.Task[dict[TopicPartition, Errors]]

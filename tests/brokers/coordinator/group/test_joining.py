@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from brokers.coordinator.group import group_coordinator
-from foundation.cluster.errors import Errors
 from tests.brokers.coordinator.group.parts import (
     GROUP,
     INITIAL_DELAY_MS,
@@ -14,6 +12,8 @@ from tests.brokers.coordinator.group.parts import (
     SESSION_MS,
     CoordinatorInVirtualTime,
 )
+from understudy.brokers.coordinator.group import group_coordinator
+from understudy.foundation.cluster.errors import Errors
 
 It = CoordinatorInVirtualTime
 

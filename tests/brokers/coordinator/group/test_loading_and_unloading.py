@@ -6,9 +6,6 @@ import asyncio
 
 import pytest
 
-from brokers.coordinator.group import group_metadata_manager
-from foundation.cluster.errors import Errors
-from foundation.records.record import Record, encode_records
 from tests.brokers.coordinator.group.parts import (
     GROUP,
     INITIAL_DELAY_MS,
@@ -20,6 +17,9 @@ from tests.brokers.coordinator.group.parts import (
     CoordinatorInVirtualTime,
     assignment,
 )
+from understudy.brokers.coordinator.group import group_metadata_manager
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.records.record import Record, encode_records
 
 It = CoordinatorInVirtualTime
 

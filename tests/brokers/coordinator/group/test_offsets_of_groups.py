@@ -6,13 +6,6 @@ import asyncio
 
 import pytest
 
-from brokers.coordinator.group.group_coordinator import LeavingMember
-from brokers.coordinator.group.group_offsets import OffsetAndMetadata
-from brokers.coordinator.group.group_records import OffsetRecord, group_key, offset_key, read_stored
-from foundation.cluster.errors import ApiError, Errors
-from foundation.cluster.identifiers import TopicPartition
-from foundation.records.batch import batches
-from foundation.records.compression import Compression
 from tests.brokers.coordinator.group.parts import (
     GROUP,
     NOW_MS,
@@ -20,6 +13,13 @@ from tests.brokers.coordinator.group.parts import (
     ORDERS_1,
     CoordinatorInVirtualTime,
 )
+from understudy.brokers.coordinator.group.group_coordinator import LeavingMember
+from understudy.brokers.coordinator.group.group_offsets import OffsetAndMetadata
+from understudy.brokers.coordinator.group.group_records import OffsetRecord, group_key, offset_key, read_stored
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.batch import batches
+from understudy.foundation.records.compression import Compression
 
 It = CoordinatorInVirtualTime
 A_WEEK_MS = 7 * 24 * 3_600_000

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from brokers.coordinator.group.group_records import GroupRecord, loaded_group, read_stored
-from foundation.cluster.errors import Errors
 from tests.brokers.coordinator.group.parts import (
     GROUP,
     SESSION_MS,
     CoordinatorInVirtualTime,
     assignment,
 )
+from understudy.brokers.coordinator.group.group_records import GroupRecord, loaded_group, read_stored
+from understudy.foundation.cluster.errors import Errors
 
 It = CoordinatorInVirtualTime
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from brokers.coordinator.group.group_coordinator import LeavingMember
-from foundation.cluster.errors import Errors
 from tests.brokers.coordinator.group.parts import (
     GROUP,
     INITIAL_DELAY_MS,
@@ -16,6 +14,8 @@ from tests.brokers.coordinator.group.parts import (
     assignment,
 )
 from tests.brokers.parts import ME, OTHER
+from understudy.brokers.coordinator.group.group_coordinator import LeavingMember
+from understudy.foundation.cluster.errors import Errors
 
 It = CoordinatorInVirtualTime
 

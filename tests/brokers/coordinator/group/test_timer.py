@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from brokers.coordinator.group.timer import Timer
+from understudy.brokers.coordinator.group.timer import Timer
 
 
 def due(timer: Timer, now_ms: float) -> int:

@@ -6,7 +6,6 @@ import random
 
 import pytest
 
-from foundation.cluster.identifiers import TopicPartition
 from understudy.experiments.language.problems import BadValue
 from understudy.experiments.language.values import (
     CountRange,
@@ -20,6 +19,7 @@ from understudy.experiments.language.values import (
     parse_target,
     parse_trigger,
 )
+from understudy.foundation.cluster.identifiers import TopicPartition
 
 
 @pytest.mark.parametrize(

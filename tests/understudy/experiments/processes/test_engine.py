@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import FaultInjected
 from understudy.experiments.engines import ENGINES
 from understudy.experiments.language.frozen import freeze
 from understudy.experiments.language.library import find
@@ -16,6 +14,8 @@ from understudy.experiments.processes.engine import ProcessEngine
 from understudy.experiments.report.verdict import Status, Verdict
 from understudy.experiments.running import run_experiment
 from understudy.findings import FindingKind
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import FaultInjected
 
 pytestmark = pytest.mark.xdist_group("experiments-on-processes")
 

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import ControllerElected, EventEnded, RequestSent
 from tests.understudy.experiments.simulated import run
 from understudy.experiments.running import TRACE, write_trace
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import ControllerElected, EventEnded, RequestSent
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from foundation.eventlog.files import JsonLinesFiles
+from understudy.foundation.eventlog.files import JsonLinesFiles
 from understudy.soak.live.log_follower import HELD_BACK_MS, LogFollower
 from understudy.soak.running_checks import WINDOW_MS
 

@@ -1,4 +1,5 @@
-"""The Spark SQL that turns lines of text into records and findings, as `foundation.eventlog.reader` does in Python.
+"""The Spark SQL that turns lines of text into records and findings, as `understudy.foundation.eventlog.reader` does in
+Python.
 
 The views read `text`: the lines of all files, each with its file, the block of the file in which it was read (`block`)
 and a number that grows within a block (`id`). These columns order the lines of a file. Line numbers are computed from
@@ -7,9 +8,9 @@ them only for findings.
 
 from __future__ import annotations
 
-from foundation.eventlog import lines, reader
-from foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE, RECORD_VERSION
 from tests.understudy.spark.oracle.schema import ENVELOPE_DDL, field_rules, rule_is_satisfied
+from understudy.foundation.eventlog import lines, reader
+from understudy.foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE, RECORD_VERSION
 
 _UNREADABLE = "unreadable"
 """The line is not an envelope. The finding is a torn line if it is the last line of its file, else not a record."""

@@ -1,4 +1,5 @@
-"""The Spark SQL of the tables in `foundation.eventlog.metric_tables`. Each view is one sentence of a definition there.
+"""The Spark SQL of the tables in `understudy.foundation.eventlog.metric_tables`. Each view is one sentence of a
+definition there.
 
 The first views read one view for each record type (`ControllerElected` …), with the columns run, us, node,
 incarnation, seq, cause, controller_epoch and `data`; later views read earlier ones. Only native expressions are used,
@@ -12,15 +13,17 @@ from __future__ import annotations
 
 import re
 
-from foundation.eventlog.leadership_history import DOWN_FAULTS, NO_ELECTION, UNCLEAN, UP_FAULTS
-from foundation.eventlog.metric_tables import Settings
-from foundation.eventlog.metrics import NO_ERROR, ORDERLY_ENDS
-from foundation.eventlog.records import PAYLOAD_BY_TYPE
-from foundation.eventlog.reigns import CONTROLLER, NOT_A_FAULT, UNDONE
-from foundation.eventlog.settings import BROKER_NODE
+from understudy.foundation.eventlog.leadership_history import DOWN_FAULTS, NO_ELECTION, UNCLEAN, UP_FAULTS
+from understudy.foundation.eventlog.metric_tables import Settings
+from understudy.foundation.eventlog.metrics import NO_ERROR, ORDERLY_ENDS
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
+from understudy.foundation.eventlog.reigns import CONTROLLER, NOT_A_FAULT, UNDONE
+from understudy.foundation.eventlog.settings import BROKER_NODE
 
 _KEY = "us, node, incarnation, seq"
-"""A record's place in the order of its run; its `struct` compares like `foundation.eventlog.run_records.Key`."""
+"""A record's place in the order of its run; its `struct` compares like
+`understudy.foundation.eventlog.run_records.Key`.
+"""
 
 
 def _in(values: tuple[str, ...]) -> str:

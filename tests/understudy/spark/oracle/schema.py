@@ -4,8 +4,9 @@ An envelope is read with its `data` as text, and the `data` of each type then wi
 written as an array of values of different types, which Spark has no type for: it is read as an array of text, and each
 field is converted to its type.
 
-Spark refuses the same lines as `foundation.eventlog.reader`, with exceptions that no writer causes: a number in place
-of text is read as text, a wrong value inside an array becomes null, and a second object on one line is ignored.
+Spark refuses the same lines as `understudy.foundation.eventlog.reader`, with exceptions that no writer causes: a number
+in place of text is read as text, a wrong value inside an array becomes null, and a second object on one line is
+ignored.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import inspect
 
-from foundation.eventlog.records import PAYLOAD_BY_TYPE, Payload
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, Payload
 
 ENVELOPE_DDL = (
     "version BIGINT, run STRING, node STRING, incarnation BIGINT, seq BIGINT, mono_ms DOUBLE, wall_ms DOUBLE, "

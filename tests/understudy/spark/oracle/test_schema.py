@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from foundation.eventlog.metric_tables import SORTED_BY, TABLES, RunMetrics
-from foundation.eventlog.records import PAYLOAD_BY_TYPE, LeadershipWritten, Payload, RequestDetail
 from tests.understudy.spark.oracle import line_queries, queries
 from tests.understudy.spark.oracle.schema import data_columns, data_ddl, field_rules
+from understudy.foundation.eventlog.metric_tables import SORTED_BY, TABLES, RunMetrics
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, LeadershipWritten, Payload, RequestDetail
 
 
 @pytest.fixture(scope="module")

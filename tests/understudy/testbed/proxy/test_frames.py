@@ -6,10 +6,10 @@ import struct
 
 import pytest
 
-from foundation.wire.headers import encode_request
-from foundation.wire.messages.metadata import MetadataRequest
-from foundation.zk import jute
-from foundation.zk.client import Check, Create, Delete, Op, SetData
+from understudy.foundation.wire.headers import encode_request
+from understudy.foundation.wire.messages.metadata import MetadataRequest
+from understudy.foundation.zk import jute
+from understudy.foundation.zk.client import Check, Create, Delete, Op, SetData
 from understudy.request_rules import KAFKA_ANSWER, KAFKA_REQUEST, corrupted, shortened
 from understudy.testbed.proxy.frames import (
     MAX_FRAME_BYTES,

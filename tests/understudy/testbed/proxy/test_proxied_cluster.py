@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from foundation.eventlog.reader import read
-from foundation.eventlog.records import (
+from understudy.cluster import ClusterError, Unsupported
+from understudy.foundation.eventlog.reader import read
+from understudy.foundation.eventlog.records import (
     Envelope,
     FaultInjected,
     SessionExpiredRecord,
@@ -19,7 +20,6 @@ from foundation.eventlog.records import (
     ZkWrite,
     ZkWriteDone,
 )
-from understudy.cluster import ClusterError, Unsupported
 from understudy.java import JavaRuntime
 from understudy.request_rules import Effect
 from understudy.testbed import proxied_brokers

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from foundation.zk import jute
-from foundation.zk.client import SetData
+from understudy.foundation.zk import jute
+from understudy.foundation.zk.client import SetData
 from understudy.request_rules import KAFKA_ANSWER, KAFKA_REQUEST, Effect, LostWrite, Rule
 from understudy.testbed.proxy.connection import Language
 from understudy.testbed.proxy.frames import ZOOKEEPER_REQUEST
