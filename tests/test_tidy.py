@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.pages import source
-from tests.pages.source import PACKAGES, ROOT, parse
+from tests.pages.source import PACKAGES, ROOT, module_of, parse
 
 TYPE_CHECKED = (*PACKAGES, "tests", "benchmarks")
 
@@ -122,7 +122,7 @@ def test_every_module_is_imported_or_a_command() -> None:
         name_of(path)
         for path in product_files()
         if path.name not in {"__init__.py", "__main__.py"}
-        and (module := name_of(path).removesuffix(".py").replace("/", ".")) not in imported
+        and (module := module_of(name_of(path))) not in imported
         and module not in commands
     ]
     assert unused == []

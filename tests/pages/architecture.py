@@ -61,7 +61,7 @@ WORLDS = (
 def rooms_of_brokers() -> list[tuple[str, ...]]:
     """The layers of the import contract of brokers/, the highest first; rooms in one layer do not import each other."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    layers = next(contract["layers"] for contract in contracts if contract.get("containers") == ["brokers"])
+    layers = next(contract["layers"] for contract in contracts if contract.get("containers") == ["understudy.brokers"])
     return [tuple(room.strip() for room in layer.split("|")) for layer in layers]
 
 

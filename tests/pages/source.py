@@ -24,6 +24,12 @@ def path_of(module: str) -> str:
     return (ROOT / f"{module.replace('.', '/')}.py").resolve().relative_to(ROOT).as_posix()
 
 
+def module_of(path: str) -> str:
+    """Return the name by which a product module is imported, from its path inside the repository."""
+    name = path.removesuffix(".py").replace("/", ".")
+    return name if name.startswith("understudy.") else f"understudy.{name}"
+
+
 def product_files() -> list[str]:
     """The paths of all product modules, in order."""
     return sorted(
