@@ -63,10 +63,10 @@ fast: setup  ## the quick tests: one minute
 	$(PYTEST) -m 'not slow and not docker and not interop' -n 2 --dist worksteal --hypothesis-profile quick $(ARGS)
 
 spec: setup  ## which test stands for which behaviour of docs/reference/behaviours.md; fails where none does
-	@.venv/bin/python -m tests.behaviours
+	@.venv/bin/python -m devtools.behaviours
 
 pages: setup  ## write the pages of docs/ that are made from the code
-	@.venv/bin/python -m tests.pages
+	@.venv/bin/python -m devtools.pages
 
 site: setup  ## docs/ as a site with a search, in build/site; fails if a link or an anchor leads nowhere
 	@rm -rf build/site
@@ -119,7 +119,7 @@ lessons: setup  ## simulate all lessons again, and keep their runs for `understu
 	done
 
 token-mutants: setup  ## change one token of the controller or of replication at a time: which tests notice? (hours)
-	@nice -n 19 .venv/bin/python -m tests.token_mutants --workers $(CORES) $(ARGS)
+	@nice -n 19 .venv/bin/python -m devtools.token_mutants --workers $(CORES) $(ARGS)
 
 clean:  ## forget .venv and every cache
 	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

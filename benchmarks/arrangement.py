@@ -20,8 +20,11 @@ from pathlib import Path
 
 from benchmarks.kafka_beside import KafkaCluster
 from benchmarks.store import open_store
-from understudy.admin_client import AdminClient
 from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.clusters.clients.admin_client import AdminClient
+from understudy.clusters.processes.cluster_view import ClusterView
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.processes.processes import ChildProcess
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.errors import error_name
 from understudy.foundation.cluster.identifiers import BrokerId, topic_id_from_bytes
@@ -31,9 +34,6 @@ from understudy.foundation.wire.messages.controlled_shutdown import (
 )
 from understudy.foundation.zk.client import MAX_REQUEST_BYTES, Create, Delete, MultiOk, ZooKeeperClient, request_bytes
 from understudy.foundation.zk.znodes import TopicZNode
-from understudy.testbed.cluster_view import ClusterView
-from understudy.testbed.local_cluster import LocalCluster
-from understudy.testbed.processes import ChildProcess
 
 STUBS = (1001, 1002, 1003)
 CONTROLLERS = (1, 2)

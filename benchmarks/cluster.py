@@ -16,7 +16,7 @@ from kafka.errors import KafkaError
 from benchmarks.arrangement import resident_mb
 from benchmarks.kafka_beside import KafkaCluster, kafka_libs
 from benchmarks.rows import Row
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.local_cluster import LocalCluster
 
 KAFKA_START_S = 8.0
 KAFKA_MEMORY_MB = 1_090.0

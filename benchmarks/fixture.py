@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.rows import Row
-from understudy.testing.arguments import ClusterArguments
-from understudy.testing.cluster_pool import ClusterPool
+from understudy.clusters.testing.arguments import ClusterArguments
+from understudy.clusters.testing.cluster_pool import ClusterPool
 
 ROUNDS: Final = 5
 GOAL_FIRST_S: Final = 2.0

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from benchmarks.rows import Row
-from understudy.foundation.eventlog.lines import decode_header
-from understudy.foundation.eventlog.metrics import nearest_rank
-from understudy.simulator.seeds import run_seed
+from understudy.history.metrics.metrics import nearest_rank
+from understudy.history.reading.lines import decode_header
+from understudy.trials.seeds.seeds import run_seed
 
 SECONDS = float(os.environ.get("UNDERSTUDY_BENCH_FOLLOW_SECONDS", "60"))
 RATE = int(os.environ.get("UNDERSTUDY_BENCH_FOLLOW_RATE", "2000"))

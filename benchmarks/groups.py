@@ -33,6 +33,8 @@ from benchmarks.group_client import (
 from benchmarks.kafka_beside import kafka_libs
 from benchmarks.rows import Row
 from understudy.brokers.coordinator.coordinators import partition_for
+from understudy.clusters.processes.apache_kafka import ApacheKafka
+from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.wire.messages.heartbeat import HeartbeatRequest
 from understudy.foundation.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -52,8 +54,6 @@ from understudy.foundation.wire.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from understudy.testbed.apache_kafka import ApacheKafka
-from understudy.testbed.local_cluster import LocalCluster
 
 AT_REST = int(os.environ.get("UNDERSTUDY_BENCH_GROUPS", "1000"))
 MEMBERS = int(os.environ.get("UNDERSTUDY_BENCH_GROUP_MEMBERS", "100"))

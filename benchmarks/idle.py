@@ -14,7 +14,7 @@ from kafka.admin import NewTopic
 
 from benchmarks.arrangement import processor_seconds
 from benchmarks.rows import Row
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.local_cluster import LocalCluster
 
 SIZES = tuple(int(size) for size in os.environ.get("UNDERSTUDY_BENCH_IDLE", "1000,3000").split(","))
 SETTLE_S = 25.0

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
-from understudy.testbed.apache_kafka import ApacheKafka, KafkaProcess
-from understudy.testbed.cluster_view import ClusterView
-from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
-from understudy.testbed.processes import RunningProcess
+from understudy.clusters.processes.apache_kafka import ApacheKafka, KafkaProcess
+from understudy.clusters.processes.cluster_view import ClusterView
+from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.clusters.processes.processes import RunningProcess
 
 
 def kafka_libs() -> Path | None:

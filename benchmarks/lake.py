@@ -15,7 +15,7 @@ from benchmarks import measured_command
 from benchmarks.many_runs import COPIES, copy_runs, simulate_runs
 from benchmarks.measured_command import Measured
 from benchmarks.rows import Row
-from understudy.lake.lake import Lake
+from understudy.history.lake.lake import Lake
 
 RECORDS_PER_S = 45_000
 

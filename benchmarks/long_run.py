@@ -14,8 +14,8 @@ from typing import Any, Final
 import msgspec
 
 from understudy.foundation.eventlog.files import LogFile, log_files
-from understudy.foundation.eventlog.lines import decode_header
-from understudy.simulator.seeds import run_seed
+from understudy.history.reading.lines import decode_header
+from understudy.trials.seeds.seeds import run_seed
 
 SEED: Final = 1
 SIMULATED_S: Final = 600

@@ -7,7 +7,7 @@ import os
 from functools import partial
 from pathlib import Path
 
-from understudy.simulator.seeds import run_seed
+from understudy.trials.seeds.seeds import run_seed
 
 RUNS = int(os.environ.get("UNDERSTUDY_BENCH_RUNS", "150"))
 COPIES = int(os.environ.get("UNDERSTUDY_BENCH_COPIES", "10"))

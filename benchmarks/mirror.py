@@ -24,10 +24,10 @@ from benchmarks.kafka_beside import kafka_libs
 from benchmarks.rows import Row
 from understudy.brokers.machine.real_world import MachineClock
 from understudy.brokers.machine.socket_network import SocketNetwork
-from understudy.mirror.mirror import Mirror, Settings
-from understudy.mirror.topics import Selection
-from understudy.testbed.apache_kafka import ApacheKafka
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.apache_kafka import ApacheKafka
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.kafka_tools.mirror.mirror import Mirror, Settings
+from understudy.kafka_tools.mirror.topics import Selection
 
 MEGABYTES = int(os.environ.get("UNDERSTUDY_BENCH_MIRROR_MB", "256"))
 MOST: Final = 1 / 0.8

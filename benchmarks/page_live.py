@@ -17,8 +17,8 @@ from playwright.sync_api import Browser
 
 from benchmarks.rows import Row
 from benchmarks.watched import Watched, opened, watched
-from understudy.foundation.eventlog.metrics import nearest_rank
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.history.metrics.metrics import nearest_rank
 
 STEPS: Final = 300
 STEP_EVERY_S: Final = 0.083

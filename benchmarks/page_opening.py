@@ -21,7 +21,7 @@ from benchmarks.huge_run import write_huge_run
 from benchmarks.long_run import write_long_run
 from benchmarks.rows import Row
 from benchmarks.watched import heap_megabytes, opened, page_process, shown, shown_s, watched
-from understudy.foundation.eventlog.metrics import nearest_rank
+from understudy.history.metrics.metrics import nearest_rank
 
 RECORDS = tuple(map(int, os.environ.get("UNDERSTUDY_BENCH_PAGE_RECORDS", "100000,1000000").split(",")))
 GOALS_S: Final = {100_000: 2.0, 1_000_000: 10.0}

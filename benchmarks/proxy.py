@@ -27,13 +27,13 @@ from unittest import mock
 from confluent_kafka import Producer
 
 from benchmarks.rows import Row
+from understudy.clusters.processes import proxied_brokers
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.processes.proxied_brokers import address_of
+from understudy.clusters.processes.proxy.connection import Language
+from understudy.clusters.processes.proxy.proxy import Proxy
 from understudy.foundation.wire.headers import encode_request
 from understudy.foundation.wire.messages.api_versions import ApiVersionsRequest
-from understudy.testbed import proxied_brokers
-from understudy.testbed.local_cluster import LocalCluster
-from understudy.testbed.proxied_brokers import address_of
-from understudy.testbed.proxy.connection import Language
-from understudy.testbed.proxy.proxy import Proxy
 
 MEGABYTES = int(os.environ.get("UNDERSTUDY_BENCH_PROXY_MB", "64"))
 REQUESTS = int(os.environ.get("UNDERSTUDY_BENCH_PROXY_REQUESTS", "2000"))

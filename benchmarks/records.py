@@ -23,9 +23,9 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from benchmarks.arrangement import processor_seconds, resident_mb
 from benchmarks.kafka_beside import kafka_libs
 from benchmarks.rows import Row
-from understudy.foundation.eventlog.metrics import nearest_rank
-from understudy.testbed.apache_kafka import ApacheKafka
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.apache_kafka import ApacheKafka
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.history.metrics.metrics import nearest_rank
 
 MEGABYTES = int(os.environ.get("UNDERSTUDY_BENCH_RECORDS_MB", "256"))
 SINGLE = int(os.environ.get("UNDERSTUDY_BENCH_RECORDS_SINGLE", "1000"))

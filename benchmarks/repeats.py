@@ -28,7 +28,7 @@ _SEARCHED: Final = 40
 
 _DIGESTS: Final = """
 import sys
-from understudy.simulator.seeds import run_seeds
+from understudy.trials.seeds.seeds import run_seeds
 for report in run_seeds(range(1, int(sys.argv[1]) + 1), int(sys.argv[2]), workers=2):
     print(report.seed, report.judgement.log_digest)
 """

@@ -1,8 +1,8 @@
 """Measures what 100 to 3,000 replicas, with a record each, cost a broker: memory, open files and memory maps.
 
 One broker of ours, then one of Apache Kafka 3.9 with the heap of its own start script, where `KAFKA_LIBS` names its
-jars. With both, the curves in `understudy/planning/partition_costs.json` are written again, from which `understudy plan
-partitions` answers.
+jars. With both, the curves in `understudy/kafka_tools/planning/partition_costs.json` are written again, from which
+`understudy plan partitions` answers.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from benchmarks.arrangement import resident_mb
 from benchmarks.kafka_beside import kafka_libs
 from benchmarks.records import START_SCRIPT_HEAP
 from benchmarks.rows import Row
-from understudy.testbed.apache_kafka import ApacheKafka
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.apache_kafka import ApacheKafka
+from understudy.clusters.processes.local_cluster import LocalCluster
 
 SIZES = tuple(int(size) for size in os.environ.get("UNDERSTUDY_BENCH_REPLICAS", "100,1000,3000").split(","))
 AT_ONCE = 100
 SETTLE_S = 10.0
-CURVES = Path(__file__).parent.parent / "understudy/planning/partition_costs.json"
+CURVES = Path(__file__).parent.parent / "understudy/kafka_tools/planning/partition_costs.json"
 SOURCE = "`make bench ARGS=replicas`: one broker with one record in each replica, on a 2-core Linux machine"
 
 

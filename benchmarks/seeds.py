@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks import measured_command
 from benchmarks.rows import Row
-from understudy.java import choose_java
+from understudy.clusters.java import choose_java
 from understudy.spark.standalone import StandaloneCluster
 
 SEEDS = int(os.environ.get("UNDERSTUDY_BENCH_SEEDS", "400"))

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 
 from benchmarks.rows import Row
-from understudy.simulator.seeds import SeedReport, run_seed, run_seeds
+from understudy.trials.seeds.seeds import SeedReport, run_seed, run_seeds
 
 SEEDS = 20
 SECONDS = 30

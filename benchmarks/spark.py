@@ -17,9 +17,9 @@ from benchmarks import measured_command
 from benchmarks.huge_run import write_huge_run
 from benchmarks.many_runs import COPIES, copy_runs, simulate_runs
 from benchmarks.rows import Row
-from understudy.java import choose_java
-from understudy.simulator.seeds import run_seed
+from understudy.clusters.java import choose_java
 from understudy.spark import class_cache
+from understudy.trials.seeds.seeds import run_seed
 
 _COMMAND = [sys.executable, "-m", "understudy.cli.main", "replay"]
 
@@ -27,7 +27,7 @@ _BARE_SCAN = """
 import sys
 from pathlib import Path
 from pyspark.sql import SparkSession
-from understudy.java import choose_java
+from understudy.clusters.java import choose_java
 from understudy.spark.context import SparkSettings, spark_context
 
 SCHEMA = ("version BIGINT, run STRING, node STRING, incarnation BIGINT, seq BIGINT, mono_ms DOUBLE, wall_ms DOUBLE, "

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from benchmarks.rows import Row
 from benchmarks.store import open_store
+from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.cluster.leadership import LeaderAndIsr
 from understudy.foundation.zk.client import Check, Create, Op, SetData, ZooKeeperClient
 from understudy.foundation.zk.transactions import MAX_IN_FLIGHT
 from understudy.foundation.zk.znodes import ControllerEpochZNode, TopicPartitionStateZNode
-from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 
 STATES = 10_000
 STATE = LeaderAndIsr(BrokerId(1), 0, (BrokerId(1), BrokerId(2), BrokerId(3)))

@@ -1,7 +1,7 @@
 """The `World`: everything that a broker uses of the machine it runs on.
 
-Two places build one: `understudy.brokers.machine.real_world` for a process, `understudy.simulator` for a simulated
-node.
+Two places build one: `understudy.brokers.machine.real_world` for a process, `understudy.clusters.simulated` for a
+simulated node.
 """
 
 from __future__ import annotations

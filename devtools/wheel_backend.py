@@ -27,7 +27,7 @@ from setuptools.build_meta import (  # noqa: F401 - the hooks that stay as they 
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parents[1]
-MODULE = Path("understudy/testbed/zookeeper_jars.py")
+MODULE = Path("understudy/clusters/processes/zookeeper_jars.py")
 
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:

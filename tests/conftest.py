@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 from tests.docker_engine import why_no_engine
 from tests.tiers import TIME, Tiers
 from tests.timing import Timing
-from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
 
 # Examples have no deadline, because machines differ in speed, and are the same in every run.
 settings.register_profile(
@@ -35,7 +35,9 @@ os.environ["UNDERSTUDY_CLASS_CACHE"] = "off"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--times-to", metavar="FILE", help="write how long each test took; python -m tests.durations FILE")
+    parser.addoption(
+        "--times-to", metavar="FILE", help="write how long each test took; python -m devtools.durations FILE"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,4 +1,4 @@
-"""Tests of `tests.behaviours`: it reads every behaviour, and reports those without a test."""
+"""Tests of `devtools.behaviours`: it reads every behaviour, and reports those without a test."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from tests.behaviours import ROOT, Behaviour, Marks, behaviours, explained, problems, table, waiting_ids
+from devtools.behaviours import ROOT, Behaviour, Marks, behaviours, explained, problems, table, waiting_ids
 
 KNOWN = [Behaviour("AB-1", "one", "U"), Behaviour("AB-2", "two", "W"), Behaviour("CD-1", "three", "S")]
 

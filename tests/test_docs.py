@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.pages.architecture import rooms_of_brokers
-from tests.pages.source import ROOT, parse
-from tests.pages.text import COLUMNS
+from devtools.pages.architecture import rooms_of_brokers
+from devtools.pages.source import ROOT, parse
+from devtools.pages.text import COLUMNS
 from tests.test_tidy import name_of, product_files, tracked_files
 
 PAGES = [path for path in tracked_files() if path.suffix == ".md"]

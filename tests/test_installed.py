@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from understudy.testbed.zookeeper_jars import PATTERNS
+from understudy.clusters.processes.zookeeper_jars import PATTERNS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -54,7 +54,7 @@ def test_the_wheel_holds_one_typed_package_and_nothing_else(wheel: Path) -> None
 
 def test_the_wheel_holds_zookeepers_jars_with_their_licences(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    held = [Path(name).name for name in names if name.startswith("understudy/testbed/jars/")]
+    held = [Path(name).name for name in names if name.startswith("understudy/clusters/processes/jars/")]
     jars = [name for name in held if name.endswith(".jar")]
     assert len(jars) == len(PATTERNS)
     assert all(any(fnmatch(jar, pattern) for jar in jars) for pattern in PATTERNS)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
+from devtools.pages.source import parse
 from tests.operators_log import FIELDS
-from tests.pages.source import parse
 from tests.test_tidy import name_of, product_files
 
 LOGGER = "FilteringBoundLogger"

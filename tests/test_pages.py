@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from tests.pages import event_log, tables
-from tests.pages.__main__ import PAGES
-from tests.pages.kafka_names import Counterpart, counterparts, names_in
-from tests.pages.source import DOCS, ROOT, docstring, parse, product_files
-from tests.pages.state_machines import (
+from devtools.pages import event_log, tables
+from devtools.pages.__main__ import PAGES
+from devtools.pages.kafka_names import Counterpart, counterparts, names_in
+from devtools.pages.source import DOCS, ROOT, docstring, parse, product_files
+from devtools.pages.state_machines import (
     GROUP_MOVES,
     PARTITION_MOVES,
     REPLICA_MOVES,
@@ -28,7 +28,7 @@ from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 
 @pytest.mark.parametrize(("name", "page"), PAGES.items(), ids=PAGES)
 def test_a_generated_page_is_current(name: str, page: Callable[[], str]) -> None:
-    assert (DOCS / name).read_text() == page(), "write it again: python -m tests.pages"
+    assert (DOCS / name).read_text() == page(), "write it again: python -m devtools.pages"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_mirrored_names_of_docstrings_are_in_the_table() -> None:
     missing = [
         f"{path}: {name}" for path in product_files() for name in mirrored(path) if not is_listed(table, path, name)
     ]
-    assert missing == [], "add it to the table in tests/pages/kafka_names.py"
+    assert missing == [], "add it to the table in devtools/pages/kafka_names.py"
 
 
 def is_listed(table: Sequence[Counterpart], path: str, name: str) -> bool:

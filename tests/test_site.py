@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages.source import DOCS
+from devtools.pages.source import DOCS
 
 pytestmark = pytest.mark.xdist_group("site")
 

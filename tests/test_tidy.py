@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import source
-from tests.pages.source import PACKAGES, ROOT, module_of, parse
+from devtools.pages import source
+from devtools.pages.source import PACKAGES, ROOT, module_of, parse
 
 TYPE_CHECKED = (*PACKAGES, "tests", "benchmarks")
 

@@ -7,8 +7,9 @@ import re
 
 import pytest
 
-from tests import durations, shares, tiers
-from tests.pages.source import ROOT
+from devtools import durations
+from devtools.pages.source import ROOT
+from tests import shares, tiers
 from tests.test_tidy import name_of, tracked_files
 
 

@@ -8,7 +8,7 @@
 | `make nightly` | all, with the whole of each search (`tests/shares.py`) | |
 
 The marks `slow` and `long` follow measured times: they are not written in the tests, but come from
-tests/slow_tests.tsv, which `python -m tests.durations` writes.
+tests/slow_tests.tsv, which `python -m devtools.durations` writes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.durations import LONG_S, TestTime, listed
+from devtools.durations import LONG_S, TestTime, listed
 
 KINDS = (
     "a cluster of processes",

@@ -3,7 +3,7 @@
 `pytest --times-to FILE` writes one line of JSON a test: its node id, the seconds of the test itself (with the setup and
 teardown of its own fixtures), and the seconds that the setup of the fixtures of a module or session took. The first
 test that asks for a shared fixture would otherwise bear its time, and tests run in random order.
-`python -m tests.durations` reads the report.
+`python -m devtools.durations` reads the report.
 """
 
 from __future__ import annotations

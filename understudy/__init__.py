@@ -1,10 +1,10 @@
-"""Tools for a cluster: run it, inject faults into it, check its history, compute metrics from its event logs.
+"""A cluster of Kafka brokers in ZooKeeper mode, and tools that act on it, watch it and judge it.
 
-`testbed` runs a cluster of processes on this machine, `simulator` runs the same code in virtual time; both implement
-the protocols of `cluster`. `findings` lists what is wrong with a cluster, `checkers` check its history against
-invariants, `replay` computes metrics from event logs with Spark, `page` shows a run in a browser, `notebook` in
-Jupyter, `lessons` has what is taught with it, `cli` is the `understudy` command. Other projects
-import these names from here; each is loaded at first use:
+`clusters` runs it as processes, in containers or in virtual time; `trials` does things to it and reaches a verdict;
+`checks` has the invariants; `history` reads event logs and computes metrics from them, and `spark` does so for many
+runs side by side; `page` shows a run in a browser, `notebook` in Jupyter; `kafka_tools` has Kafka's command-line tools;
+`cli` is the `understudy` command. `brokers`, `controller` and `foundation` are links to the folders in which the
+brokers' own code is. Other projects import these names from here; each is loaded at first use:
 
     from understudy import LocalCluster, SimulatedCluster
 """
@@ -15,26 +15,26 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from understudy.cluster import BrokerHandle as BrokerHandle
-    from understudy.cluster import Cluster as Cluster
-    from understudy.cluster import ClusterError as ClusterError
-    from understudy.cluster import Unsettled as Unsettled
-    from understudy.cluster import Unsupported as Unsupported
-    from understudy.cluster import WaitTimedOut as WaitTimedOut
+    from understudy.clusters.cluster import BrokerHandle as BrokerHandle
+    from understudy.clusters.cluster import Cluster as Cluster
+    from understudy.clusters.cluster import ClusterError as ClusterError
+    from understudy.clusters.cluster import Unsettled as Unsettled
+    from understudy.clusters.cluster import Unsupported as Unsupported
+    from understudy.clusters.cluster import WaitTimedOut as WaitTimedOut
+    from understudy.clusters.processes.local_cluster import LocalCluster as LocalCluster
+    from understudy.clusters.simulated.cluster import SimulatedCluster as SimulatedCluster
     from understudy.notebook import show as show
     from understudy.notebook import table as table
-    from understudy.simulator.cluster import SimulatedCluster as SimulatedCluster
-    from understudy.testbed.local_cluster import LocalCluster as LocalCluster
 
 _MODULES = {
-    "BrokerHandle": "understudy.cluster",
-    "Cluster": "understudy.cluster",
-    "ClusterError": "understudy.cluster",
-    "LocalCluster": "understudy.testbed.local_cluster",
-    "SimulatedCluster": "understudy.simulator.cluster",
-    "Unsettled": "understudy.cluster",
-    "Unsupported": "understudy.cluster",
-    "WaitTimedOut": "understudy.cluster",
+    "BrokerHandle": "understudy.clusters.cluster",
+    "Cluster": "understudy.clusters.cluster",
+    "ClusterError": "understudy.clusters.cluster",
+    "LocalCluster": "understudy.clusters.processes.local_cluster",
+    "SimulatedCluster": "understudy.clusters.simulated.cluster",
+    "Unsettled": "understudy.clusters.cluster",
+    "Unsupported": "understudy.clusters.cluster",
+    "WaitTimedOut": "understudy.clusters.cluster",
     "show": "understudy.notebook",
     "table": "understudy.notebook",
 }

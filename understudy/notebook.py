@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.extras import require
-from understudy.foundation.eventlog.metric_tables import TABLES, RunMetrics, Table
+from understudy.history.metrics.metric_tables import TABLES, RunMetrics, Table
+from understudy.history.report.result import replay_in_python
 from understudy.page.export import page_of
-from understudy.replay.result import replay_in_python
 
 if TYPE_CHECKING:
     from pandas import DataFrame

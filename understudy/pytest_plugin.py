@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from understudy.clusters.testing.arguments import ClusterArguments
+    from understudy.clusters.testing.cluster_pool import ClusterPool, Loan
     from understudy.testing import ClusterUnderTest
-    from understudy.testing.arguments import ClusterArguments
-    from understudy.testing.cluster_pool import ClusterPool, Loan
 
 SECTION = "understudy"
 """The title of the section in the report of a failed test."""
@@ -51,8 +51,8 @@ def understudy_cluster(
 ) -> Iterator[ClusterUnderTest]:
     """A cluster of broker processes with a real ZooKeeper, as the marker `understudy` describes it: three brokers
     without it. Its run folder is removed if the test passes."""
-    from understudy.cluster import ClusterError
-    from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
+    from understudy.clusters.cluster import ClusterError
+    from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
 
     arguments = _arguments(request.node)
     pool = _pool(request.config, tmp_path_factory)
@@ -78,7 +78,7 @@ def pytest_runtest_makereport(
     if report.failed:
         loan.failed = loan.keep = True
     if report.failed or (loan.keep and report.when == "call"):
-        from understudy.testing.faults import describe_run
+        from understudy.clusters.testing.faults import describe_run
 
         report.sections.append((SECTION, describe_run(loan.cluster.directory)))
     if report.when == "teardown":
@@ -108,7 +108,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def _arguments(item: pytest.Item) -> ClusterArguments:
     """Merge the arguments of the markers of a test; those nearer to the test override others."""
-    from understudy.testing.arguments import BadArguments, ClusterArguments
+    from understudy.clusters.testing.arguments import BadArguments, ClusterArguments
 
     merged: dict[str, Any] = {}
     for marker in reversed(list(item.iter_markers("understudy"))):
@@ -127,7 +127,7 @@ def _arguments(item: pytest.Item) -> ClusterArguments:
 
 def _pool(config: pytest.Config, folders: pytest.TempPathFactory) -> ClusterPool:
     """Return the pool of this process; the first call creates it."""
-    from understudy.testing.cluster_pool import ClusterPool
+    from understudy.clusters.testing.cluster_pool import ClusterPool
 
     if _POOL not in config.stash:
         config.stash[_POOL] = ClusterPool(

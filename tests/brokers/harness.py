@@ -38,6 +38,7 @@ from understudy.brokers.replication.fetch_session_cache import FetchSessionCache
 from understudy.brokers.replication.isr_manager import IsrManager
 from understudy.brokers.supervisor import Supervisor
 from understudy.brokers.world import at_once
+from understudy.clusters.simulated.disk import SimulatedDisk
 from understudy.controller.events import ElectionType, FeatureUpdate, OngoingReassignments, ReassignmentResults
 from understudy.controller.feature_cache import FinalizedFeatureCache
 from understudy.controller.kafka_controller import KafkaController
@@ -55,7 +56,6 @@ from understudy.foundation.wire.messages.update_metadata import (
 from understudy.foundation.wire.network import Network
 from understudy.foundation.zk.admin_znodes import ProducerIdBlock
 from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
-from understudy.simulator.disk import SimulatedDisk
 
 BROKER_EPOCH = 40
 

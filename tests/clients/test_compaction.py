@@ -12,9 +12,9 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from understudy.brokers.log.checkpoint_file import decode_offsets
 from understudy.brokers.log.log_manager import CLEANER_OFFSETS
+from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
-from understudy.testbed.local_cluster import LocalCluster
 
 with warnings.catch_warnings():
     # As in tests/clients/clients.py.

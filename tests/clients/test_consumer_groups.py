@@ -11,8 +11,8 @@ import pytest
 
 from tests.clients.clients import KafkaPython
 from understudy.brokers.coordinator.coordinators import partition_for
-from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.clusters.processes.local_cluster import LocalCluster
 
 with warnings.catch_warnings():
     # kafka-python reads its message definitions by a function of importlib that Python 3.11 calls deprecated.

@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # as its documentation does
 
-from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.clusters.processes.local_cluster import LocalCluster
 
 with warnings.catch_warnings():
     # As in tests/clients/clients.py.

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from tests.clients.clients import Confluent, Described, KafkaPython, Refused, StockClient
-from understudy.admin_client import AdminClient
 from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.clusters.clients.admin_client import AdminClient
+from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.clusters.processes.local_broker import LocalBroker
+from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.foundation.wire.messages.metadata import MetadataResponse
-from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
-from understudy.testbed.local_broker import LocalBroker
-from understudy.testbed.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning")
 

@@ -18,7 +18,7 @@ from testcontainers.compose import DockerCompose
 from testcontainers.core.docker_client import DockerClient
 
 from understudy.cli import main as cli
-from understudy.testbed.free_ports import free_ports
+from understudy.clusters.processes.free_ports import free_ports
 
 T = TypeVar("T")
 

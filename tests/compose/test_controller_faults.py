@@ -18,10 +18,10 @@ import pytest
 
 from tests.clients.clients import NO_ANSWER, Confluent, KafkaPython, Refused, StockClient
 from tests.compose.compose_cluster import BROKERS, ComposeCluster, NotInTime, eventually
-from understudy.admin_client import AdminClient
 from understudy.brokers.machine.socket_network import SocketNetwork
-from understudy.foundation.eventlog.reader import read
+from understudy.clusters.clients.admin_client import AdminClient
 from understudy.foundation.eventlog.records import ControllerElected, ControllerResigned, Payload
+from understudy.history.reading.reader import read
 
 pytestmark = [
     pytest.mark.docker,

@@ -13,21 +13,21 @@ import pytest
 import yaml
 
 from tests.compose.compose_cluster import eventually
-from understudy.cluster import ClusterError
-from understudy.experiments.compose.engine import ComposeEngine
-from understudy.experiments.engines import ENGINES
-from understudy.experiments.language.frozen import freeze
-from understudy.experiments.language.library import find
-from understudy.experiments.language.reading import read_experiment, read_experiment_file
-from understudy.experiments.report.verdict import Status, Verdict
-from understudy.experiments.running import run_experiment
-from understudy.foundation.eventlog.reader import read
+from understudy.clusters.cluster import ClusterError
+from understudy.clusters.containers.compose_cluster import COMPOSE_FILE, IMAGE_VARIABLE
+from understudy.clusters.containers.guardian import LOG
+from understudy.clusters.containers.take_down import leftovers
+from understudy.clusters.processes import linux
+from understudy.clusters.processes.run_folder import CLUSTER_FILE
 from understudy.foundation.eventlog.records import FaultInjected
-from understudy.testbed import linux
-from understudy.testbed.containers.compose_cluster import COMPOSE_FILE, IMAGE_VARIABLE
-from understudy.testbed.containers.guardian import LOG
-from understudy.testbed.containers.take_down import leftovers
-from understudy.testbed.run_folder import CLUSTER_FILE
+from understudy.history.reading.reader import read
+from understudy.trials.experiments.compose.engine import ComposeEngine
+from understudy.trials.experiments.engines import ENGINES
+from understudy.trials.experiments.language.frozen import freeze
+from understudy.trials.experiments.language.library import find
+from understudy.trials.experiments.language.reading import read_experiment, read_experiment_file
+from understudy.trials.experiments.report.verdict import Status, Verdict
+from understudy.trials.experiments.running import run_experiment
 
 pytestmark = [
     pytest.mark.docker,

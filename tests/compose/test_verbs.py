@@ -9,8 +9,8 @@ import pytest
 
 from tests.compose.compose_cluster import ComposeCluster, eventually
 from understudy.cli.main import main
-from understudy.foundation.eventlog.reader import read
 from understudy.foundation.eventlog.records import FaultInjected
+from understudy.history.reading.reader import read
 
 pytestmark = [
     pytest.mark.docker,

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import pytest
 
 from tests.compose.compose_cluster import BROKERS, ComposeCluster, eventually
-from understudy.admin_client import AdminClient
 from understudy.brokers.machine.socket_network import SocketNetwork
-from understudy.foundation.eventlog.reader import read
+from understudy.clusters.clients.admin_client import AdminClient
 from understudy.foundation.eventlog.records import ControllerElected
+from understudy.history.reading.reader import read
 
 pytestmark = [
     pytest.mark.docker,

@@ -6,11 +6,11 @@ import asyncio
 import random
 
 from tests.contracts.subject import PATIENCE_S, SESSION_TIMEOUT_MS, Case, Session
+from understudy.clusters.simulated.loop import SimulatedLoop, new_loop
+from understudy.clusters.simulated.zookeeper import SimulatedZooKeeper
+from understudy.clusters.simulated.zookeeper_client import NodeZooKeeper
+from understudy.clusters.simulated.zookeeper_connection import ServerConnection
 from understudy.foundation.zk.client import Create, ZooKeeperUnreachable
-from understudy.simulator.loop import SimulatedLoop, new_loop
-from understudy.simulator.zookeeper import SimulatedZooKeeper
-from understudy.simulator.zookeeper_client import NodeZooKeeper
-from understudy.simulator.zookeeper_connection import ServerConnection
 
 _ALL = 1_000
 """More requests than any case has in flight."""

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from understudy.clients.cluster_requests import NoBrokerAnswers
-from understudy.cluster import BrokerHandle, Cluster, ClusterError, Unsettled, Unsupported, WaitTimedOut
-from understudy.findings import FindingKind
+from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
+from understudy.clusters.cluster import BrokerHandle, Cluster, ClusterError, Unsettled, Unsupported, WaitTimedOut
+from understudy.clusters.findings import FindingKind
+from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.eventlog.lines import decode_record
-from understudy.foundation.eventlog.reader import read
 from understudy.foundation.eventlog.records import FaultInjected, PointReached, RunDescribed, StepReached
-from understudy.simulator.cluster import SimulatedCluster
-from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.history.reading.lines import decode_record
+from understudy.history.reading.reader import read
 
 SESSION_MS = 3_000
 

@@ -18,7 +18,12 @@ from tests.controller.requests import RequestSent, sent
 from tests.controller.values import tp
 from understudy.brokers.membership.finalized_features import FinalizedFeatureChangeListener
 from understudy.brokers.world import World
-from understudy.checkers.history import tree_after
+from understudy.checks.history import tree_after
+from understudy.clusters.simulated.loop import Process, new_loop
+from understudy.clusters.simulated.network import SimulatedNetwork
+from understudy.clusters.simulated.randomness import derived
+from understudy.clusters.simulated.world import Node
+from understudy.clusters.simulated.zookeeper import SimulatedZooKeeper
 from understudy.controller.channels.channel_manager import ControllerChannelManager
 from understudy.controller.context import ControllerContext
 from understudy.controller.controller_metrics import ControllerStats
@@ -54,11 +59,6 @@ from understudy.foundation.wire.registry import api_of
 from understudy.foundation.wire.schema import Message
 from understudy.foundation.zk.client import Create, Notification, SessionExpired, SetData, WatchFired
 from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
-from understudy.simulator.loop import Process, new_loop
-from understudy.simulator.network import SimulatedNetwork
-from understudy.simulator.randomness import derived
-from understudy.simulator.world import Node
-from understudy.simulator.zookeeper import SimulatedZooKeeper
 
 PORT = 9092
 SESSION_TIMEOUT_MS = 6_000

@@ -7,6 +7,7 @@ import pytest
 from tests.controller.harness import ControllerHarness
 from tests.controller.requests import StateSent, UpdateMetadataSent
 from tests.controller.values import ids, state
+from understudy.clusters.simulated.zookeeper import LostAnswer
 from understudy.controller.alter_partition import Accept, AlreadySo, Verdict, verdict
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import BrokerId, TopicId
@@ -20,7 +21,6 @@ from understudy.foundation.wire.messages.alter_partition import (
     AlterPartitionResponse,
 )
 from understudy.foundation.zk.transactions import MAX_LOST_ANSWERS
-from understudy.simulator.zookeeper import LostAnswer
 
 LIVE = ids(1, 2, 3)
 CURRENT = state(1, (1, 2), epoch=5, version=9)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.controller.memory_log import MemoryLog
 from tests.controller.values import tp
+from understudy.clusters.simulated.loop import new_loop
 from understudy.controller.event_manager import ControllerEventManager
 from understudy.controller.events import (
     NOT_THE_CONTROLLER,
@@ -35,7 +36,6 @@ from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.eventlog.log import causing
 from understudy.foundation.eventlog.records import EventEnded, EventPreempted, EventQueued, EventStarted, StepReached
 from understudy.foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from understudy.simulator.loop import new_loop
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from tests.controller.harness import ControllerHarness, ReceivedRequest
-from understudy.checkers.history import OpKind
+from understudy.checks.history import OpKind
 from understudy.controller.events import ElectionType
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicPartition

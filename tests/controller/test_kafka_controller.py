@@ -24,7 +24,7 @@ from tests.controller.requests import (
     partitions_of,
 )
 from tests.controller.values import led, tp
-from understudy.checkers.history import OpKind
+from understudy.checks.history import OpKind
 from understudy.controller.events import ControllerEvent, ElectionType, ForcedResignation
 from understudy.controller.points import POINTS
 from understudy.foundation.cluster.errors import ApiError, Errors

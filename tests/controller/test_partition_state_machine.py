@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tests.controller.harness import TermHarness
 from tests.controller.requests import LeaderAndIsrSent, StateSent, UpdateMetadataSent
 from tests.controller.values import ids, led, state, tp
+from understudy.clusters.simulated.zookeeper import LostAnswer
 from understudy.controller import partition_state_machine as psm
 from understudy.controller.partition_state_machine import Strategy
 from understudy.controller.settings import ControllerSettings
@@ -30,7 +31,6 @@ from understudy.foundation.eventlog.records import (
 from understudy.foundation.zk.client import Delete, Failure
 from understudy.foundation.zk.kafka_zk_client import ControllerMoved, ZooKeeperFailure
 from understudy.foundation.zk.transactions import MAX_LOST_ANSWERS, Transactions
-from understudy.simulator.zookeeper import LostAnswer
 
 NEW, ONLINE, OFFLINE, NON_EXISTENT = (
     PartitionState.NEW,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.controller.harness import ControllerHarness, HarnessBroker
+from understudy.clusters.simulated.zookeeper import LostAnswer
 from understudy.controller.events import AllocateProducerIds, Reply
 from understudy.controller.producer_ids import next_block, process_allocate_producer_ids
 from understudy.foundation.cluster.errors import ApiError, Errors
@@ -15,7 +16,6 @@ from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.eventlog.fences import Fence
 from understudy.foundation.zk.admin_znodes import MAX_PRODUCER_ID, ProducerIdBlock
 from understudy.foundation.zk.client import Delete, SetData
-from understudy.simulator.zookeeper import LostAnswer
 
 PATH = "/latest_producer_id_block"
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.controller.harness import TermHarness
 from tests.controller.requests import LeaderAndIsrSent, ReplicaStopped, StateSent, StopReplicaSent, UpdateMetadataSent
 from tests.controller.values import ids, led, replicas, state, tp
+from understudy.clusters.simulated.zookeeper import LostAnswer
 from understudy.controller import replica_state_machine as rsm
 from understudy.controller.replica_state_machine import without_replica
 from understudy.controller.topic_changes import on_new_partition_creation
@@ -27,7 +28,6 @@ from understudy.foundation.eventlog.records import (
 from understudy.foundation.zk.client import Delete, Failure
 from understudy.foundation.zk.kafka_zk_client import ControllerMoved, ZooKeeperFailure
 from understudy.foundation.zk.transactions import MAX_LOST_ANSWERS, Transactions
-from understudy.simulator.zookeeper import LostAnswer
 
 NEW, ONLINE, OFFLINE = ReplicaState.NEW, ReplicaState.ONLINE, ReplicaState.OFFLINE
 

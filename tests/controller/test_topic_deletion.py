@@ -18,7 +18,7 @@ from tests.controller.requests import (
 )
 from tests.controller.values import context, ids, led, replicas, tp
 from tests.operators_log import operators_log
-from understudy.checkers.history import OpKind
+from understudy.checks.history import OpKind
 from understudy.controller import replica_state_machine, topic_deletion
 from understudy.controller.broker_lifecycle import on_broker_startup, on_replicas_become_offline
 from understudy.controller.events import TopicDeletionStopReplicaResponseReceived

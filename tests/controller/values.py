@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from understudy.clusters.simulated.randomness import derived
 from understudy.controller.context import ControllerContext
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.broker import Broker, BrokerAndEpoch, EndPoint, SecurityProtocol
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition, random_topic_id
 from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
-from understudy.simulator.randomness import derived
 
 EPOCH = 4
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # as its documentation does
 
 from tests.durability.stock_clients import LIBRDKAFKA, PAUSE_S, Journal, Variant
-from understudy.testbed.local_broker import LocalBroker
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.local_broker import LocalBroker
+from understudy.clusters.processes.local_cluster import LocalCluster
 
 FAULTS = ("kill the controller", "kill the leader", "shut the leader down", "pause the leader")
 ACKNOWLEDGED_BEFORE, ACKNOWLEDGED_AFTER = 50, 50

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from tests.durability.across_faults import inject
 from tests.durability.ledger import Ledger
-from understudy.testbed.local_broker import LocalBroker
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.local_broker import LocalBroker
+from understudy.clusters.processes.local_cluster import LocalCluster
 
 FAULTS = ("kill", "pause", "terminate")
 ROLES = ("controller", "leader", "follower")

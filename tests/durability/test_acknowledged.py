@@ -15,7 +15,7 @@ from tests.durability.ledger import Ledger
 from tests.durability.replicas import divergent_replicas
 from tests.durability.rounds import RECORDS_PER_ROUND, run
 from tests.shares import share_of
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.local_cluster import LocalCluster
 
 ROUNDS = int(os.environ.get("SOAK_ROUNDS") or share_of("durability-rounds"))
 

@@ -32,7 +32,7 @@ from tests.durability.stock_clients import (
     read_with_librdkafka,
     times_with_librdkafka,
 )
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.local_cluster import LocalCluster
 
 pytestmark = [
     pytest.mark.xdist_group("clients-across-faults"),

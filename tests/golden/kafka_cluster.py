@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.golden.process_cluster import ProcessCluster
 from tests.golden.recording import Json
 from tests.golden.requests import of_request_log
-from understudy.testbed.apache_kafka import SMALL_BROKER, ApacheKafka, KafkaProcess
+from understudy.clusters.processes.apache_kafka import SMALL_BROKER, ApacheKafka, KafkaProcess
 
 
 class KafkaProcessCluster(ProcessCluster):

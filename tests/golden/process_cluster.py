@@ -15,19 +15,19 @@ from kazoo.client import KazooClient, TransactionRequest
 from tests.golden.recording import Json
 from tests.golden.requests import of_events
 from tests.golden.scenario_cluster import Refused, Request, Tree, send_records, tree_of
-from understudy.admin_client import AdminClient
 from understudy.brokers.machine.real_world import MachineClock
 from understudy.brokers.machine.socket_network import SocketNetwork
-from understudy.checkers.history import ZnodeTransaction
-from understudy.clients.cluster_requests import NoBrokerAnswers
+from understudy.checks.history import ZnodeTransaction
+from understudy.clusters.clients.admin_client import AdminClient
+from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
+from understudy.clusters.processes.broker_process import HOST, BrokerProcess
+from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.foundation.cluster.errors import ApiError
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.eventlog.reader import read
 from understudy.foundation.eventlog.records import Envelope, RequestDetail
 from understudy.foundation.zk.client import Create, Delete, Op, SetData
-from understudy.testbed.broker_process import HOST, BrokerProcess
-from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
-from understudy.testbed.transaction_log import read_transaction_logs
+from understudy.history.reading.reader import read
+from understudy.history.reading.transaction_log import read_transaction_logs
 
 QUIET_S = 1.5
 QUIET_POLLS = 10

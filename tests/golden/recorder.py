@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from tests.golden.recording import Json
-from understudy.checkers.facts import BROKERS, TOPICS
-from understudy.checkers.history import OpKind, Znode, ZnodeOp, ZnodeTransaction, apply
+from understudy.checks.facts import BROKERS, TOPICS
+from understudy.checks.history import OpKind, Znode, ZnodeOp, ZnodeTransaction, apply
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID
 
 KINDS = {OpKind.CREATE: "create", OpKind.SET: "setData", OpKind.DELETE: "delete", OpKind.CHECK: "check"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.golden.kafka_json import api_key, as_kafka_shows
 from tests.golden.recording import CONTROL_REQUESTS, Json
 from understudy.brokers.membership.registration import NO_BROKER_EPOCH
-from understudy.checkers.check import broker_of
+from understudy.checks.check import broker_of
 from understudy.foundation.eventlog.records import Envelope, RequestDetail, RequestSent
 
 SHOWN = (*CONTROL_REQUESTS, "ALTER_PARTITION", "CONTROLLED_SHUTDOWN")

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from tests.golden.recording import Json
-from understudy.admin_client import BROKER, TOPIC, AdminClient
-from understudy.checkers.history import Znode, ZnodeTransaction, tree_after
-from understudy.clients.connections import Connections
-from understudy.clients.producer import Outcome, Producer
+from understudy.checks.history import Znode, ZnodeTransaction, tree_after
+from understudy.clusters.clients.admin_client import BROKER, TOPIC, AdminClient
+from understudy.clusters.clients.connections import Connections
+from understudy.clusters.clients.producer import Outcome, Producer
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.clock import Clock

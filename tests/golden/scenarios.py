@@ -25,7 +25,7 @@ from tests.golden.scenario_cluster import (
     throttle_removals_of_brokers,
 )
 from tests.golden.scenario_run import SIX_PARTITIONS, ScenarioRun, assigned, in_sync, leaders, none_of, states
-from understudy.admin_client import BROKER, PREFERRED, TOPIC, UNCLEAN
+from understudy.clusters.clients.admin_client import BROKER, PREFERRED, TOPIC, UNCLEAN
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.zk.client import Create
 
@@ -227,7 +227,7 @@ class Scenario(NamedTuple):
     brokers: tuple[int, ...] = BROKERS
     settings: Mapping[str, str] = {}
     unchecked: str = ""
-    """An action of an operator that violates an invariant of `understudy.checkers`, with Kafka and with ours."""
+    """An action of an operator that violates an invariant of `understudy.checks`, with Kafka and with ours."""
 
     only_processes: str = ""
     """The reason why it cannot run in the simulator; empty if it can."""

@@ -14,7 +14,7 @@ from tests.golden.scenario_run import (
     placed,
     unreachable_broker,
 )
-from understudy.admin_client import BROKER, PREFERRED, UNCLEAN
+from understudy.clusters.clients.admin_client import BROKER, PREFERRED, UNCLEAN
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.zk.client import Create, Delete
 

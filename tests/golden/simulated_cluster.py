@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from tests.golden.recording import Json
 from tests.golden.requests import of_events
 from tests.golden.scenario_cluster import Refused, Request, Tree, send_records, tree_of
-from understudy.admin_client import AdminClient
-from understudy.checkers.history import ZnodeTransaction
-from understudy.clients.cluster_requests import NoBrokerAnswers
+from understudy.checks.history import ZnodeTransaction
+from understudy.clusters.clients.admin_client import AdminClient
+from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
+from understudy.clusters.simulated.broker import SimulatedBroker
+from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
 from understudy.foundation.cluster.errors import ApiError
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.eventlog.lines import decode_record
 from understudy.foundation.eventlog.records import Envelope
 from understudy.foundation.zk.client import Op
-from understudy.simulator.broker import SimulatedBroker
-from understudy.simulator.cluster import PORT, SimulatedCluster
+from understudy.history.reading.lines import decode_record
 
 SETTINGS = {"auto.leader.rebalance.enable": "false", "zookeeper.session.timeout.ms": "3000"}
 QUIET_MS = 2_000

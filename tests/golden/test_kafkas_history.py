@@ -11,8 +11,8 @@ import pytest
 from tests.golden.recording import SCENARIOS as RECORDED
 from tests.golden.recording import Json, load
 from tests.golden.scenarios import BROKERS, IBP, SCENARIOS, Scenario, startup
-from understudy.checkers.history import OpKind, ZnodeOp, ZnodeTransaction
-from understudy.checkers.invariant_checker import InvariantChecker
+from understudy.checks.history import OpKind, ZnodeOp, ZnodeTransaction
+from understudy.checks.invariant_checker import InvariantChecker
 
 KINDS = {"create": OpKind.CREATE, "setData": OpKind.SET, "delete": OpKind.DELETE, "check": OpKind.CHECK}
 

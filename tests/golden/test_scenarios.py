@@ -15,7 +15,7 @@ from tests.golden.recording import CONTROL_REQUESTS, FOLDER, Json, load
 from tests.golden.scenarios import RECORDED_WITH_TOOLS, SCENARIOS, brokers_and_settings, run_scenario
 from tests.golden.simulated_cluster import SimulatedScenarioCluster
 from tests.shares import share_of
-from understudy.checkers.invariant_checker import InvariantChecker
+from understudy.checks.invariant_checker import InvariantChecker
 
 SIMULATED = tuple(name for name, scenario in SCENARIOS.items() if not scenario.only_processes)
 OTHER_SEEDS = range(2, 2 + share_of("golden-seeds"))

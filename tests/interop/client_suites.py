@@ -30,10 +30,10 @@ from typing import NamedTuple
 from tests.interop.maven import VERSION as KAFKA_VERSION
 from tests.interop.maven import NotFetched, kafka_libs
 from tests.interop.tests_of_clients import FRANZ_GO, KAFKA_PYTHON, LIBRDKAFKA, SARAMA, ClientTests
-from understudy.testbed.apache_kafka import SMALL_BROKER, SMALL_JVM, ApacheKafka
-from understudy.testbed.broker_process import HOST
-from understudy.testbed.free_ports import free_ports
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.apache_kafka import SMALL_BROKER, SMALL_JVM, ApacheKafka
+from understudy.clusters.processes.broker_process import HOST
+from understudy.clusters.processes.free_ports import free_ports
+from understudy.clusters.processes.local_cluster import LocalCluster
 
 FETCH_TIMEOUT_S = 300
 BUILD_TIMEOUT_S = 900

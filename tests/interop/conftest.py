@@ -15,8 +15,8 @@ import pytest
 from tests.interop.maven import NotFetched, kafka_libs
 from tests.interop.mixed import Complaints
 from tests.interop.tools import Tools
-from understudy.testbed.apache_kafka import SMALL_JVM, ApacheKafka
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.apache_kafka import SMALL_JVM, ApacheKafka
+from understudy.clusters.processes.local_cluster import LocalCluster
 
 HERE = Path(__file__).parent
 TIMEOUT_S = 900

@@ -1,6 +1,6 @@
 """Clusters whose Kafka brokers write `controller.log`, `state-change.log` and `server.log` as in Kafka's download.
 
-Run as a module, it records the samples of `tests/understudy/kafka_logs/samples` again.
+Run as a module, it records the samples of `tests/understudy/history/kafka_logs/samples` again.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pathlib import Path
 from tests.interop.maven import kafka_libs
 from tests.interop.mixed import is_whole, new_controller, ready_controller
 from understudy.brokers.config.properties import format_properties
-from understudy.testbed.apache_kafka import SMALL_BROKER, SMALL_JVM, ApacheKafka, KafkaProcess
-from understudy.testbed.broker_process import BrokerProcess
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.apache_kafka import SMALL_BROKER, SMALL_JVM, ApacheKafka, KafkaProcess
+from understudy.clusters.processes.broker_process import BrokerProcess
+from understudy.clusters.processes.local_cluster import LocalCluster
 
 SAMPLES = Path(__file__).parent.parent / "understudy" / "kafka_logs" / "samples"
 

@@ -10,15 +10,15 @@ from pathlib import Path
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from understudy.admin_client import AdminClient
 from understudy.brokers.machine.socket_network import SocketNetwork
-from understudy.clients.cluster_requests import NoBrokerAnswers
-from understudy.cluster import WaitTimedOut
-from understudy.findings import findings
+from understudy.clusters.clients.admin_client import AdminClient
+from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
+from understudy.clusters.cluster import WaitTimedOut
+from understudy.clusters.findings import findings
+from understudy.clusters.picture import ClusterPicture
+from understudy.clusters.processes.apache_kafka import SMALL_BROKER, ApacheKafka
+from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.foundation.wire.messages.metadata import MetadataResponse
-from understudy.picture import ClusterPicture
-from understudy.testbed.apache_kafka import SMALL_BROKER, ApacheKafka
-from understudy.testbed.local_cluster import LocalCluster
 
 OURS = (1, 2)
 KAFKAS = (3, 4)

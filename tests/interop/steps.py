@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.interop.tools import Tools
-from understudy.findings import findings
-from understudy.picture import ClusterPicture
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.findings import findings
+from understudy.clusters.picture import ClusterPicture
+from understudy.clusters.processes.local_cluster import LocalCluster
 
 
 def create(tools: Tools, cluster: LocalCluster, topic: str, arguments: str) -> None:

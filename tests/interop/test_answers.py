@@ -17,6 +17,8 @@ import pytest
 
 from tests.interop.mixed import SESSION_TIMEOUT_MS, hand_over, settle
 from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.clusters.processes.apache_kafka import SMALL_BROKER, ApacheKafka
+from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
 from understudy.foundation.wire.messages import alter_configs, incremental_alter_configs
 from understudy.foundation.wire.messages.alter_partition_reassignments import (
@@ -46,8 +48,6 @@ from understudy.foundation.wire.messages.update_features import FeatureUpdateKey
 from understudy.foundation.wire.registry import api_of
 from understudy.foundation.wire.request_channel import RequestChannel
 from understudy.foundation.wire.schema import Message
-from understudy.testbed.apache_kafka import SMALL_BROKER, ApacheKafka
-from understudy.testbed.local_cluster import LocalCluster
 
 pytestmark = [pytest.mark.xdist_group("answers"), pytest.mark.timeout(600)]
 

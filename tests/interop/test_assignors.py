@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.interop.maven import NotFetched, kafka_libs
-from tests.understudy.clients.assignor_cases import ANSWERS, Case, random_case, show
+from tests.understudy.clusters.clients.assignor_cases import ANSWERS, Case, random_case, show
 
 SOURCE = Path(__file__).parent / "java" / "assignors" / "Assignors.java"
 CASES = 2_000

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from devtools.pages.source import ROOT
 from tests.interop.client_suites import fetch, find_program, run_to_end
 from tests.interop.maven import NotFetched
-from tests.pages.source import ROOT
-from understudy.control.server import ControlServer
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.control.server import ControlServer
+from understudy.clusters.processes.local_cluster import LocalCluster
 
 pytestmark = [
     pytest.mark.interop,

@@ -14,8 +14,8 @@ from tests.interop.mixed import ALL_BROKERS, OURS, mixed_cluster, restored, sett
 from tests.interop.steps import create, leaders
 from tests.interop.test_groups import produce
 from tests.interop.tools import Tools
-from understudy.testbed.apache_kafka import ApacheKafka
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.apache_kafka import ApacheKafka
+from understudy.clusters.processes.local_cluster import LocalCluster
 
 pytestmark = [pytest.mark.xdist_group("group-coordinators"), pytest.mark.usefixtures("complaints")]
 

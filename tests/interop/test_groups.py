@@ -23,14 +23,14 @@ from tests.interop.mixed import (
 )
 from tests.interop.steps import create, leaders
 from tests.interop.tools import PATIENT, Tools
-from understudy.admin_client import AdminClient
 from understudy.brokers.coordinator.coordinators import partition_for
 from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.clusters.clients.admin_client import AdminClient
+from understudy.clusters.processes.apache_kafka import ApacheKafka
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.processes.processes import ChildProcess
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from understudy.testbed.apache_kafka import ApacheKafka
-from understudy.testbed.local_cluster import LocalCluster
-from understudy.testbed.processes import ChildProcess
 
 pytestmark = [pytest.mark.xdist_group("groups"), pytest.mark.usefixtures("complaints")]
 

@@ -18,8 +18,8 @@ from tests.interop.mixed import (
 )
 from tests.interop.steps import create, whole
 from tests.interop.tools import Tools
-from understudy.testbed.apache_kafka import ApacheKafka
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.apache_kafka import ApacheKafka
+from understudy.clusters.processes.local_cluster import LocalCluster
 
 pytestmark = [pytest.mark.xdist_group("handover"), pytest.mark.usefixtures("complaints")]
 

@@ -20,10 +20,10 @@ from tests.interop.mixed import (
     ready_controller,
     settle,
 )
-from tests.understudy.kafka_logs.recorded import Recorded, both, largest_difference, recorded
+from tests.understudy.history.kafka_logs.recorded import Recorded, both, largest_difference, recorded
 from understudy.cli.main import main
+from understudy.clusters.processes.apache_kafka import SMALL_BROKER, ApacheKafka
 from understudy.foundation.eventlog.records import FaultInjected, MetadataUpdated, WatchFiredRecord, ZkWrite
-from understudy.testbed.apache_kafka import SMALL_BROKER, ApacheKafka
 
 pytestmark = pytest.mark.xdist_group("import-kafka")
 

@@ -9,6 +9,7 @@ import pytest
 from tests.interop.maven import NotFetched, kafka_libs
 from tests.interop.mixed import disagreements, unexpected_entries
 from tests.interop.tool_script import Line, Printed, differences, parse, recorded, without_chance
+from understudy.clusters.picture import ClusterPicture, PartitionPicture
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
@@ -18,7 +19,6 @@ from understudy.foundation.wire.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from understudy.picture import ClusterPicture, PartitionPicture
 
 ONE, TWO = BrokerId(1), BrokerId(2)
 ORDERS = TopicPartition("orders", 0)

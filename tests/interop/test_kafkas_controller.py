@@ -9,11 +9,11 @@ import pytest
 from tests.interop.mixed import ALL_BROKERS, KAFKAS, OURS, PATIENCE_S, Complaints, mixed_cluster, restored, settle
 from tests.interop.steps import create, leaders, whole
 from tests.interop.tools import Tools
+from understudy.clusters.processes.apache_kafka import ApacheKafka
+from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.eventlog.reader import read
 from understudy.foundation.eventlog.records import RequestReceived
-from understudy.testbed.apache_kafka import ApacheKafka
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.history.reading.reader import read
 
 pytestmark = [pytest.mark.xdist_group("kafka's controller"), pytest.mark.usefixtures("complaints")]
 

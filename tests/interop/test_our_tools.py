@@ -10,9 +10,9 @@ import pytest
 from tests.interop.mixed import SESSION_TIMEOUT_MS, operator
 from tests.interop.test_tools import BROKERS, PROPERTIES, SCRIPTS
 from tests.interop.tool_script import IN_PROGRESS, ScriptRunner, differences, parse
-from tests.understudy.tools.our_tools import OurTools, can_run
-from understudy.testbed.apache_kafka import ApacheKafka
-from understudy.testbed.local_cluster import LocalCluster
+from tests.understudy.kafka_tools.our_tools import OurTools, can_run
+from understudy.clusters.processes.apache_kafka import ApacheKafka
+from understudy.clusters.processes.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.xdist_group("our-tools-with-kafka")
 

@@ -32,12 +32,12 @@ from tests.interop.mixed import (
 from tests.interop.steps import create, whole
 from tests.interop.tools import PATIENT, Tools
 from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.clusters.processes.apache_kafka import ApacheKafka
+from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from understudy.foundation.wire.request_channel import RequestChannel
 from understudy.foundation.zk.admin_znodes import ProducerIdBlock, ProducerIdBlockZNode
-from understudy.testbed.apache_kafka import ApacheKafka
-from understudy.testbed.local_cluster import LocalCluster
 
 pytestmark = [pytest.mark.xdist_group("producers"), pytest.mark.usefixtures("complaints")]
 

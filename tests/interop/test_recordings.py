@@ -14,7 +14,7 @@ from tests.golden.kafka_cluster import KafkaProcessCluster
 from tests.golden.recording import FOLDER, as_text, load
 from tests.golden.scenarios import RECORDED_WITH_TOOLS, SCENARIOS, brokers_and_settings, run_scenario
 from tests.interop.maven import VERSION
-from understudy.testbed.apache_kafka import ApacheKafka
+from understudy.clusters.processes.apache_kafka import ApacheKafka
 
 RECORDED_AGAIN = ("create-topic", "broker-killed", "isr", "pauses")
 """Enough to check the recorder; three of them were recorded with Apache's tools."""

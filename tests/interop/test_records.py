@@ -11,12 +11,12 @@ from tests.durability.replicas import divergent_replicas
 from tests.interop.mixed import KAFKAS, OURS, PATIENCE_S, Complaints, mixed_cluster, restored
 from tests.interop.steps import create, leaders, whole
 from tests.interop.tools import Tools
-from understudy.admin_client import AdminClient
 from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.clusters.clients.admin_client import AdminClient
+from understudy.clusters.processes.apache_kafka import ApacheKafka
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.processes.producer_in_background import Delivered, ProducerInBackground
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.testbed.apache_kafka import ApacheKafka
-from understudy.testbed.local_cluster import LocalCluster
-from understudy.testbed.producer_in_background import Delivered, ProducerInBackground
 
 pytestmark = pytest.mark.xdist_group("records beside Kafka")
 

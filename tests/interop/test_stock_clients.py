@@ -22,8 +22,8 @@ from tests.durability.across_faults import (
     produce_across,
 )
 from tests.durability.stock_clients import Variant
-from understudy.testbed.apache_kafka import SMALL_BROKER, ApacheKafka
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.apache_kafka import SMALL_BROKER, ApacheKafka
+from understudy.clusters.processes.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.xdist_group("stock clients")
 

@@ -14,8 +14,8 @@ import pytest
 from tests.interop.mixed import SESSION_TIMEOUT_MS, operator
 from tests.interop.tool_script import IN_PROGRESS, ScriptRunner, differences, parse, recorded
 from tests.interop.tools import Tools
-from understudy.testbed.apache_kafka import SMALL_BROKER, ApacheKafka
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.apache_kafka import SMALL_BROKER, ApacheKafka
+from understudy.clusters.processes.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.xdist_group("tools")
 

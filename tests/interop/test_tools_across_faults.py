@@ -16,9 +16,9 @@ from tests.durability.across_faults import inject, recover
 from tests.interop.steps import create
 from tests.interop.test_producers import ends, errors, wait_for_records
 from tests.interop.tools import PATIENT, Tools
-from understudy.testbed.apache_kafka import ApacheKafka
-from understudy.testbed.local_cluster import LocalCluster
-from understudy.testbed.processes import ChildProcess
+from understudy.clusters.processes.apache_kafka import ApacheKafka
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.processes.processes import ChildProcess
 
 pytestmark = pytest.mark.xdist_group("tools across faults")
 

@@ -31,8 +31,11 @@ from kazoo.client import KazooClient
 
 from tests.interop.mixed import operator, settle
 from tests.interop.tools import MAIN_CLASSES, TIMEOUT_S, Outcome
-from understudy.admin_client import AdminClient
 from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.clusters.clients.admin_client import AdminClient
+from understudy.clusters.picture import ClusterPicture
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.processes.processes import ChildProcess
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.records.record import Record, encode_records
 from understudy.foundation.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -42,9 +45,6 @@ from understudy.foundation.wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from understudy.picture import ClusterPicture
-from understudy.testbed.local_cluster import LocalCluster
-from understudy.testbed.processes import ChildProcess
 
 INDENT = "    "
 FIRST_TIMESTAMP = 1_700_000_000_000

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from understudy.brokers.config.properties import format_properties
-from understudy.testbed.apache_kafka import ApacheKafka
-from understudy.testbed.processes import ChildProcess
+from understudy.clusters.processes.apache_kafka import ApacheKafka
+from understudy.clusters.processes.processes import ChildProcess
 
 TIMEOUT_S = 240
 

@@ -10,16 +10,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from understudy.checkers.history import ZnodeTransaction
+from understudy.checks.history import ZnodeTransaction
 from understudy.cli.main import main
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.processes.run_folder import read_cluster_file
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.eventlog.reader import read
 from understudy.foundation.eventlog.record_types.groups import CoordinatorRecord
 from understudy.foundation.eventlog.record_types.replication import ReplicationRecord
 from understudy.foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE
-from understudy.testbed.local_cluster import LocalCluster
-from understudy.testbed.run_folder import read_cluster_file
-from understudy.testbed.transaction_log import read_transaction_logs
+from understudy.history.reading.reader import read
+from understudy.history.reading.transaction_log import read_transaction_logs
 
 RELEASE = Path(__file__).with_name("0.1.0")
 SIMULATED = RELEASE / "simulated-cluster"

@@ -9,8 +9,8 @@ import pytest
 from understudy.brokers.log.producer_state import ProducerState
 from understudy.brokers.replication import isr, replica_fetcher
 from understudy.brokers.replication.truncation import Truncation
-from understudy.checkers.client_history import CLIENT_CHECKS
-from understudy.simulator.seeds import run_seed
+from understudy.checks.client_history import CLIENT_CHECKS
+from understudy.trials.seeds.seeds import run_seed
 
 FIRST_SEEDS = 3
 MOST_SEEDS = 10

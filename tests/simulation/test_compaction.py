@@ -6,15 +6,15 @@ import random
 
 import pytest
 
-from understudy.checkers.client_history import check_clients
-from understudy.checkers.replica_logs import partitions_that_may_have_lost
-from understudy.client_load import ClientLoad
-from understudy.clients.producer import ALL_ACKS
+from understudy.checks.client_history import check_clients
+from understudy.checks.replica_logs import partitions_that_may_have_lost
+from understudy.clusters.clients.client_load import ClientLoad
+from understudy.clusters.clients.producer import ALL_ACKS
+from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.eventlog.lines import decode_record
 from understudy.foundation.eventlog.records import Envelope, LogCleaned
-from understudy.simulator.cluster import PORT, SimulatedCluster
-from understudy.simulator.judgement import Judgement, judge
+from understudy.history.reading.lines import decode_record
+from understudy.trials.seeds.judgement import Judgement, judge
 
 TABLE_0 = TopicPartition("table", 0)
 SETTINGS = {"understudy.events.logs": "true", "log.cleaner.backoff.ms": "400"}

@@ -18,7 +18,7 @@ from understudy.controller.term import Term
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.eventlog.fences import Fence
-from understudy.simulator.crash_points import (
+from understudy.trials.seeds.crash_points import (
     ControllerFault,
     FaultFreeRun,
     Outcome,
@@ -26,8 +26,8 @@ from understudy.simulator.crash_points import (
     run_with_fault,
     run_without_fault,
 )
-from understudy.simulator.procedures import PROCEDURES, Procedure
-from understudy.simulator.settled_state import SettledState, differences
+from understudy.trials.seeds.procedures import PROCEDURES, Procedure
+from understudy.trials.seeds.settled_state import SettledState, differences
 
 BY_NAME = {procedure.name: procedure for procedure in PROCEDURES}
 FAST = "topic-creation"

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 
 import pytest
 
+from understudy.clusters.simulated.broker import SimulatedBroker
+from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.controller.points import POINTS
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
-from understudy.foundation.eventlog.lines import decode_record
 from understudy.foundation.eventlog.records import RequestSent
 from understudy.foundation.zk.client import Create, Delete, Failure
-from understudy.simulator.broker import SimulatedBroker
-from understudy.simulator.cluster import SimulatedCluster
-from understudy.simulator.judgement import judge
+from understudy.history.reading.lines import decode_record
+from understudy.trials.seeds.judgement import judge
 
 ORDERS = {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]}
 SESSION_MS = 10_000

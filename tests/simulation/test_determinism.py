@@ -10,7 +10,7 @@ import pytest
 
 _PROGRAM = """
 import sys
-from understudy.simulator.seeds import run_seed
+from understudy.trials.seeds.seeds import run_seed
 for seed in map(int, sys.argv[1:]):
     report = run_seed(seed, 20)
     print(seed, report.judgement.log_digest, report.callbacks, report.transactions, report.judgement.records)

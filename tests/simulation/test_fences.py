@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 
-from understudy.cluster import Unsettled
+from understudy.clusters.cluster import Unsettled
+from understudy.clusters.simulated.broker import SimulatedBroker
+from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.fences import Fence
@@ -26,9 +28,7 @@ from understudy.foundation.wire.messages.leader_and_isr import (
 )
 from understudy.foundation.wire.schema import Message
 from understudy.foundation.zk.client import Stat
-from understudy.simulator.broker import SimulatedBroker
-from understudy.simulator.cluster import PORT, SimulatedCluster
-from understudy.simulator.judgement import Judgement, judge
+from understudy.trials.seeds.judgement import Judgement, judge
 
 ORDERS_0 = TopicPartition("orders", 0)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from understudy.clusters.simulated.cluster import SimulatedCluster
+from understudy.clusters.simulated.zookeeper import LostAnswer
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
-from understudy.foundation.eventlog.lines import decode_record
 from understudy.foundation.eventlog.records import ElectionLost, IsrResult
 from understudy.foundation.zk.admin_znodes import DeleteTopicsTopicZNode, ReassignPartitionsZNode
-from understudy.simulator.cluster import SimulatedCluster
-from understudy.simulator.judgement import judge
-from understudy.simulator.seeds import run_seed
-from understudy.simulator.zookeeper import LostAnswer
+from understudy.history.reading.lines import decode_record
+from understudy.trials.seeds.judgement import judge
+from understudy.trials.seeds.seeds import run_seed
 
 
 def _both_lose_the_race(seed: int) -> bool:

@@ -8,20 +8,20 @@ from collections.abc import Callable
 import pytest
 
 from understudy.brokers.coordinator.group.group_offsets import GroupOffsets
-from understudy.checkers.client_history import Outcome
-from understudy.checkers.group_records import add_records
-from understudy.checkers.groups import check_groups
-from understudy.client_load import ClientLoad
-from understudy.clients.assignors.protocol import PROTOCOLS
-from understudy.clients.group_member import MemberSettings
-from understudy.clients.producer import ALL_ACKS
+from understudy.checks.client_history import Outcome
+from understudy.checks.group_records import add_records
+from understudy.checks.groups import check_groups
+from understudy.clusters.clients.assignors.protocol import PROTOCOLS
+from understudy.clusters.clients.client_load import ClientLoad
+from understudy.clusters.clients.group_load import GroupLoad
+from understudy.clusters.clients.group_member import MemberSettings
+from understudy.clusters.clients.producer import ALL_ACKS
+from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.cluster.java import java_hash
-from understudy.foundation.eventlog.lines import decode_record
 from understudy.foundation.eventlog.records import GroupsLoaded
-from understudy.group_load import GroupLoad
-from understudy.simulator.cluster import PORT, SimulatedCluster
-from understudy.simulator.judgement import judge
+from understudy.history.reading.lines import decode_record
+from understudy.trials.seeds.judgement import judge
 
 PARTITIONS = 6
 OFFSETS_PARTITIONS = 3

@@ -10,9 +10,10 @@ import pytest
 
 from tests.brokers.coordinator.group.parts import assignment, subscription
 from understudy.brokers.coordinator.coordinators import partition_for
+from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
+from understudy.clusters.simulated.randomness import derived
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.eventlog.lines import decode_record
 from understudy.foundation.eventlog.records import GroupAssigned, GroupTransition
 from understudy.foundation.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from understudy.foundation.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -36,10 +37,9 @@ from understudy.foundation.wire.messages.sync_group import (
 from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost
 from understudy.foundation.wire.request_channel import RequestTimedOut
 from understudy.foundation.wire.schema import Message
-from understudy.simulator.cluster import PORT, SimulatedCluster
-from understudy.simulator.faults import draw_schedule, schedule_faults
-from understudy.simulator.judgement import judge
-from understudy.simulator.randomness import derived
+from understudy.history.reading.lines import decode_record
+from understudy.trials.seeds.faults import draw_schedule, schedule_faults
+from understudy.trials.seeds.judgement import judge
 
 GROUP = "readers"
 ORDERS_0 = TopicPartition("orders", 0)

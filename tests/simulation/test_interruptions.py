@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
-from understudy.simulator.broker import SimulatedBroker
-from understudy.simulator.cluster import SimulatedCluster
-from understudy.simulator.judgement import judge
+from understudy.clusters.simulated.broker import SimulatedBroker
+from understudy.clusters.simulated.cluster import SimulatedCluster
+from understudy.trials.seeds.judgement import judge
 
 SEED = 11
 

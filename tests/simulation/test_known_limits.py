@@ -10,10 +10,12 @@ from contextlib import contextmanager
 
 import pytest
 
+from understudy.clusters.simulated.broker import SimulatedBroker
+from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
+from understudy.clusters.simulated.zookeeper import LostAnswer
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.fences import Fence
-from understudy.foundation.eventlog.lines import decode_record
 from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     Envelope,
@@ -31,10 +33,8 @@ from understudy.foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrTopicState,
 )
 from understudy.foundation.zk.client import Create, Delete, Stat
-from understudy.simulator.broker import SimulatedBroker
-from understudy.simulator.cluster import PORT, SimulatedCluster
-from understudy.simulator.judgement import judge
-from understudy.simulator.zookeeper import LostAnswer
+from understudy.history.reading.lines import decode_record
+from understudy.trials.seeds.judgement import judge
 
 ORDERS_0 = TopicPartition("orders", 0)
 SESSION_MS = 6_000

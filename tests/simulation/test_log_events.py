@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from understudy.brokers.replication.replica_fetcher import PartitionFetchState, ReplicaFetcher
-from understudy.clients.connections import Connections
-from understudy.clients.producer import Delivery, Outcome, Producer
+from understudy.clusters.clients.connections import Connections
+from understudy.clusters.clients.producer import Delivery, Outcome, Producer
+from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.eventlog.lines import decode_record
 from understudy.foundation.eventlog.records import (
     HighWatermarkChanged,
     LeaderStarted,
@@ -19,8 +19,8 @@ from understudy.foundation.eventlog.records import (
     RecordsAppended,
 )
 from understudy.foundation.wire.messages.fetch import PartitionData
-from understudy.simulator.cluster import PORT, SimulatedCluster
-from understudy.simulator.judgement import judge
+from understudy.history.reading.lines import decode_record
+from understudy.trials.seeds.judgement import judge
 
 ORDERS_0 = TopicPartition("orders", 0)
 RECORDS_OF_LOGS = (

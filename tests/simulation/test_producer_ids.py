@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
+from understudy.clusters.simulated.randomness import derived
+from understudy.clusters.simulated.zookeeper import LostAnswer
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
@@ -19,11 +22,8 @@ from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost
 from understudy.foundation.wire.request_channel import RequestTimedOut
 from understudy.foundation.zk.admin_znodes import Features, FeatureZNode
 from understudy.foundation.zk.client import SetData, Stat
-from understudy.simulator.cluster import PORT, SimulatedCluster
-from understudy.simulator.faults import draw_schedule, schedule_faults
-from understudy.simulator.judgement import judge
-from understudy.simulator.randomness import derived
-from understudy.simulator.zookeeper import LostAnswer
+from understudy.trials.seeds.faults import draw_schedule, schedule_faults
+from understudy.trials.seeds.judgement import judge
 
 Blocks = list[tuple[int, int]]
 SMALL = 10

@@ -10,16 +10,16 @@ import pytest
 
 from tests.simulation.test_log_events import produce
 from understudy.brokers.network.kafka_apis import KafkaApis
-from understudy.clients.producer import Outcome
+from understudy.clusters.clients.producer import Outcome
+from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicPartition
-from understudy.foundation.eventlog.lines import decode_record
 from understudy.foundation.eventlog.records import RequestReceived, RequestSent
 from understudy.foundation.wire.headers import decode_request_header
 from understudy.foundation.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from understudy.foundation.wire.registry import api_by_key
 from understudy.foundation.zk.client import Failure
-from understudy.simulator.cluster import PORT, SimulatedCluster
-from understudy.simulator.judgement import judge
+from understudy.history.reading.lines import decode_record
+from understudy.trials.seeds.judgement import judge
 
 CONTROL_PORT = 9093
 

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 
 import pytest
 
+from understudy.clusters.simulated.broker import SimulatedBroker
+from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.zk.admin_znodes import ReassignPartitionsZNode
-from understudy.simulator.broker import SimulatedBroker
-from understudy.simulator.cluster import SimulatedCluster
-from understudy.simulator.judgement import judge
+from understudy.trials.seeds.judgement import judge
 
 ORDERS = {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]}
 ORDERS_0, ORDERS_1, ORDERS_2 = (TopicPartition("orders", number) for number in ORDERS)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.foundation.eventlog.lines import decode_record
+from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.eventlog.records import LeadershipWritten
-from understudy.simulator.cluster import SimulatedCluster
-from understudy.simulator.judgement import judge
+from understudy.history.reading.lines import decode_record
+from understudy.trials.seeds.judgement import judge
 
 ASSIGNMENT = {0: (1, 2, 3), 1: (2, 3, 1), 2: (3, 1, 2), 3: (1, 3, 2)}
 INTERVAL_MS = 20_000

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import pytest
 
+from understudy.clusters.simulated.broker import SimulatedBroker
+from understudy.clusters.simulated.cluster import SETTINGS, SimulatedCluster
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.zk.admin_znodes import ReassignPartitionsZNode
-from understudy.simulator.broker import SimulatedBroker
-from understudy.simulator.cluster import SETTINGS, SimulatedCluster
-from understudy.simulator.judgement import judge
+from understudy.trials.seeds.judgement import judge
 
 INTERVAL_MS = 1_000 * int(SETTINGS["leader.imbalance.check.interval.seconds"])
 MOVED, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)

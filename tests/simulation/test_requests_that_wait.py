@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.foundation.eventlog.fold import fold_all
-from understudy.foundation.eventlog.fold_state import MOST_WAITING, Channel
-from understudy.foundation.eventlog.lines import decode_record
+from tests.understudy.page.folding.fold import fold_all
+from tests.understudy.page.folding.fold_state import MOST_WAITING, Channel
+from understudy.clusters.simulated.broker import SimulatedBroker
+from understudy.clusters.simulated.cluster import PORT, SETTINGS, SimulatedCluster
 from understudy.foundation.eventlog.records import ChannelClosed, Envelope, RequestQueued, RequestSent
-from understudy.simulator.broker import SimulatedBroker
-from understudy.simulator.cluster import PORT, SETTINGS, SimulatedCluster
-from understudy.simulator.judgement import judge
+from understudy.history.reading.lines import decode_record
+from understudy.trials.seeds.judgement import judge
 
 SESSION_TIMEOUT_MS = int(SETTINGS["zookeeper.session.timeout.ms"])
 TOPICS = 6

@@ -12,12 +12,12 @@ from understudy.brokers.coordinator.group.group_metadata_manager import GroupMet
 from understudy.brokers.coordinator.group.group_offsets import GroupOffsets, OffsetAndMetadata
 from understudy.brokers.coordinator.group.group_writer import GroupWriter
 from understudy.brokers.replication.delayed_produce import Appended
-from understudy.checkers.groups import GROUP_CHECKS
+from understudy.checks.groups import GROUP_CHECKS
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.hunt.mutants import check_of
-from understudy.simulator.seed_plans import draw_plan
-from understudy.simulator.seeds import run_seed
+from understudy.trials.hunt.mutants import check_of
+from understudy.trials.seeds.seed_plans import draw_plan
+from understudy.trials.seeds.seeds import run_seed
 
 SECONDS = 60
 
@@ -134,3 +134,7 @@ def test_groups_may_lose_offsets_by_an_unclean_election_that_its_controller_has_
 
 def test_a_generation_that_an_unclean_election_has_lost_begins_again_as_in_kafka() -> None:
     assert not run_seed(4_013_923, SECONDS).problems
+
+
+def test_members_may_leave_while_the_last_states_are_noted() -> None:
+    assert not run_seed(182, 20).problems

@@ -7,17 +7,17 @@ from collections import Counter
 import pytest
 
 from tests.shares import share_of
-from understudy.checkers.invariant_checker import ALL_CHECKS
-from understudy.checkers.leader_agreement import LeaderLog
-from understudy.checkers.replication import LeaderEpochCachesMatchLogs
-from understudy.findings import Finding, FindingKind
+from understudy.checks.invariant_checker import ALL_CHECKS
+from understudy.checks.leader_agreement import LeaderLog
+from understudy.checks.replication import LeaderEpochCachesMatchLogs
+from understudy.clusters.findings import Finding, FindingKind
+from understudy.clusters.picture import ClusterPicture, PartitionPicture
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from understudy.foundation.eventlog.fences import Fence
-from understudy.picture import ClusterPicture, PartitionPicture
-from understudy.simulator import seeds
-from understudy.simulator.seeds import is_kept_by_first_state, is_kept_by_loss, run_seed
+from understudy.trials.seeds import seeds
+from understudy.trials.seeds.seeds import is_kept_by_first_state, is_kept_by_loss, run_seed
 
 SEEDS = share_of("seeds")
 SECONDS = 60

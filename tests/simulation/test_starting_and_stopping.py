@@ -13,14 +13,14 @@ import pytest
 from understudy.brokers.broker import KafkaBroker
 from understudy.brokers.membership.meta_properties import FILE, InconsistentMetaProperties, read_meta_properties
 from understudy.brokers.membership.registration import RegistrationRefused
+from understudy.clusters.simulated.broker import SimulatedBroker
+from understudy.clusters.simulated.cluster import PORT, SETTINGS, SimulatedCluster
 from understudy.controller.settings import ControllerSettings
 from understudy.foundation.cluster.identifiers import BrokerId
-from understudy.foundation.eventlog.lines import decode_record
 from understudy.foundation.eventlog.records import ProcessExiting, RequestReceived, RequestSent, ResponseReceived
 from understudy.foundation.zk.client import ZooKeeperUnreachable
-from understudy.simulator.broker import SimulatedBroker
-from understudy.simulator.cluster import PORT, SETTINGS, SimulatedCluster
-from understudy.simulator.judgement import judge
+from understudy.history.reading.lines import decode_record
+from understudy.trials.seeds.judgement import judge
 
 SESSION_TIMEOUT_MS = int(SETTINGS["zookeeper.session.timeout.ms"])
 STOP_WITHIN_MS = 2 * SESSION_TIMEOUT_MS + ControllerSettings().close_timeout_ms + ControllerSettings().drain_timeout_ms

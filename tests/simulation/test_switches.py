@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages.source import ROOT
+from devtools.pages.source import ROOT
 from understudy.foundation.eventlog.fences import SWITCHES, Fence, Fix, Switch
-from understudy.simulator.seeds import run_seed
+from understudy.trials.seeds.seeds import run_seed
 
 SWITCHED_IN = ("controller", "brokers", "foundation/zk")
 
@@ -30,9 +30,9 @@ TESTED_ALONE: dict[Switch, str] = {
     Fix.KAFKA_14140: "tests/controller/test_switched_off.py",
     Fix.KAFKA_14144: "tests/controller/test_switched_off.py",
     Fix.KAFKA_14154: "tests/controller/test_switched_off.py",
-    Fix.KIP_106: "understudy/experiments/scenarios/last-replica-standing.yaml",
+    Fix.KIP_106: "understudy/trials/experiments/scenarios/last-replica-standing.yaml",
     Fix.KIP_279: "tests/brokers/apis/test_offset_for_leader_epoch.py",
-    Fix.KIP_380: "understudy/experiments/scenarios/blink.yaml",
+    Fix.KIP_380: "understudy/trials/experiments/scenarios/blink.yaml",
     Fix.KIP_570: "tests/brokers/replication/test_replica_manager.py",
 }
 """Switches that seeds hit seldom or never, with the file of the test or experiment that switches each off."""

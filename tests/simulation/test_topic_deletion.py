@@ -8,12 +8,12 @@ from contextlib import contextmanager
 import pytest
 
 from understudy.brokers.broker import KafkaBroker
+from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.controller.points import POINTS
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.zk.client import SetData
-from understudy.simulator.cluster import SimulatedCluster
-from understudy.simulator.judgement import judge
+from understudy.trials.seeds.judgement import judge
 
 ORDERS = {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]}
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
-from understudy.foundation.eventlog.lines import decode_record
 from understudy.foundation.eventlog.records import RequestSent, ResponseReceived
 from understudy.foundation.zk.client import SetData, ZNodeData
-from understudy.simulator.cluster import SimulatedCluster
-from understudy.simulator.judgement import judge
+from understudy.history.reading.lines import decode_record
+from understudy.trials.seeds.judgement import judge
 
 ORDERS = {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]}
 OTHER_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")

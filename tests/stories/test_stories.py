@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from understudy.simulator.story import BadStory, parse, play, render
+from understudy.trials.seeds.story import BadStory, parse, play, render
 
 STORIES = sorted(Path(__file__).parent.glob("*.story"))
 

@@ -24,13 +24,13 @@ from tests.docker_engine import why_no_compose
 from understudy.brokers.__main__ import read_properties
 from understudy.brokers.config.kafka_config import TABLE, KafkaConfig, unknown_keys
 from understudy.cli.main import parser
-from understudy.foundation.eventlog.metrics import measure
-from understudy.foundation.eventlog.reader import read
+from understudy.clusters.processes import describe_run
+from understudy.clusters.processes.cluster_view import ClusterView
+from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.clusters.processes.zookeeper_jars import zookeeper_jars
 from understudy.foundation.eventlog.records import ControllerElected
-from understudy.testbed import describe_run
-from understudy.testbed.cluster_view import ClusterView
-from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
-from understudy.testbed.zookeeper_jars import zookeeper_jars
+from understudy.history.metrics.metrics import measure
+from understudy.history.reading.reader import read
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE_FILE = (ROOT / "docker-compose.yml").read_text()

@@ -63,7 +63,7 @@ def test_a_verb_of_the_analysis_names_the_extra_in_one_line(command: str, packag
     assert (done.returncode, done.stdout) == (1, "")
 
 
-@pytest.mark.parametrize("name", ["understudy.spark", "understudy.lake.Lake", "understudy.compare"])
+@pytest.mark.parametrize("name", ["understudy.spark", "understudy.lake.Lake", "understudy.history.compare"])
 def test_importing_what_needs_an_extra_names_it(name: str) -> None:
     package, _, exported = name.rpartition(".")
     program = f"{WITHOUT}\nfrom {package} import {exported}"

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import understudy
+from devtools.pages.source import ROOT
 from tests.foundation.eventlog.stories import killed_controller
-from tests.pages.source import ROOT
-from understudy.foundation.eventlog.metric_tables import TABLES
+from understudy.history.metrics.metric_tables import TABLES
 from understudy.page.export import page_of
 from understudy.page.runs import NoSuchRun
 

@@ -109,8 +109,8 @@ def property_assignment(text: str) -> tuple[str, str]:
 
 def fences_off(text: str | None) -> tuple[Switch, ...]:
     """Return the fences and fixes that `--without` names, joined by `+`; none for None. Raises BadInput."""
-    from understudy.experiments.language.expectations import switches
-    from understudy.experiments.language.problems import BadValue
+    from understudy.clusters.problems import BadValue
+    from understudy.trials.experiments.language.expectations import switches
 
     if text is None:
         return ()

@@ -18,11 +18,11 @@ from understudy.cli.arguments import BadInput, Verbs
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from understudy.checkers.check import Violation
-    from understudy.checkers.history import ZnodeTransaction
-    from understudy.checkers.invariant_checker import CheckGroup
-    from understudy.foundation.eventlog.reader import LogFinding
+    from understudy.checks.check import Violation
+    from understudy.checks.history import ZnodeTransaction
+    from understudy.checks.invariant_checker import CheckGroup
     from understudy.foundation.eventlog.records import Envelope
+    from understudy.history.reading.reader import LogFinding
 
 
 def register(verbs: Verbs) -> None:
@@ -79,8 +79,8 @@ def check_run_folder(folder: Path) -> RunReport:
         BadInput: there are no event logs, or those of several clusters, or `cluster.json` or the transaction log is
             damaged.
     """
-    from understudy.checkers.invariant_checker import InvariantChecker
-    from understudy.foundation.eventlog.reader import NO_FILES, read
+    from understudy.checks.invariant_checker import InvariantChecker
+    from understudy.history.reading.reader import NO_FILES, read
 
     reading = read([folder])
     if not reading.records:
@@ -145,8 +145,8 @@ def _history(folder: Path) -> tuple[list[ZnodeTransaction], list[str]]:
     Raises:
         BadInput: `cluster.json` names a transaction log that cannot be read.
     """
-    from understudy.testbed.run_folder import CLUSTER_FILE, NotARunFolder, read_cluster_file
-    from understudy.testbed.transaction_log import MalformedTransactionLog, first_zxid, read_transaction_logs
+    from understudy.clusters.processes.run_folder import CLUSTER_FILE, NotARunFolder, read_cluster_file
+    from understudy.history.reading.transaction_log import MalformedTransactionLog, first_zxid, read_transaction_logs
 
     if not (folder / CLUSTER_FILE).exists():
         return [], [
@@ -175,8 +175,8 @@ def _log_findings(findings: Iterable[LogFinding]) -> tuple[list[Violation], list
 
     An empty file and a torn last line are only noted: a broker that is killed may leave them.
     """
-    from understudy.checkers.check import Violation
-    from understudy.foundation.eventlog.reader import EMPTY_FILE, TORN_LINE
+    from understudy.checks.check import Violation
+    from understudy.history.reading.reader import EMPTY_FILE, TORN_LINE
 
     of_a_kill = [found for found in findings if found.kind in (TORN_LINE, EMPTY_FILE)]
     broken = [found for found in findings if found not in of_a_kill]
@@ -188,7 +188,7 @@ def _log_findings(findings: Iterable[LogFinding]) -> tuple[list[Violation], list
 def _groups(
     records: Iterable[Envelope], transactions: int, violations: Iterable[Violation], times_tested: Mapping[str, int]
 ) -> tuple[GroupReport, ...]:
-    from understudy.checkers.invariant_checker import CHECK_GROUPS
+    from understudy.checks.invariant_checker import CHECK_GROUPS
 
     by_type = Counter(type(record.data) for record in records)
     violated = {violation.check for violation in violations}

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from understudy.cli.overview import front_page
-from understudy.nearest_word import did_you_mean
+from understudy.clusters.nearest_word import did_you_mean
 
 
 class CommandParser(argparse.ArgumentParser):

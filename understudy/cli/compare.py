@@ -17,8 +17,8 @@ from understudy.cli.progress import Progress
 from understudy.extras import require
 
 if TYPE_CHECKING:
-    from understudy.compare.comparison import Comparison
-    from understudy.compare.folders import ObservedFolders
+    from understudy.history.compare.comparison import Comparison
+    from understudy.history.compare.folders import ObservedFolders
 
 SHOWN_FINDINGS = 5
 
@@ -63,7 +63,7 @@ def register(verbs: Verbs) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the page. Raises `BadInput` if the runs cannot be compared as requested."""
-    from understudy.compare.groups import CannotCompare, check_settings
+    from understudy.history.compare.groups import CannotCompare, check_settings
 
     if options.spark is not None and len(options.runs) > 1:
         options.usage_error("--spark reads the tables of one folder")
@@ -78,11 +78,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> None:
-    from understudy.compare.comparison import compare
-    from understudy.compare.html_page import write_page
-    from understudy.compare.json_page import as_json
-    from understudy.compare.text_page import render
-    from understudy.lake.manifest import is_lake
+    from understudy.history.compare.comparison import compare
+    from understudy.history.compare.html_page import write_page
+    from understudy.history.compare.json_page import as_json
+    from understudy.history.compare.text_page import render
+    from understudy.history.lake.manifest import is_lake
 
     if options.spark is not None:
         comparison, findings = _in_spark(options), 0
@@ -105,8 +105,8 @@ def _compare(options: argparse.Namespace) -> None:
 
 
 def _in_spark(options: argparse.Namespace) -> Comparison:
-    from understudy.java import JavaNotFound, choose_java
-    from understudy.lake.manifest import LakeError, is_lake, read_newest
+    from understudy.clusters.java import JavaNotFound, choose_java
+    from understudy.history.lake.manifest import LakeError, is_lake, read_newest
     from understudy.spark.compare_job import compare_folder
     from understudy.spark.context import SparkFailed, SparkSettings
     from understudy.spark.gateway import GatewayFailed
@@ -125,10 +125,10 @@ def _in_spark(options: argparse.Namespace) -> Comparison:
 def _in_lake(options: argparse.Namespace) -> ObservedFolders:
     """Observe the runs of a lake, from its tables."""
     require("spark", "pyarrow")
-    from understudy.compare.folders import ObservedFolders
-    from understudy.compare.groups import command_in_lake, observe
-    from understudy.lake.lake import Lake
-    from understudy.lake.manifest import LakeError
+    from understudy.history.compare.folders import ObservedFolders
+    from understudy.history.compare.groups import command_in_lake, observe
+    from understudy.history.lake.lake import Lake
+    from understudy.history.lake.manifest import LakeError
 
     if len(options.runs) > 1:
         raise BadInput("a lake is compared alone; ingest the other runs into it, or leave it out")
@@ -143,7 +143,7 @@ def _in_lake(options: argparse.Namespace) -> ObservedFolders:
 
 def _observed(paths: list[Path]) -> ObservedFolders:
     """Read the runs, with the progress on a terminal."""
-    from understudy.compare.folders import observe_folders
+    from understudy.history.compare.folders import observe_folders
 
     progress: list[Progress] = []
     try:

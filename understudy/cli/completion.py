@@ -14,7 +14,7 @@ from understudy.cli.arguments import Verbs
 
 if TYPE_CHECKING:
     from understudy.cli.command_parser import CommandParser, UnderstudyParser
-    from understudy.tools.options import Flag
+    from understudy.kafka_tools.options import Flag
 
 SHELLS = ("bash", "zsh", "fish")
 _INSTALLATION = """\
@@ -60,7 +60,7 @@ def _describe(whole: UnderstudyParser) -> None:
     """Change the parser into one that says all that a shell can complete; it parses no command line any more."""
     import shtab
 
-    from understudy.tools.tools import TOOLS
+    from understudy.kafka_tools.tools import TOOLS
 
     verbs = whole.verbs.choices
     # These parse their flags themselves, as Kafka does.
@@ -83,7 +83,7 @@ def _describe(whole: UnderstudyParser) -> None:
 def _tools_parser(name: str, flags: Iterable[Flag]) -> CommandParser:
     """Return a parser with the flags of one of Kafka's tools."""
     from understudy.cli.command_parser import CommandParser
-    from understudy.tools.options import COMMON
+    from understudy.kafka_tools.options import COMMON
 
     parser = CommandParser(prog=f"understudy {name}", add_help=False)
     for flag in (*flags, *COMMON):
@@ -98,9 +98,9 @@ def _tools_parser(name: str, flags: Iterable[Flag]) -> CommandParser:
 
 def _complete_names(whole: UnderstudyParser) -> None:
     """Let the shell complete names that are known before a command line is parsed."""
-    from understudy.control.verb_table import TARGETS
-    from understudy.experiments.language.library import names as names_of_experiments
-    from understudy.lessons.library import names as names_of_lessons
+    from understudy.clusters.control.verb_table import TARGETS
+    from understudy.trials.experiments.language.library import names as names_of_experiments
+    from understudy.trials.lessons.library import names as names_of_lessons
 
     for action in _actions(whole):
         if action.metavar == "TARGET":

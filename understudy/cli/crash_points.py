@@ -17,8 +17,8 @@ from understudy.cli.arguments import BadInput, Failed, Verbs, accept_old_words, 
 from understudy.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from understudy.simulator.crash_points import FaultFreeRun, Outcome
-    from understudy.simulator.procedures import Procedure
+    from understudy.trials.seeds.crash_points import FaultFreeRun, Outcome
+    from understudy.trials.seeds.procedures import Procedure
 
 SHOWN_FAILURES = 5
 FAULTS = ("kill", "kill-expire", "bounce", "zombie", "depose")
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _procedures(name: str | None) -> tuple[Procedure, ...]:
-    from understudy.simulator.procedures import PROCEDURES
+    from understudy.trials.seeds.procedures import PROCEDURES
 
     found = tuple(procedure for procedure in PROCEDURES if name in (None, procedure.name))
     if not found:
@@ -69,7 +69,7 @@ def _procedures(name: str | None) -> tuple[Procedure, ...]:
 
 
 def _run_once(procedure: Procedure, at: str, fault: str, events: Path | None) -> int:
-    from understudy.simulator.crash_points import ControllerFault, run_with_fault, run_without_fault
+    from understudy.trials.seeds.crash_points import ControllerFault, run_with_fault, run_without_fault
 
     fault_free = run_without_fault(procedure)
     target = next((occurrence for occurrence in fault_free.reached if str(occurrence) == at), None)
@@ -88,7 +88,7 @@ def _run_once(procedure: Procedure, at: str, fault: str, events: Path | None) ->
 
 
 def _run_all(procedures: tuple[Procedure, ...], faults: tuple[str, ...], workers: int) -> int:
-    from understudy.simulator.crash_points import ControllerFault, run_all_with_faults, run_all_without_fault
+    from understudy.trials.seeds.crash_points import ControllerFault, run_all_with_faults, run_all_without_fault
 
     fault_free_runs = run_all_without_fault(procedures)
     for procedure, fault_free in zip(procedures, fault_free_runs, strict=True):

@@ -25,12 +25,12 @@ from understudy.cli.demo_report import Reporter, reporter
 from understudy.cli.up import RUNS
 
 if TYPE_CHECKING:
-    from understudy.admin_client import AdminClient
-    from understudy.findings import Findings
+    from understudy.clusters.clients.admin_client import AdminClient
+    from understudy.clusters.findings import Findings
+    from understudy.clusters.picture import ClusterPicture
+    from understudy.clusters.processes.local_cluster import LocalCluster
+    from understudy.clusters.processes.producer_in_background import Delivered, ProducerInBackground
     from understudy.foundation.eventlog.records import Envelope, FenceHit
-    from understudy.picture import ClusterPicture
-    from understudy.testbed.local_cluster import LocalCluster
-    from understudy.testbed.producer_in_background import Delivered, ProducerInBackground
 
 T = TypeVar("T")
 
@@ -56,14 +56,14 @@ def register(verbs: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from understudy.clients.cluster_requests import NoBrokerAnswers
-    from understudy.cluster import ClusterError
+    from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
+    from understudy.clusters.cluster import ClusterError
+    from understudy.clusters.java import JavaNotFound, choose_java
+    from understudy.clusters.processes.cluster_view import NO_ANSWER
+    from understudy.clusters.processes.local_cluster import LocalCluster
+    from understudy.clusters.processes.producer_in_background import ProducerInBackground
+    from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
     from understudy.foundation.cluster.errors import ApiError
-    from understudy.java import JavaNotFound, choose_java
-    from understudy.testbed.cluster_view import NO_ANSWER
-    from understudy.testbed.local_cluster import LocalCluster
-    from understudy.testbed.producer_in_background import ProducerInBackground
-    from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
 
     # A shell that starts a program in the background lets it ignore SIGINT; Ctrl-C must end the demo all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -227,7 +227,7 @@ class Demo:
     def report(self, folder: Path, reporter: Reporter) -> None:
         """Print the report on the run, and check that it shows both failovers and that every invariant holds."""
         from understudy.cli.check import check_run_folder
-        from understudy.replay.report import render
+        from understudy.history.report.report import render
 
         self._output.heading("Curtain: what the event logs say")
         with self._output.activity() as activity:
@@ -258,15 +258,15 @@ class Demo:
     # -- requests, and waiting for the cluster
 
     def _client(self, timeout_ms: int = 15_000) -> AdminClient:
-        from understudy.admin_client import AdminClient
         from understudy.brokers.machine.socket_network import SocketNetwork
+        from understudy.clusters.clients.admin_client import AdminClient
 
         bootstrap = [broker.address for broker in self._cluster.brokers if broker.is_running]
         return AdminClient(SocketNetwork(), bootstrap, timeout_ms=timeout_ms)
 
     def _wait_for(self, condition: Callable[[Findings], bool], what: str) -> ClusterPicture:
         """Wait until `condition` is true of the findings about the cluster, and return the picture it was true of."""
-        from understudy.findings import findings
+        from understudy.clusters.findings import findings
 
         def found() -> ClusterPicture | None:
             self._cluster.check()
@@ -308,7 +308,7 @@ class Demo:
         return sorted(found.items()) if wanted <= set(found) else None
 
     def _records(self) -> tuple[Envelope, ...]:
-        from understudy.foundation.eventlog.reader import read
+        from understudy.history.reading.reader import read
 
         return read([self._cluster.directory]).records
 

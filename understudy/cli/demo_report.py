@@ -11,8 +11,8 @@ from understudy.cli.demo_output import DemoFailed
 from understudy.extras import is_installed
 
 if TYPE_CHECKING:
-    from understudy.java import JavaRuntime
-    from understudy.replay.result import Replay
+    from understudy.clusters.java import JavaRuntime
+    from understudy.history.report.result import Replay
 
 
 class Reporter(Protocol):
@@ -53,7 +53,7 @@ class _InThisProcess:
         """Do nothing: nothing has to be started."""
 
     def replay(self, paths: Sequence[Path], *, progress: Callable[[str], None]) -> Replay:
-        from understudy.replay.result import replay_in_python
+        from understudy.history.report.result import replay_in_python
 
         progress("reading the event logs; with kafka-understudy[spark], Spark does that")
         return replay_in_python(paths)

@@ -20,8 +20,8 @@ from understudy.cli.interruptions import ending_on_signals
 from understudy.cli.page_file import write_page
 
 if TYPE_CHECKING:
-    from understudy.experiments.language.document import Experiment
-    from understudy.experiments.report.verdict import Verdict
+    from understudy.trials.experiments.language.document import Experiment
+    from understudy.trials.experiments.report.verdict import Verdict
 
 RUNS = Path("runs")
 ENGINE_NAMES = ("sim", "real", "compose")
@@ -127,13 +127,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_one(options: argparse.Namespace, experiment: Experiment, engine: str, seed: int) -> tuple[Verdict, Path]:
-    from understudy.cluster import ClusterError
-    from understudy.experiments.engines import ENGINES
-    from understudy.experiments.language.frozen import freeze
-    from understudy.experiments.running import CannotRun, run_experiment
-    from understudy.java import JavaNotFound
-    from understudy.testbed.cluster_view import NO_ANSWER
-    from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
+    from understudy.clusters.cluster import ClusterError
+    from understudy.clusters.java import JavaNotFound
+    from understudy.clusters.processes.cluster_view import NO_ANSWER
+    from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
+    from understudy.trials.experiments.engines import ENGINES
+    from understudy.trials.experiments.language.frozen import freeze
+    from understudy.trials.experiments.running import CannotRun, run_experiment
 
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     folder = options.dir or RUNS / f"{experiment.name}-{engine}-{seed}-{stamp}"
@@ -181,7 +181,7 @@ def _write_no_page(folder: Path, file: Path) -> bool:
 
 def describe(verdict: Verdict, folder: Path) -> list[str]:
     """Return the lines that `run` prints."""
-    from understudy.experiments.language.values import duration
+    from understudy.clusters.values import duration
 
     lines = [f"{verdict.name} on {verdict.engine}, seed {verdict.seed}", ""]
     for step in verdict.steps:
@@ -212,10 +212,10 @@ def describe(verdict: Verdict, folder: Path) -> list[str]:
 
 
 def defects(options: argparse.Namespace) -> int:
-    from understudy.experiments.defects import find_defects
-    from understudy.experiments.language.frozen import FrozenPlan
-    from understudy.experiments.running import run_once
-    from understudy.experiments.simulated.engine import SimulatedEngine
+    from understudy.trials.experiments.defects import find_defects
+    from understudy.trials.experiments.language.frozen import FrozenPlan
+    from understudy.trials.experiments.running import run_once
+    from understudy.trials.experiments.simulated.engine import SimulatedEngine
 
     experiment = _read(options.file)
     if not experiment.defects:
@@ -231,16 +231,16 @@ def defects(options: argparse.Namespace) -> int:
 
 
 def explain(options: argparse.Namespace) -> int:
-    from understudy.experiments.engines import capabilities as able
-    from understudy.experiments.language.frozen import freeze
-    from understudy.experiments.report.explain import explain as explain_plan
+    from understudy.trials.experiments.engines import capabilities as able
+    from understudy.trials.experiments.language.frozen import freeze
+    from understudy.trials.experiments.report.explain import explain as explain_plan
 
     print("\n".join(explain_plan(freeze(_read(options.file), options.seed), able())))
     return 0
 
 
 def list_all(options: argparse.Namespace) -> int:
-    from understudy.experiments.language.library import names
+    from understudy.trials.experiments.language.library import names
 
     experiments = [_read(name) for name in names()]
     width = max(len(each.name) for each in experiments)
@@ -250,8 +250,8 @@ def list_all(options: argparse.Namespace) -> int:
 
 
 def new(options: argparse.Namespace) -> int:
-    from understudy.experiments.language.library import SUFFIX
-    from understudy.experiments.language.template import template
+    from understudy.trials.experiments.language.library import SUFFIX
+    from understudy.trials.experiments.language.template import template
 
     name = options.name.removesuffix(SUFFIX)
     file = Path(f"{name}{SUFFIX}")
@@ -267,23 +267,23 @@ def new(options: argparse.Namespace) -> int:
 
 
 def schema(options: argparse.Namespace) -> int:
-    from understudy.experiments.language.reading import json_schema
+    from understudy.trials.experiments.language.reading import json_schema
 
     print(json.dumps(json_schema(), indent=2))
     return 0
 
 
 def capabilities(options: argparse.Namespace) -> int:
-    from understudy.experiments.engines import capability_lines
+    from understudy.trials.experiments.engines import capability_lines
 
     print("\n".join(capability_lines()))
     return 0
 
 
 def _read(word: str) -> Experiment:
-    from understudy.experiments.language.library import find
-    from understudy.experiments.language.problems import BadExperiment
-    from understudy.experiments.language.reading import read_experiment_file
+    from understudy.clusters.problems import BadExperiment
+    from understudy.trials.experiments.language.library import find
+    from understudy.trials.experiments.language.reading import read_experiment_file
 
     try:
         return read_experiment_file(find(word))
@@ -292,8 +292,8 @@ def _read(word: str) -> Experiment:
 
 
 def _check(text: str, source: str) -> None:
-    from understudy.experiments.language.problems import BadExperiment
-    from understudy.experiments.language.reading import read_experiment
+    from understudy.clusters.problems import BadExperiment
+    from understudy.trials.experiments.language.reading import read_experiment
 
     try:
         read_experiment(text, source)

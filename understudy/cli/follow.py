@@ -19,7 +19,7 @@ from understudy.cli.screen import Screen
 from understudy.extras import require
 
 if TYPE_CHECKING:
-    from understudy.replay.result import Replay
+    from understudy.history.report.result import Replay
     from understudy.spark.follow_job import LogStream
     from understudy.spark.lake_sink import LakeSink
 
@@ -71,8 +71,8 @@ def follow(options: argparse.Namespace) -> tuple[Replay, bool]:
         Failed: Spark does not start, a log was deleted, or the lake cannot be written at the end.
     """
     require("spark", "pyarrow")
-    from understudy.java import JavaNotFound
-    from understudy.lake.manifest import LakeError
+    from understudy.clusters.java import JavaNotFound
+    from understudy.history.lake.manifest import LakeError
     from understudy.spark.context import SparkFailed
     from understudy.spark.gateway import GatewayFailed
 
@@ -85,7 +85,7 @@ def follow(options: argparse.Namespace) -> tuple[Replay, bool]:
 
 
 def _follow(options: argparse.Namespace) -> tuple[Replay, bool]:
-    from understudy.java import choose_java
+    from understudy.clusters.java import choose_java
     from understudy.spark.context import SparkSettings, spark_context
     from understudy.spark.follow_job import LogStream
     from understudy.spark.lake_sink import LakeSink
@@ -128,7 +128,7 @@ def _pages(stream: LogStream, engine: str, interruption: Interruption, until_idl
 
 
 def _rendered(page: Replay, options: argparse.Namespace) -> str:
-    from understudy.replay.report import render
+    from understudy.history.report.report import render
 
     if options.wanted is not None:
         page = dataclasses.replace(page, runs=tuple(run for run in page.runs if run.run in options.wanted))

@@ -28,8 +28,8 @@ def run(options: argparse.Namespace) -> int:
 def _ask_broker(host: str, port: int) -> str:
     import asyncio
 
-    from understudy.admin_client import AdminClient
     from understudy.brokers.machine.socket_network import SocketNetwork
+    from understudy.clusters.clients.admin_client import AdminClient
     from understudy.foundation.cluster.errors import Errors, error_name
     from understudy.foundation.wire.errors import MalformedMessage
     from understudy.foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -49,7 +49,7 @@ def _ask_broker(host: str, port: int) -> str:
 
 
 def _ask_zookeeper(host: str, port: int) -> str:
-    from understudy.testbed.embedded_zookeeper import four_letter_word
+    from understudy.clusters.processes.embedded_zookeeper import four_letter_word
 
     answer = four_letter_word(host, port, "srvr", TIMEOUT_MS / 1000)
     mode = next((line for line in answer.splitlines() if line.startswith("Mode:")), None)

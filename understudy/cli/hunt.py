@@ -23,7 +23,7 @@ from understudy.cli.progress import Progress
 
 if TYPE_CHECKING:
     from understudy.foundation.eventlog.fences import Switch
-    from understudy.hunt.seed_tasks import SeedOutcome
+    from understudy.trials.hunt.seed_tasks import SeedOutcome
 
 FOLDER = Path("runs") / "hunt"
 SECONDS = 60
@@ -104,7 +104,7 @@ class _Tally:
     @property
     def found(self) -> str:
         """The kinds of problem, each with how often and the first seed that has it."""
-        from understudy.hunt.ledger import NOTHING
+        from understudy.trials.hunt.ledger import NOTHING
 
         return (
             "; ".join(
@@ -164,8 +164,8 @@ def _hunt(options: argparse.Namespace, fences: tuple[Switch, ...], tally: _Tally
 
 def _outcomes(options: argparse.Namespace, fences: tuple[Switch, ...]) -> Generator[SeedOutcome]:
     """Run the seeds, on processes or in Spark; their outcomes come in order."""
-    from understudy.hunt.seed_tasks import outcome_of
-    from understudy.simulator.seeds import run_seeds
+    from understudy.trials.hunt.seed_tasks import outcome_of
+    from understudy.trials.seeds.seeds import run_seeds
 
     if options.spark is not None:
         yield from _outcomes_in_spark(options, fences)
@@ -176,7 +176,7 @@ def _outcomes(options: argparse.Namespace, fences: tuple[Switch, ...]) -> Genera
 
 
 def _outcomes_in_spark(options: argparse.Namespace, fences: tuple[Switch, ...]) -> Generator[SeedOutcome]:
-    from understudy.java import JavaNotFound, choose_java
+    from understudy.clusters.java import JavaNotFound, choose_java
     from understudy.spark.context import SparkFailed, SparkSettings, spark_context
     from understudy.spark.gateway import GatewayFailed
     from understudy.spark.seeds_job import run_seeds
@@ -192,9 +192,9 @@ def _outcomes_in_spark(options: argparse.Namespace, fences: tuple[Switch, ...]) 
 
 
 def _write_down(outcome: SeedOutcome, options: argparse.Namespace, fences: tuple[Switch, ...], tally: _Tally) -> None:
-    from understudy.hunt.failed_seeds import write_down
-    from understudy.hunt.plan_shrinking import MOST_RUNS
-    from understudy.software import software_commit
+    from understudy.clusters.software import software_commit
+    from understudy.trials.hunt.failed_seeds import write_down
+    from understudy.trials.hunt.plan_shrinking import MOST_RUNS
 
     began = time.monotonic()
     written = write_down(
@@ -215,7 +215,7 @@ def _write_down(outcome: SeedOutcome, options: argparse.Namespace, fences: tuple
 
 def _check_ledger(ledger: Path | None) -> None:
     """Raise `BadInput` if a line could not be added at the end of the hunt."""
-    from understudy.hunt.ledger import BadLedger, read_ledger
+    from understudy.trials.hunt.ledger import BadLedger, read_ledger
 
     if ledger is None:
         return
@@ -231,8 +231,8 @@ def _check_ledger(ledger: Path | None) -> None:
 
 def _end(options: argparse.Namespace, tally: _Tally, seconds: float) -> None:
     """Print what was run, and add it to the ledger."""
-    from understudy.hunt.ledger import HuntLine, add_line
-    from understudy.software import software_commit
+    from understudy.clusters.software import software_commit
+    from understudy.trials.hunt.ledger import HuntLine, add_line
 
     if not tally.seeds:
         print("no seed was run to its end")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from understudy.cli.arguments import BadInput, Failed, Verbs, accept_old_words
 
 if TYPE_CHECKING:
-    from understudy.kafka_logs.entries import Kind
-    from understudy.kafka_logs.importer import ImportReport
+    from understudy.history.kafka_logs.entries import Kind
+    from understudy.history.kafka_logs.importer import ImportReport
 
 SHOWN_CLASSES = 10
 """How many classes of lines that were not understood are listed, unless `--verbose` lists all."""
@@ -61,9 +61,9 @@ def register(verbs: Verbs) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Import the logs and print what was imported. Raises `BadInput` if one cannot be imported."""
-    from understudy.kafka_logs.entries import LogError
-    from understudy.kafka_logs.importer import LogInputs, import_logs
-    from understudy.kafka_logs.pattern import DEFAULT_PATTERN, LinePattern, WrongPattern, parse_zone
+    from understudy.history.kafka_logs.entries import LogError
+    from understudy.history.kafka_logs.importer import LogInputs, import_logs
+    from understudy.history.kafka_logs.pattern import DEFAULT_PATTERN, LinePattern, WrongPattern, parse_zone
 
     _claim_folder(options.dir)
     try:
@@ -116,7 +116,7 @@ def _count(number: int, noun: str) -> str:
 
 def _files(options: argparse.Namespace) -> list[tuple[int | None, Kind, Path]]:
     """Return the named log files. Raises LogError."""
-    from understudy.kafka_logs.entries import Kind, files_of_broker
+    from understudy.history.kafka_logs.entries import Kind, files_of_broker
 
     named: list[tuple[int | None, Kind, Path]] = []
     for kind, paths in (

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-    from understudy.lake.ingest import Engine, Ingested
+    from understudy.history.lake.ingest import Engine, Ingested
     from understudy.spark.ingest_job import EngineInBackground
 
 SHOWN = 5
@@ -57,9 +57,9 @@ def run(options: argparse.Namespace) -> int:
     if bool(options.runs) == bool(options.remove):
         options.usage_error("give either RUN folders to ingest, or --remove RUN_ID")
     require("spark", "pyarrow")
-    from understudy.lake.ingest import NothingToIngest
-    from understudy.lake.manifest import LakeError, LaterLake, NotALake
-    from understudy.lake.writer import UnknownRun
+    from understudy.history.lake.ingest import NothingToIngest
+    from understudy.history.lake.manifest import LakeError, LaterLake, NotALake
+    from understudy.history.lake.writer import UnknownRun
 
     try:
         return _remove(options) if options.remove else _ingest(options)
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _remove(options: argparse.Namespace) -> int:
-    from understudy.lake.ingest import remove
+    from understudy.history.lake.ingest import remove
 
     version = remove(options.remove, options.lake)
     print(f"removed {len(set(options.remove))} runs; {options.lake} has version {version}")
@@ -82,9 +82,9 @@ def _remove(options: argparse.Namespace) -> int:
 
 
 def _ingest(options: argparse.Namespace) -> int:
-    from understudy.lake.ingest import find_log_files, in_process, ingest
-    from understudy.lake.manifest import is_lake
-    from understudy.lake.writer import check_is_lake
+    from understudy.history.lake.ingest import find_log_files, in_process, ingest
+    from understudy.history.lake.manifest import is_lake
+    from understudy.history.lake.writer import check_is_lake
 
     check_is_lake(options.lake)
     with Activity(sys.stderr, plain_lines=False) as activity, contextlib.ExitStack() as stack:
@@ -110,7 +110,7 @@ def _ingest(options: argparse.Namespace) -> int:
 
 
 def _is_for_spark(options: argparse.Namespace, size: int) -> bool:
-    from understudy.lake.ingest import IN_PROCESS_BYTES
+    from understudy.history.lake.ingest import IN_PROCESS_BYTES
 
     return options.engine == "spark" or (options.engine == "auto" and size > IN_PROCESS_BYTES)
 
@@ -118,7 +118,7 @@ def _is_for_spark(options: argparse.Namespace, size: int) -> bool:
 @contextlib.contextmanager
 def _spark(options: argparse.Namespace, activity: Activity) -> Iterator[EngineInBackground]:
     """Run Spark from when it is first needed until the block ends."""
-    from understudy.java import JavaNotFound, choose_java
+    from understudy.clusters.java import JavaNotFound, choose_java
     from understudy.spark.context import SparkFailed, SparkSettings
     from understudy.spark.gateway import GatewayFailed
     from understudy.spark.ingest_job import EngineInBackground

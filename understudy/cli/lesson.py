@@ -26,10 +26,10 @@ from understudy.cli.interruptions import ending_on_signals
 from understudy.cli.lesson_page import serve_finished, serve_on_processes, write_lesson_page
 
 if TYPE_CHECKING:
-    from understudy.lessons.document import Lesson
-    from understudy.lessons.paper import LessonPaper
-    from understudy.lessons.running import SideRun
-    from understudy.lessons.sweeping import MeasureSweeps, SweepTable
+    from understudy.trials.lessons.document import Lesson
+    from understudy.trials.lessons.paper import LessonPaper
+    from understudy.trials.lessons.running import SideRun
+    from understudy.trials.lessons.sweeping import MeasureSweeps, SweepTable
 
 LAKE = "lake"
 """The folder of the lake that a lesson with sweeps leaves beside its runs."""
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list() -> int:
-    from understudy.lessons.library import find, names
+    from understudy.trials.lessons.library import find, names
 
     lessons = [find(name) for name in names()]
     width = max((len(each.name) for each in lessons), default=0)
@@ -97,8 +97,8 @@ def _list() -> int:
 
 
 def _new(word: str) -> int:
-    from understudy.lessons.library import SUFFIX
-    from understudy.lessons.template import template
+    from understudy.trials.lessons.library import SUFFIX
+    from understudy.trials.lessons.template import template
 
     name = word.removesuffix(SUFFIX)
     file = Path(f"{name}{SUFFIX}")
@@ -118,15 +118,15 @@ def _check(word: str) -> int:
 
 
 def _schema() -> int:
-    from understudy.lessons.reading import json_schema
+    from understudy.trials.lessons.reading import json_schema
 
     print(json.dumps(json_schema(), indent=2))
     return 0
 
 
 def _read(word: str) -> Lesson:
-    from understudy.experiments.language.problems import BadExperiment
-    from understudy.lessons.library import find
+    from understudy.clusters.problems import BadExperiment
+    from understudy.trials.lessons.library import find
 
     try:
         return find(word)
@@ -135,8 +135,8 @@ def _read(word: str) -> Lesson:
 
 
 def _show(options: argparse.Namespace, lesson: Lesson) -> int:
-    from understudy.lessons.paper import write_paper
-    from understudy.lessons.running import PROCESSES
+    from understudy.trials.lessons.paper import write_paper
+    from understudy.trials.lessons.running import PROCESSES
 
     if options.recorded and options.seed is not None:
         raise BadInput(f"--seed {options.seed}: recorded runs have the seed {lesson.seed}; give --simulated with it")
@@ -174,9 +174,9 @@ def _deliver(
     """Record, write, serve or tell a lesson whose runs have ended."""
     import msgspec
 
-    from understudy.lessons.library import archive_of
-    from understudy.lessons.recording import pack
-    from understudy.lessons.telling import tell
+    from understudy.trials.lessons.library import archive_of
+    from understudy.trials.lessons.recording import pack
+    from understudy.trials.lessons.telling import tell
 
     if options.record:
         archive = archive_of(lesson)
@@ -195,7 +195,7 @@ def _deliver(
 
 def _world(options: argparse.Namespace, lesson: Lesson) -> str:
     """Where the first side is run."""
-    from understudy.lessons.running import PROCESSES, RECORDED, SIMULATED
+    from understudy.trials.lessons.running import PROCESSES, RECORDED, SIMULATED
 
     if options.recorded:
         return RECORDED
@@ -203,9 +203,9 @@ def _world(options: argparse.Namespace, lesson: Lesson) -> str:
 
 
 def _runs(lesson: Lesson, world: str, folder: Path, seed: int, *, in_spark: bool) -> tuple[SideRun, SideRun]:
-    from understudy.lessons.library import archive_of
-    from understudy.lessons.recording import unpack
-    from understudy.lessons.running import RECORDED, run_lesson
+    from understudy.trials.lessons.library import archive_of
+    from understudy.trials.lessons.recording import unpack
+    from understudy.trials.lessons.running import RECORDED, run_lesson
 
     if world == RECORDED:
         return unpack(lesson, archive_of(lesson), folder)
@@ -217,7 +217,7 @@ def _measuring(folder: Path, in_spark: bool) -> MeasureSweeps:
     """Return what computes the tables of sweeps: Spark, or Python if Spark cannot run, which it then says."""
     import msgspec
 
-    from understudy.lessons.sweeping import PYTHON, measure_in_python
+    from understudy.trials.lessons.sweeping import PYTHON, measure_in_python
 
     def measure(sweeps: Sequence[Path]) -> list[SweepTable]:
         try:
@@ -236,8 +236,8 @@ class _NoSpark(Exception):
 
 def _measured_in_spark(sweeps: Sequence[Path], lake: Path) -> list[SweepTable]:
     try:
-        from understudy.java import JavaNotFound, choose_java
-        from understudy.lake.manifest import LakeError
+        from understudy.clusters.java import JavaNotFound, choose_java
+        from understudy.history.lake.manifest import LakeError
         from understudy.spark.context import SparkFailed, SparkSettings
         from understudy.spark.gateway import GatewayFailed
         from understudy.spark.sweep_job import measure_in_spark
@@ -254,13 +254,13 @@ def _measured_in_spark(sweeps: Sequence[Path], lake: Path) -> list[SweepTable]:
 @contextmanager
 def _failures() -> Iterator[None]:
     """Turn what can go wrong while a lesson is run into errors of the command."""
-    from understudy.cluster import ClusterError
-    from understudy.experiments.running import CannotRun
-    from understudy.java import JavaNotFound
-    from understudy.lessons.recording import BadRecording
-    from understudy.lessons.running import LessonNotShown
-    from understudy.testbed.cluster_view import NO_ANSWER
-    from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
+    from understudy.clusters.cluster import ClusterError
+    from understudy.clusters.java import JavaNotFound
+    from understudy.clusters.processes.cluster_view import NO_ANSWER
+    from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
+    from understudy.trials.experiments.running import CannotRun
+    from understudy.trials.lessons.recording import BadRecording
+    from understudy.trials.lessons.running import LessonNotShown
 
     try:
         yield

@@ -12,12 +12,12 @@ from understudy.cli.page_file import write_page
 from understudy.cli.served_page import LOOK_EVERY_S, introduce, wait_for_end
 
 if TYPE_CHECKING:
-    from understudy.lessons.document import Lesson
-    from understudy.lessons.in_progress import LessonInProgress
-    from understudy.lessons.paper import LessonPaper
     from understudy.page.lesson_app import ServedLesson
     from understudy.page.runs import PageRun
     from understudy.page.server import PageServer
+    from understudy.trials.lessons.document import Lesson
+    from understudy.trials.lessons.in_progress import LessonInProgress
+    from understudy.trials.lessons.paper import LessonPaper
 
 
 def write_lesson_page(file: Path, paper: LessonPaper) -> None:
@@ -32,8 +32,8 @@ def write_lesson_page(file: Path, paper: LessonPaper) -> None:
 
 def serve_finished(paper: LessonPaper, address: tuple[str, int] | None) -> None:
     """Serve a lesson whose runs have ended, until Ctrl-C. Raises ClusterError."""
-    from understudy.lessons.in_progress import FinishedLesson
     from understudy.page.runs import finished_run
+    from understudy.trials.lessons.in_progress import FinishedLesson
 
     one, other = (finished_run([Path(side.run)]) for side in paper.sides)
     with interruptible() as interruption, _served(FinishedLesson(paper), one, other, address) as server:
@@ -54,12 +54,12 @@ def serve_on_processes(
         LessonNotShown: a run did not show what the lesson is about.
         CannotRun, ClusterError, OSError: as `run_lesson`.
     """
-    from understudy.experiments.processes.engine import run_of
-    from understudy.lessons.document import ONE
-    from understudy.lessons.in_progress import LessonInProgress
-    from understudy.lessons.running import first_plan, run_other
     from understudy.page.live import LiveRun
     from understudy.page.runs import finished_run
+    from understudy.trials.experiments.processes.engine import run_of
+    from understudy.trials.lessons.document import ONE
+    from understudy.trials.lessons.in_progress import LessonInProgress
+    from understudy.trials.lessons.running import first_plan, run_other
 
     with ending_on_signals():
         other = run_other(lesson, folder, seed=seed, note=note)
@@ -82,9 +82,9 @@ def _run_and_keep(
     progress: LessonInProgress, server: PageServer, interruption: Interruption, note: Callable[[str], None]
 ) -> None:
     """Run the first side, and leave its cluster to the page until Ctrl-C."""
-    from understudy.cluster import ClusterError
-    from understudy.control.server import ControlServer
-    from understudy.lessons.running import LessonNotShown
+    from understudy.clusters.cluster import ClusterError
+    from understudy.clusters.control.server import ControlServer
+    from understudy.trials.lessons.running import LessonNotShown
 
     with contextlib.ExitStack() as stack:
         try:
@@ -106,7 +106,7 @@ def _run_and_keep(
 def _served(
     lesson: ServedLesson, one: PageRun, other: PageRun, address: tuple[str, int] | None, folder: Path | None = None
 ) -> PageServer:
-    from understudy.control.http_thread import ANY_PORT
+    from understudy.clusters.control.http_thread import ANY_PORT
     from understudy.page.lesson_app import LessonApplication
     from understudy.page.server import PageServer
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from understudy.cli.arguments import Failed, Verbs, count, host_and_port
 
 if TYPE_CHECKING:
-    from understudy.mirror.mirror import Mirror, Settings
+    from understudy.kafka_tools.mirror.mirror import Mirror, Settings
 
 _MEGABYTE = 1_000_000
 
@@ -89,10 +89,10 @@ def run(options: argparse.Namespace) -> int:
 
     from understudy.brokers.machine.real_world import MachineClock
     from understudy.brokers.machine.socket_network import SocketNetwork
-    from understudy.clients.cluster_requests import NoBrokerAnswers
-    from understudy.mirror.errors import MirrorError
-    from understudy.mirror.mirror import Mirror
-    from understudy.tools.errors import ToolError
+    from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
+    from understudy.kafka_tools.errors import ToolError
+    from understudy.kafka_tools.mirror.errors import MirrorError
+    from understudy.kafka_tools.mirror.mirror import Mirror
 
     def report(line: str) -> None:
         print(line, flush=True)
@@ -124,8 +124,8 @@ async def _work(mirror: Mirror, report: Callable[[str], None], *, dry_run: bool)
 
 
 def _settings(options: argparse.Namespace) -> Settings:
-    from understudy.mirror.mirror import Settings
-    from understudy.mirror.topics import Selection
+    from understudy.kafka_tools.mirror.mirror import Settings
+    from understudy.kafka_tools.mirror.topics import Selection
 
     return Settings(
         source=options.source,

@@ -14,7 +14,7 @@ from understudy.cli.arguments import BadInput, Failed, Verbs, count, os_error
 from understudy.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from understudy.hunt.mutants import SearchResult
+    from understudy.trials.hunt.mutants import SearchResult
 
 BEGIN = "<!-- the table of `understudy mutants` begins -->"
 END = "<!-- the table of `understudy mutants` ends -->"
@@ -46,7 +46,7 @@ def register(verbs: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from understudy.hunt.mutants import search_all
+    from understudy.trials.hunt.mutants import search_all
 
     if options.experiments_only:
         return _update_experiments(options.write)
@@ -76,7 +76,7 @@ def _update_experiments(path: Path | None) -> int:
 
 
 def _switches(chosen: Sequence[str] | None) -> tuple[str, ...]:
-    from understudy.experiments.language.problems import one_of
+    from understudy.clusters.problems import one_of
     from understudy.foundation.eventlog.fences import SWITCHES
 
     for name in chosen or ():
@@ -106,13 +106,13 @@ def experiments() -> dict[str, str]:
 
     A switch that no experiment names is left out.
     """
-    from understudy.experiments.language.library import find, names
-    from understudy.experiments.language.reading import read_experiment_file
+    from understudy.trials.experiments.language.library import find, names
+    from understudy.trials.experiments.language.reading import read_experiment_file
 
     found: dict[str, list[str]] = {}
     for each in names():
         for defect_name, defect in read_experiment_file(find(each)).defects.items():
-            link = f"[{each}](../../understudy/experiments/scenarios/{each}.yaml) ({', '.join(defect.breaks)})"
+            link = f"[{each}](../../understudy/trials/experiments/scenarios/{each}.yaml) ({', '.join(defect.breaks)})"
             for name in dict.fromkeys(part.strip() for part in defect_name.split("+")):
                 found.setdefault(name, []).append(link)
     return {name: ", ".join(links) for name, links in found.items()}

@@ -17,7 +17,7 @@ from understudy.cli import plan_partitions
 from understudy.cli.arguments import BadInput, Failed, Verbs, os_error
 
 if TYPE_CHECKING:
-    from understudy.planning.paper import Paper
+    from understudy.kafka_tools.planning.paper import Paper
 
 MOST = 10_000
 """The most partitions or records of one plan."""
@@ -153,7 +153,7 @@ def _finish(parser: argparse.ArgumentParser, make: Callable[[argparse.Namespace]
 
 
 def run(options: argparse.Namespace) -> int:
-    from understudy.planning.paper import BadPlan, html_of, text_of
+    from understudy.kafka_tools.planning.paper import BadPlan, html_of, text_of
 
     try:
         paper: Paper = options.make(options)
@@ -171,7 +171,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _replicas(options: argparse.Namespace) -> Paper:
-    from understudy.planning.replicas import ReplicaPlan, replica_paper
+    from understudy.kafka_tools.planning.replicas import ReplicaPlan, replica_paper
 
     racks = _rack_of(options.rack) if options.rack is not None else dict.fromkeys(options.brokers)
     return replica_paper(
@@ -188,7 +188,7 @@ def _replicas(options: argparse.Namespace) -> Paper:
 
 
 def _keys(options: argparse.Namespace) -> Paper:
-    from understudy.planning.keys import KeyPlan, key_paper
+    from understudy.kafka_tools.planning.keys import KeyPlan, key_paper
 
     return key_paper(
         KeyPlan(
@@ -204,8 +204,8 @@ def _keys(options: argparse.Namespace) -> Paper:
 
 
 def _members(options: argparse.Namespace) -> Paper:
-    from understudy.planning.member_words import changes, members, replica_racks
-    from understudy.planning.members import GroupPlan, member_paper
+    from understudy.kafka_tools.planning.member_words import changes, members, replica_racks
+    from understudy.kafka_tools.planning.members import GroupPlan, member_paper
 
     topics = _once("--topic", options.topic)
     racks = _rack_of(options.rack) if options.rack is not None else {}

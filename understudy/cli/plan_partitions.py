@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from understudy.cli.arguments import BadInput, Failed, Verbs, count, host_and_port, os_error
 
 if TYPE_CHECKING:
-    from understudy.planning.partitions import PartitionsPlan
+    from understudy.kafka_tools.planning.partitions import PartitionsPlan
 
 _MEGABYTE: Final = 1_000_000
 _UNITS: Final = {
@@ -62,8 +62,8 @@ def register(plans: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from understudy.planning.paper import BadPlan, html_of, text_of
-    from understudy.planning.partitions import partitions_json, partitions_paper
+    from understudy.kafka_tools.planning.paper import BadPlan, html_of, text_of
+    from understudy.kafka_tools.planning.partitions import partitions_json, partitions_paper
 
     try:
         plan = _plan(options)
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> PartitionsPlan:
-    from understudy.planning.partitions import PartitionsPlan
+    from understudy.kafka_tools.planning.partitions import PartitionsPlan
 
     given = options.producer_rate, options.consumer_rate
     if options.bootstrap_server is None:
@@ -109,9 +109,9 @@ def _measured_plan(options: argparse.Namespace) -> PartitionsPlan:
 
     from understudy.brokers.machine.real_world import MachineClock
     from understudy.brokers.machine.socket_network import SocketNetwork
-    from understudy.clients.cluster_requests import NoBrokerAnswers
-    from understudy.planning.partitions import PartitionsPlan
-    from understudy.planning.rate_measurement import measure
+    from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
+    from understudy.kafka_tools.planning.partitions import PartitionsPlan
+    from understudy.kafka_tools.planning.rate_measurement import measure
 
     try:
         found = asyncio.run(

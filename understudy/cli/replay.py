@@ -18,8 +18,8 @@ from understudy.cli.arguments import BadInput, Failed, Verbs, accept_old_words
 from understudy.extras import require
 
 if TYPE_CHECKING:
-    from understudy.java import JavaRuntime
-    from understudy.replay.result import Replay
+    from understudy.clusters.java import JavaRuntime
+    from understudy.history.report.result import Replay
 
 JSON_VERSION = 1
 
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the page or the tables. Raises `Failed` if there is no record."""
-    from understudy.lake.manifest import is_lake
+    from understudy.history.lake.manifest import is_lake
 
     follow.check(options)
     if options.follow:
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     if any(is_lake(path) for path in options.runs):
         _from_lake(options)
     elif options.engine == "python":
-        from understudy.replay.result import replay_in_python
+        from understudy.history.report.result import replay_in_python
 
         if options.dir is not None:
             raise Failed("only Spark can write --dir; leave --engine python out")
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _in_spark(options: argparse.Namespace) -> None:
-    from understudy.java import JavaNotFound, choose_java
+    from understudy.clusters.java import JavaNotFound, choose_java
     from understudy.spark.background import SparkInBackground
     from understudy.spark.context import SparkFailed, SparkSettings
     from understudy.spark.gateway import GatewayFailed
@@ -130,10 +130,10 @@ def _make_class_cache(java: JavaRuntime) -> None:
 def _from_lake(options: argparse.Namespace) -> None:
     """Print the page of a lake, whose tables were computed when its runs were ingested."""
     require("spark", "pyarrow")
-    from understudy.lake.lake import Lake
-    from understudy.lake.manifest import LakeError
-    from understudy.replay.kernel import run_for_page
-    from understudy.replay.result import Replay
+    from understudy.history.lake.lake import Lake
+    from understudy.history.lake.manifest import LakeError
+    from understudy.history.report.kernel import run_for_page
+    from understudy.history.report.result import Replay
 
     if len(options.runs) > 1:
         raise BadInput("a lake is replayed alone; ingest the other runs into it, or leave it out")
@@ -157,7 +157,7 @@ def _from_lake(options: argparse.Namespace) -> None:
 def _print(replay: Replay, options: argparse.Namespace) -> None:
     import msgspec
 
-    from understudy.replay.report import render
+    from understudy.history.report.report import render
 
     if options.wanted is not None:
         known = {run.run for run in replay.runs}

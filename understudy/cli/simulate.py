@@ -22,11 +22,11 @@ from understudy.cli.progress import Progress
 from understudy.extras import require
 
 if TYPE_CHECKING:
-    from understudy.hunt.seed_tasks import SeedOutcome
-    from understudy.simulator.seed_plans import SeedPlan
-    from understudy.simulator.seeds import SeedReport
     from understudy.spark.context import SparkSettings
     from understudy.spark.seed_ledger import SeedHunt
+    from understudy.trials.hunt.seed_tasks import SeedOutcome
+    from understudy.trials.seeds.seed_plans import SeedPlan
+    from understudy.trials.seeds.seeds import SeedReport
 
 SHOWN_FAILURES = 5
 SECONDS = 30
@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from understudy.simulator.seeds import run_plan
+    from understudy.trials.seeds.seeds import run_plan
 
     events = options.dir
     plan, violated = _plan(options)
@@ -120,8 +120,8 @@ def _replay(options: argparse.Namespace) -> int:
 
 def _plan(options: argparse.Namespace) -> tuple[SeedPlan, str]:
     """Draw the plan of --seed, or read --plan; return also what the file says that it violates."""
-    from understudy.hunt.plan_files import BadPlan, read_plan
-    from understudy.simulator.seed_plans import draw_plan
+    from understudy.trials.hunt.plan_files import BadPlan, read_plan
+    from understudy.trials.seeds.seed_plans import draw_plan
 
     if options.plan is None:
         off = fences_off(options.without)
@@ -135,7 +135,7 @@ def _plan(options: argparse.Namespace) -> tuple[SeedPlan, str]:
 
 def _compared(violated: str, report: SeedReport) -> str:
     """Say whether a run violates what the plan was shrunk for."""
-    from understudy.hunt.plan_shrinking import kind_of
+    from understudy.trials.hunt.plan_shrinking import kind_of
 
     if violated in map(kind_of, report.problems):
         return f"the plan was saved because it violates {violated}, and it does"
@@ -143,8 +143,8 @@ def _compared(violated: str, report: SeedReport) -> str:
 
 
 def _run_many(seeds: range, options: argparse.Namespace) -> int:
-    from understudy.hunt.seed_tasks import outcome_of
-    from understudy.simulator.seeds import run_seeds
+    from understudy.trials.hunt.seed_tasks import outcome_of
+    from understudy.trials.seeds.seeds import run_seeds
 
     fences = fences_off(options.without)
     reports = run_seeds(seeds, options.seconds, workers=options.workers, fences_off=fences)
@@ -152,8 +152,8 @@ def _run_many(seeds: range, options: argparse.Namespace) -> int:
 
 
 def _run_many_in_spark(seeds: range, options: argparse.Namespace) -> int:
-    from understudy.java import JavaNotFound, choose_java
-    from understudy.lake.manifest import LakeError, NotALake
+    from understudy.clusters.java import JavaNotFound, choose_java
+    from understudy.history.lake.manifest import LakeError, NotALake
     from understudy.spark.context import SparkFailed, SparkSettings
     from understudy.spark.gateway import GatewayFailed
 

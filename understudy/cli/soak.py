@@ -16,10 +16,10 @@ from understudy.cli.arguments import Failed, Verbs, count, os_error
 from understudy.cli.interruptions import interruptible
 
 if TYPE_CHECKING:
-    from understudy.soak.live.files import SoakFiles
-    from understudy.soak.live.world import LiveWorld
-    from understudy.soak.loop import Ending
-    from understudy.soak.tally import Totals
+    from understudy.trials.soak.live.files import SoakFiles
+    from understudy.trials.soak.live.world import LiveWorld
+    from understudy.trials.soak.loop import Ending
+    from understudy.trials.soak.tally import Totals
 
 PROFILE_NAMES = ("gentle", "rough", "evil")
 DEFAULT_PROFILE = "rough"
@@ -74,11 +74,11 @@ def register(verbs: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from understudy.cluster import ClusterError
-    from understudy.experiments.language.problems import BadValue
-    from understudy.experiments.language.values import parse_duration
-    from understudy.soak.live.files import BadState, SoakFiles
-    from understudy.testbed.run_folder import NotARunFolder, read_cluster_file
+    from understudy.clusters.cluster import ClusterError
+    from understudy.clusters.problems import BadValue
+    from understudy.clusters.processes.run_folder import NotARunFolder, read_cluster_file
+    from understudy.clusters.values import parse_duration
+    from understudy.trials.soak.live.files import BadState, SoakFiles
 
     try:
         lasts_ms, settle_ms = parse_duration(options.lasts), parse_duration(options.settle)
@@ -98,12 +98,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _soak(options: argparse.Namespace, files: SoakFiles, lasts_ms: float, settle_ms: float) -> int:
-    from understudy.control.client import ControlRefused
-    from understudy.control.control_file import NoControlPort
-    from understudy.soak.live.clients import TopicBehind, TopicNotReadable
-    from understudy.soak.live.world import LiveWorld
-    from understudy.soak.loop import ClusterGone, Ending, Status
-    from understudy.soak.tally import total_lines
+    from understudy.clusters.control.client import ControlRefused
+    from understudy.clusters.control.control_file import NoControlPort
+    from understudy.trials.soak.live.clients import TopicBehind, TopicNotReadable
+    from understudy.trials.soak.live.world import LiveWorld
+    from understudy.trials.soak.loop import ClusterGone, Ending, Status
+    from understudy.trials.soak.tally import total_lines
 
     totals = _totals(options, files)
     if totals.violation:
@@ -136,7 +136,7 @@ def _soak(options: argparse.Namespace, files: SoakFiles, lasts_ms: float, settle
 def _begin_and_run(
     options: argparse.Namespace, world: LiveWorld, totals: Totals, lasts_ms: float, settle_ms: float
 ) -> Ending:
-    from understudy.soak.loop import MINUTE_MS, Soak
+    from understudy.trials.soak.loop import MINUTE_MS, Soak
 
     print(
         f"soak of {options.folder}: profile {totals.profile}, seed {totals.seed}, session {totals.sessions}, "
@@ -164,7 +164,7 @@ def _begin_and_run(
 
 def _totals(options: argparse.Namespace, files: SoakFiles) -> Totals:
     """Return what the soak goes on with. Raises BadSoak if the options are those of another one."""
-    from understudy.soak.tally import Totals
+    from understudy.trials.soak.tally import Totals
 
     found = files.read_totals()
     if found is None:
@@ -180,7 +180,7 @@ def _totals(options: argparse.Namespace, files: SoakFiles) -> Totals:
 
 
 def _said(options: argparse.Namespace, ending: Ending) -> int:
-    from understudy.soak.loop import Status
+    from understudy.trials.soak.loop import Status
 
     match ending.status:
         case Status.HELD:
@@ -210,7 +210,7 @@ def _offer(options: argparse.Namespace, files: SoakFiles) -> int:
 
 
 def _write_minutes(files: SoakFiles, totals: Totals, first: int, last: int, reason: str) -> Path:
-    from understudy.soak.minute_file import experiment_file, of_minutes
+    from understudy.trials.soak.minute_file import experiment_file, of_minutes
 
     assert totals.shape is not None, "the soak has begun"
     faults = of_minutes(files.faults(), first, last)

@@ -26,9 +26,9 @@ def register(verbs: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from understudy.testbed.cluster_summary import summary
-    from understudy.testbed.cluster_view import NO_ANSWER, ClusterView
-    from understudy.testbed.run_folder import NotARunFolder, read_cluster_file
+    from understudy.clusters.processes.cluster_summary import summary
+    from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView
+    from understudy.clusters.processes.run_folder import NotARunFolder, read_cluster_file
 
     if (options.folder is None) == (options.zookeeper is None):
         options.usage_error("give either the run folder that `understudy up` named, or --zookeeper CONNECT")

@@ -18,7 +18,7 @@ from understudy.cli.arguments import BadInput, Failed, Verbs, accept_old_words, 
 from understudy.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from understudy.sweep import Cell, CellReport
+    from understudy.trials.sweep.cells import Cell, CellReport
 
 SHOWN_FAILURES = 5
 _RUNS_PER_PROCESS = 50
@@ -67,7 +67,7 @@ def register(verbs: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from understudy.sweep import unfinished, unfinished_folder
+    from understudy.trials.sweep.cells import unfinished, unfinished_folder
 
     cells = _cells(options)
     output = options.dir
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _cells(options: argparse.Namespace) -> tuple[Cell, ...]:
-    from understudy.sweep import FAULTS, PROCESSES, SIMULATOR, grid
+    from understudy.trials.sweep.cells import FAULTS, PROCESSES, SIMULATOR, grid
 
     if unknown := [fault for fault in options.fault if fault not in FAULTS]:
         options.usage_error(f"--fault {','.join(unknown)}: the faults of a sweep are {', '.join(FAULTS)}")
@@ -135,8 +135,8 @@ def _varied(options: argparse.Namespace) -> list[str]:
 
 
 def _simulated(cells: Sequence[Cell], options: argparse.Namespace) -> Iterator[CellReport]:
-    from understudy.simulator.sweep import run_cell
-    from understudy.simulator.worker_processes import worker_pool
+    from understudy.trials.seeds.worker_processes import worker_pool
+    from understudy.trials.sweep.simulated import run_cell
 
     run = partial(run_cell, output=options.dir)
     if (options.workers or 1) == 1:
@@ -147,10 +147,10 @@ def _simulated(cells: Sequence[Cell], options: argparse.Namespace) -> Iterator[C
 
 
 def _processes(cells: Sequence[Cell], options: argparse.Namespace) -> Iterator[CellReport]:
-    from understudy.java import JavaNotFound, choose_java
-    from understudy.testbed.cluster_view import NO_ANSWER
-    from understudy.testbed.sweep import run_cells
-    from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
+    from understudy.clusters.java import JavaNotFound, choose_java
+    from understudy.clusters.processes.cluster_view import NO_ANSWER
+    from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
+    from understudy.trials.sweep.processes import run_cells
 
     if not cells:
         return

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from understudy.cli.arguments import Verbs, version
-from understudy.tools.names import NAMES
+from understudy.kafka_tools.names import NAMES
 
 SIGNALLED = 128
 _NO_PREFIX = "\0"
@@ -35,8 +35,8 @@ async def _run(verb: str, words: Sequence[str]) -> int:
 
     from understudy.brokers.machine.real_world import MachineClock
     from understudy.brokers.machine.socket_network import SocketNetwork
-    from understudy.tools.console import Console, Surroundings
-    from understudy.tools.tools import TOOLS
+    from understudy.kafka_tools.console import Console, Surroundings
+    from understudy.kafka_tools.tools import TOOLS
 
     def stamp() -> str:
         return f"[{datetime.now():%Y-%m-%d %H:%M:%S,%f}"[:-3] + "]"

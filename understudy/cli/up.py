@@ -24,9 +24,9 @@ from understudy.cli.arguments import (
 from understudy.cli.interruptions import Interruption, interruptible
 
 if TYPE_CHECKING:
+    from understudy.clusters.processes.local_broker import LocalBroker
+    from understudy.clusters.processes.local_cluster import LocalCluster
     from understudy.page.server import PageServer
-    from understudy.testbed.local_broker import LocalBroker
-    from understudy.testbed.local_cluster import LocalCluster
 
 DEFAULT_BROKERS = 3
 DEFAULT_SESSION_TIMEOUT_MS = 6_000
@@ -96,10 +96,10 @@ def register(verbs: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from understudy.cluster import ClusterError
-    from understudy.java import JavaNotFound
-    from understudy.testbed.cluster_view import NO_ANSWER
-    from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
+    from understudy.clusters.cluster import ClusterError
+    from understudy.clusters.java import JavaNotFound
+    from understudy.clusters.processes.cluster_view import NO_ANSWER
+    from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
 
     try:
         with interruptible() as interruption:
@@ -110,12 +110,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace, interruption: Interruption) -> None:
-    from understudy.cluster import ClusterError
-    from understudy.control.http_thread import ANY_PORT
-    from understudy.control.server import ControlServer, check_loopback
-    from understudy.java import choose_java
-    from understudy.testbed.local_cluster import LocalCluster
-    from understudy.testbed.run_folder import new_run_id
+    from understudy.clusters.cluster import ClusterError
+    from understudy.clusters.control.http_thread import ANY_PORT
+    from understudy.clusters.control.server import ControlServer, check_loopback
+    from understudy.clusters.java import choose_java
+    from understudy.clusters.processes.local_cluster import LocalCluster
+    from understudy.clusters.processes.run_folder import new_run_id
 
     address = options.control or ANY_PORT
     try:
@@ -195,8 +195,8 @@ def introduction(cluster: LocalCluster, controller: LocalBroker, kept: str) -> l
 
 def _print_changes(cluster: LocalCluster, before: ClusterState, interruption: Interruption) -> None:
     """Print each change of the controller and of the registered brokers, until interrupted."""
+    from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView
     from understudy.foundation.zk.znodes import MalformedZNode
-    from understudy.testbed.cluster_view import NO_ANSWER, ClusterView
 
     with ClusterView(cluster.zookeeper_connect, answer_timeout_s=_ANSWER_TIMEOUT_S) as view:
         while not interruption.wait(_READ_INTERVAL_S):

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from understudy.cli.arguments import BadInput, Failed, Verbs
 from understudy.cli.interruptions import interruptible
-from understudy.control.verb_table import ARM, POINT_ACTIONS, TARGETS, VERBS, Verb
+from understudy.clusters.control.verb_table import ARM, POINT_ACTIONS, TARGETS, VERBS, Verb
 
 if TYPE_CHECKING:
-    from understudy.control.verbs import VerbRequest
-    from understudy.testbed.containers.compose_project import Service
+    from understudy.clusters.containers.compose_project import Service
+    from understudy.clusters.control.verbs import VerbRequest
 
 _TARGETS = "\n".join(f"  {form:<18} {meaning}" for form, meaning in TARGETS.items())
 
@@ -50,9 +50,9 @@ def _register_one(verbs: Verbs, name: str, verb: Verb) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from understudy.control.bodies import body_of, decode
-    from understudy.control.verbs import checked
-    from understudy.experiments.language.problems import BadValue
+    from understudy.clusters.control.bodies import body_of, decode
+    from understudy.clusters.control.verbs import checked
+    from understudy.clusters.problems import BadValue
 
     body = _body(options)
     try:
@@ -72,8 +72,8 @@ def _body(options: argparse.Namespace) -> dict[str, str]:
 
 
 def _on_processes(folder: Path, verb: str, body: dict[str, str]) -> int:
-    from understudy.control.client import ControlClient, ControlRefused
-    from understudy.control.control_file import NoControlPort
+    from understudy.clusters.control.client import ControlClient, ControlRefused
+    from understudy.clusters.control.control_file import NoControlPort
 
     try:
         print(ControlClient.of_run(folder).verb(verb, body)["message"])
@@ -86,9 +86,9 @@ def _on_processes(folder: Path, verb: str, body: dict[str, str]) -> int:
 
 def _on_compose(folder: Path, request: VerbRequest) -> int:
     """Do a verb on containers. This command itself waits for the duration, and undoes the verb also after Ctrl-C."""
-    from understudy.cluster import ClusterError
-    from understudy.control.compose import ComposeVerbs
-    from understudy.testbed.cluster_view import NO_ANSWER
+    from understudy.clusters.cluster import ClusterError
+    from understudy.clusters.control.compose import ComposeVerbs
+    from understudy.clusters.processes.cluster_view import NO_ANSWER
 
     try:
         with interruptible() as interruption:

@@ -47,7 +47,7 @@ def register(verbs: Verbs) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from understudy.cluster import ClusterError
+    from understudy.clusters.cluster import ClusterError
     from understudy.page.runs import NoSuchRun
 
     if options.compose and len(options.paths) > 1:
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _of_paths(options: argparse.Namespace) -> PageServer:
-    from understudy.control.http_thread import ANY_PORT
+    from understudy.clusters.control.http_thread import ANY_PORT
     from understudy.page.server import PageServer, open_run
 
     shown, folder, has_ended = open_run(options.paths, options.run_id)
@@ -80,14 +80,14 @@ def _of_paths(options: argparse.Namespace) -> PageServer:
 
 def _of_compose(options: argparse.Namespace, stack: contextlib.ExitStack) -> PageServer:
     """The server of a compose project. The control port that takes its commands ends with the stack."""
-    from understudy.cluster import ClusterError
-    from understudy.control.compose_server import ComposeControl
-    from understudy.control.http_thread import ANY_PORT
+    from understudy.clusters.cluster import ClusterError
+    from understudy.clusters.containers.compose_project import ComposeProject
+    from understudy.clusters.control.compose_server import ComposeControl
+    from understudy.clusters.control.http_thread import ANY_PORT
     from understudy.page.app import application
     from understudy.page.compose import compose_run
     from understudy.page.control import of_compose
     from understudy.page.server import PageServer
-    from understudy.testbed.containers.compose_project import ComposeProject
 
     project = ComposeProject.of_folder(options.paths[0])
     shown, folder, has_ended = compose_run(project, options.run_id)

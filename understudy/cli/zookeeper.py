@@ -40,10 +40,10 @@ def register(verbs: Verbs) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the server until interrupted. It writes every transaction to disk before it answers (`forceSync`)."""
-    from understudy.java import JavaNotFound, choose_java
-    from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
-    from understudy.testbed.processes import ProcessDied
-    from understudy.testbed.zookeeper_server import ZooKeeperNotStarted
+    from understudy.clusters.java import JavaNotFound, choose_java
+    from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
+    from understudy.clusters.processes.processes import ProcessDied
+    from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
 
     try:
         server = EmbeddedZooKeeper(

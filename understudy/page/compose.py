@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from understudy.cluster import ClusterError
+from understudy.clusters.cluster import ClusterError
+from understudy.clusters.containers.compose_project import ComposeProject
 from understudy.page.live import LiveRun
 from understudy.page.runs import NoSuchRun, PageRun
 from understudy.page.server import open_run, runs_in
-from understudy.testbed.containers.compose_project import ComposeProject
 
 
 def compose_run(project: ComposeProject, wanted: str | None = None) -> tuple[PageRun, Path, Callable[[], bool]]:

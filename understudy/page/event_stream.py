@@ -12,7 +12,7 @@ from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
-from understudy.control.guard import refused
+from understudy.clusters.control.guard import refused
 from understudy.page.changes import Changes
 from understudy.page.runs import PageRun
 

@@ -21,17 +21,17 @@ from typing import Final, TypeAlias
 import msgspec
 
 from understudy.foundation.eventlog.files import LogFile, log_files
-from understudy.foundation.eventlog.lines import decode_header, decode_records, with_payload
-from understudy.foundation.eventlog.reader import (
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, RECORD_VERSION, Envelope
+from understudy.history.reading.lines import decode_header, decode_records, with_payload
+from understudy.history.reading.reader import (
     NOT_A_RECORD,
     UNKNOWN_TYPE,
     UNKNOWN_VERSION,
     UNREADABLE_FILE,
     LogFinding,
 )
-from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, RECORD_VERSION, Envelope
-from understudy.foundation.eventlog.run_records import micros
-from understudy.foundation.eventlog.tail import FolderTail, LinesOfFile
+from understudy.history.reading.run_records import micros
+from understudy.history.reading.tail import FolderTail, LinesOfFile
 from understudy.page.runs import PageRun, text_of
 
 HELD_BACK_MS: Final = 60.0

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from understudy.foundation.eventlog.fold_state import exact, session_text
 from understudy.foundation.eventlog.records import Envelope
+from understudy.page.exact import exact, session_text
 
 _ENCODER: Final = msgspec.json.Encoder()
 _LONG_NUMBER: Final = re.compile(rb"\d{16}")

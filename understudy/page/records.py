@@ -7,11 +7,11 @@ from typing import Final
 
 import msgspec
 
-from understudy.foundation.eventlog.fold_state import exact, exact_micros
-from understudy.foundation.eventlog.narrator import Narrator
-from understudy.foundation.eventlog.order import Identity, RemoteCauses
 from understudy.foundation.eventlog.records import Envelope
-from understudy.foundation.eventlog.run_records import micros
+from understudy.history.narrator import Narrator
+from understudy.history.reading.order import Identity, RemoteCauses
+from understudy.history.reading.run_records import micros
+from understudy.page.exact import exact, exact_micros
 from understudy.page.payloads import page_data
 
 _ENCODER: Final = msgspec.json.Encoder()
@@ -22,7 +22,7 @@ _DIGITS: Final = bytes(ord("0") if ord("0") <= byte <= ord("9") else ord(" ") fo
 
 
 class Encoder:
-    """Encodes the records of one run, which come in the order of `understudy.foundation.eventlog.order`, with their
+    """Encodes the records of one run, which come in the order of `understudy.history.reading.order`, with their
     links.
     """
 

@@ -10,14 +10,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from understudy.foundation.eventlog.reader import LogFinding, read
+from understudy.clusters.software import software_version
 from understudy.foundation.eventlog.records import Envelope, RunDescribed
-from understudy.foundation.eventlog.run_records import micros
+from understudy.history.reading.reader import LogFinding, read
+from understudy.history.reading.run_records import micros
+from understudy.history.report.kernel import without_garbage_collection
 from understudy.page.chunks import FAST, Chunks
 from understudy.page.records import Encoder
 from understudy.page.window import Window
-from understudy.replay.kernel import without_garbage_collection
-from understudy.software import software_version
 
 MOST_FINDINGS: Final = 200
 """The page lists so many findings and counts the rest."""
@@ -63,7 +63,7 @@ class PageRun:
         self._started_ms = 0.0
 
     def add(self, records: Iterable[Envelope]) -> None:
-        """Append records, which come in the order of `understudy.foundation.eventlog.order`."""
+        """Append records, which come in the order of `understudy.history.reading.order`."""
         rest = iter(records)
         while together := list(islice(rest, _MOST_TOGETHER)):
             self._observe(together)

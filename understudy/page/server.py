@@ -16,16 +16,24 @@ from typing import Final, Protocol
 import msgspec
 from starlette.types import ASGIApp
 
-from understudy.cluster import ClusterError
-from understudy.control.http_thread import ANY_PORT, HttpThread, Server, address_of, hosts_of, is_loopback, listen
+from understudy.clusters.cluster import ClusterError
+from understudy.clusters.control.http_thread import (
+    ANY_PORT,
+    HttpThread,
+    Server,
+    address_of,
+    hosts_of,
+    is_loopback,
+    listen,
+)
+from understudy.clusters.processes.run_folder import NotARunFolder, ProcessEntry, read_cluster_file
 from understudy.foundation.eventlog.files import log_files
-from understudy.foundation.eventlog.lines import MAX_LINE_BYTES, decode_header
+from understudy.history.reading.lines import MAX_LINE_BYTES, decode_header
+from understudy.history.report.kernel import without_garbage_collection
 from understudy.page.app import application
 from understudy.page.changes import Changes
 from understudy.page.live import LiveRun
 from understudy.page.runs import NoSuchRun, PageRun, finished_run
-from understudy.replay.kernel import without_garbage_collection
-from understudy.testbed.run_folder import NotARunFolder, ProcessEntry, read_cluster_file
 
 POLL_S: Final = 0.04
 """So often a live run is looked at. With the time that records are held back it is most of the way to the screen."""

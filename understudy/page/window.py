@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from understudy.foundation.eventlog import records as types
 from understudy.foundation.eventlog.records import Envelope, HighWatermarkChanged, RecordsAppended
-from understudy.foundation.eventlog.run_records import micros
+from understudy.history.reading.run_records import micros
 
 SETTLING_US: Final = 10_000_000
 """So long before the window every record is kept: what was under way then may end in it."""

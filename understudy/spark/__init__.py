@@ -1,6 +1,6 @@
 """Everything that runs in Apache Spark; the only package that imports pyspark.
 
-`gateway` and `context` start Spark, `replay_job` computes the tables of `understudy.foundation.eventlog.metric_tables`,
+`gateway` and `context` start Spark, `replay_job` computes the tables of `understudy.history.metrics.metric_tables`,
 `source` lets Spark read event logs, `ingest_job` writes them into a lake, and `lake_tables` reads it. An analyst
 imports these names from here; each is loaded at first use:
 

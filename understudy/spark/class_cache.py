@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pyspark
 
-from understudy.java import JavaRuntime, choose_java
+from understudy.clusters.java import JavaRuntime, choose_java
 
 FIRST_JAVA = 25
 """The first Java that makes a cache in a single run (`-XX:AOTCacheOutput`)."""

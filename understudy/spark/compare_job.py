@@ -1,9 +1,9 @@
-"""Compares groups of runs in Spark, from tables in Parquet, with the functions of `understudy.compare`.
+"""Compares groups of runs in Spark, from tables in Parquet, with the functions of `understudy.history.compare`.
 
 A group is the unit of work: Spark joins the tables, brings the runs of a group together, and a worker summarises them.
 The driver gets summaries, whose size does not depend on the number of runs. So the runs of the largest group have to
 fit into the memory of one worker, about a kilobyte each, and workers need numpy. The numbers are those of
-`understudy.compare.comparison.compare`.
+`understudy.history.compare.comparison.compare`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import msgspec
 from pyspark import RDD
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from understudy.compare.comparison import Comparison, assemble, p_values_of, permutations_for, summarize
-from understudy.compare.groups import (
+from understudy.history.compare.comparison import Comparison, assemble, p_values_of, permutations_for, summarize
+from understudy.history.compare.groups import (
     CannotCompare,
     Group,
     Key,
@@ -29,8 +29,8 @@ from understudy.compare.groups import (
     command_in_lake,
     observe_rows,
 )
-from understudy.foundation.eventlog.metric_tables import TABLES, Failover, Settings
-from understudy.lake.manifest import is_lake
+from understudy.history.lake.manifest import is_lake
+from understudy.history.metrics.metric_tables import TABLES, Failover, Settings
 from understudy.spark.context import Progress, SparkSettings, no_progress, spark_context, spark_errors
 from understudy.spark.lake_tables import read_lake
 
@@ -83,7 +83,8 @@ def compare_tables(
     *,
     lake: str = "",
 ) -> Comparison:
-    """Compare groups of runs with equal values of the settings `by`; see `understudy.compare.comparison.compare`.
+    """Compare groups of runs with equal values of the settings `by`; see
+    `understudy.history.compare.comparison.compare`.
 
     Args:
         tables: `TABLES_READ`, each with the column `run` before its own.

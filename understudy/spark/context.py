@@ -20,7 +20,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
-from understudy.java import JavaRuntime
+from understudy.clusters.java import JavaRuntime
 from understudy.spark import class_cache
 from understudy.spark.gateway import STOP_TIMEOUT_S, Gateway, gateway, jvm_flags
 

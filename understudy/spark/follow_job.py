@@ -1,7 +1,8 @@
 """Follows growing event logs with Structured Streaming, and computes the tables of their runs at any time.
 
-Each batch of the stream brings its rows to the driver, where `understudy.replay.growing` keeps what the metrics need. A
-lake can be kept beside it: a run is written anew into it while it grows, by Spark's workers, and once more at the end.
+Each batch of the stream brings its rows to the driver, where `understudy.history.report.growing` keeps what the metrics
+need. A lake can be kept beside it: a run is written anew into it while it grows, by Spark's workers, and once more at
+the end.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from understudy.foundation.eventlog.reader import find_files
-from understudy.lake.log_rows import FileRange, read_ranges
-from understudy.replay.growing import GrowingLogs, LogRow
-from understudy.replay.result import Replay
+from understudy.history.lake.log_rows import FileRange, read_ranges
+from understudy.history.reading.reader import find_files
+from understudy.history.report.growing import GrowingLogs, LogRow
+from understudy.history.report.result import Replay
 from understudy.spark.context import SparkFailed, spark_errors
 from understudy.spark.source import FORMAT, last_newline, register
 

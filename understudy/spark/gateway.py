@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from understudy.java import JavaRuntime
+from understudy.clusters.java import JavaRuntime
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0

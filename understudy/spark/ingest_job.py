@@ -12,8 +12,8 @@ from typing import Self
 import msgspec
 from pyspark import SparkContext
 
-from understudy.lake.runs_to_parts import Written, write_part
-from understudy.replay.runs import RunFiles
+from understudy.history.lake.runs_to_parts import Written, write_part
+from understudy.history.report.runs import RunFiles
 from understudy.spark.context import Progress, SparkSettings, no_progress, spark_context, spark_errors
 
 

@@ -16,8 +16,8 @@ from typing import Self
 
 from pyspark import SparkContext
 
-from understudy.lake.ingest import Ingested, NothingToIngest, find_logs, ingest
-from understudy.lake.manifest import LakeError
+from understudy.history.lake.ingest import Ingested, NothingToIngest, find_logs, ingest
+from understudy.history.lake.manifest import LakeError
 from understudy.spark.context import SparkFailed
 from understudy.spark.ingest_job import SparkEngine
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from understudy.lake.columns import ENVELOPE_FIELDS
-from understudy.lake.lake import Lake
-from understudy.lake.parts import RECORDS
+from understudy.history.lake.columns import ENVELOPE_FIELDS
+from understudy.history.lake.lake import Lake
+from understudy.history.lake.parts import RECORDS
 from understudy.spark.ddl import ddl
 
 

@@ -1,4 +1,6 @@
-"""Computes the metrics of many runs in Spark: each task has whole runs, and runs the kernel of `understudy.replay`."""
+"""Computes the metrics of many runs in Spark: each task has whole runs, and runs the kernel of
+`understudy.history.report`.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,12 @@ from typing import TypeAlias
 from pyspark import RDD, SparkContext, StorageLevel
 from pyspark.sql import SparkSession
 
-from understudy.foundation.eventlog.metric_tables import TABLES
-from understudy.foundation.eventlog.row_tables import ROW_TABLES
-from understudy.replay.kernel import Measured, groups_to_join, without
-from understudy.replay.result import Replay, replay_of
-from understudy.replay.runs import FoundLogs, RunFiles, find_logs, pack
-from understudy.replay.tasks import (
+from understudy.history.metrics.metric_tables import TABLES
+from understudy.history.metrics.row_tables import ROW_TABLES
+from understudy.history.report.kernel import Measured, groups_to_join, without
+from understudy.history.report.result import Replay, replay_of
+from understudy.history.report.runs import FoundLogs, RunFiles, find_logs, pack
+from understudy.history.report.tasks import (
     decoded,
     holds_none_of,
     measure_task,

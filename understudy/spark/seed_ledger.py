@@ -18,10 +18,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from understudy.hunt.seed_tasks import SeedOutcome
-from understudy.lake.ingest import find_logs, ingest
-from understudy.lake.writer import SEEDS, check_is_lake
-from understudy.software import software_commit, software_version
+from understudy.clusters.software import software_commit, software_version
+from understudy.history.lake.ingest import find_logs, ingest
+from understudy.history.lake.writer import SEEDS, check_is_lake
+from understudy.trials.hunt.seed_tasks import SeedOutcome
 
 SCHEMA = pa.schema(
     [

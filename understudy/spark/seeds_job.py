@@ -9,8 +9,8 @@ import msgspec
 from pyspark import SparkContext
 
 from understudy.foundation.eventlog.fences import Switch
-from understudy.hunt.seed_tasks import SeedOutcome, SeedTask, encoded
 from understudy.spark.context import spark_errors
+from understudy.trials.hunt.seed_tasks import SeedOutcome, SeedTask, encoded
 
 SEEDS_PER_TASK = 8
 """Two to four seconds of work: a lost worker loses no more, and starting a task takes a hundredth of it."""

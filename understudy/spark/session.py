@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pyspark.sql import SparkSession
 
-from understudy.java import choose_java
+from understudy.clusters.java import choose_java
 from understudy.spark.context import LOCAL_MASTER, SparkSettings, spark_context
 from understudy.spark.source import register
 

@@ -22,9 +22,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from understudy.foundation.eventlog.reader import find_files
 from understudy.foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE
-from understudy.lake.log_rows import BadSource, FileRange, log_row_schema, read_ranges
+from understudy.history.lake.log_rows import BadSource, FileRange, log_row_schema, read_ranges
+from understudy.history.reading.reader import find_files
 from understudy.spark.ddl import ddl
 
 FORMAT = "understudy"

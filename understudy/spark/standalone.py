@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyspark
 
-from understudy.java import JavaRuntime
+from understudy.clusters.java import JavaRuntime
 
 START_TIMEOUT_S = 90.0
 _POLL_S = 0.05

@@ -1,6 +1,6 @@
 """Measures the sweeps of a lesson in Spark: their event logs go into a lake, and its tables are asked in SQL.
 
-The numbers are those of `understudy.lessons.sweeping.measure_in_python`, to the last digit.
+The numbers are those of `understudy.trials.lessons.sweeping.measure_in_python`, to the last digit.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Final
 
 from pyspark.sql import Row, SparkSession
 
-from understudy.lake.ingest import find_logs, ingest
-from understudy.lessons.sweeping import SweepRow, SweepTable
+from understudy.history.lake.ingest import find_logs, ingest
 from understudy.spark.context import Progress, SparkSettings, no_progress, spark_context, spark_errors
 from understudy.spark.ingest_job import SparkEngine
 from understudy.spark.lake_tables import read_lake
+from understudy.trials.lessons.sweeping import SweepRow, SweepTable
 
 _TIMES: Final = ("detection_ms", "election_ms", "takeover_ms", "propagation_ms", "outage_ms")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import inspect
 
-from understudy.foundation.eventlog.metric_tables import Table
+from understudy.history.metrics.metric_tables import Table
 
 
 def table_schema(table: type[Table]) -> str:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from understudy.brokers.apis.config_admin_manager import ResourceType
+from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.wire.messages import alter_configs, incremental_alter_configs
 from understudy.foundation.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
@@ -18,7 +19,6 @@ from understudy.foundation.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from understudy.foundation.zk.client import Children, Delete, SetData, ZNodeData
-from understudy.simulator.cluster import SimulatedCluster
 
 TOPIC, BROKER, LOGGER, METRICS = (
     ResourceType.TOPIC,

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from understudy.admin_client import TOPIC
 from understudy.brokers.apis.auto_creation import creatable_topic
 from understudy.brokers.config.description import ConfigSource
 from understudy.brokers.config.kafka_config import KafkaConfig
 from understudy.brokers.metadata.topic_names import CLUSTER_METADATA_TOPIC
+from understudy.clusters.clients.admin_client import TOPIC
+from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from understudy.simulator.cluster import SimulatedCluster
 
 
 @pytest.fixture(scope="module")

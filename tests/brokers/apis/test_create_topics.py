@@ -14,9 +14,9 @@ from understudy.brokers.apis import create_topics
 from understudy.brokers.apis.create_topics import prohibited_names, replicas_for, validated
 from understudy.brokers.config.description import topic_defaults
 from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import BrokerId
-from understudy.foundation.eventlog.lines import decode_record
 from understudy.foundation.eventlog.records import ZkWrite
 from understudy.foundation.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -33,7 +33,7 @@ from understudy.foundation.wire.messages.create_topics import (
 )
 from understudy.foundation.zk.client import Notification, WatchFired, WatchKind
 from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
-from understudy.simulator.cluster import SimulatedCluster
+from understudy.history.reading.lines import decode_record
 
 DEFAULTS = topic_defaults(KafkaConfig.from_properties({"zookeeper.connect": "z"}))
 

@@ -13,6 +13,7 @@ from tests.brokers.harness import BrokerHarness
 from tests.brokers.parts import ME, ORDERS
 from understudy.brokers.apis import delete_topics
 from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
 from understudy.foundation.cluster.leadership import LEADER_DURING_DELETE
@@ -31,7 +32,6 @@ from understudy.foundation.wire.messages.elect_leaders import ElectLeadersReques
 from understudy.foundation.wire.schema import Message
 from understudy.foundation.zk.client import Failure
 from understudy.foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost, ZooKeeperFailure
-from understudy.simulator.cluster import SimulatedCluster
 
 UNKNOWN_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAg")
 

@@ -12,6 +12,7 @@ from understudy.brokers.config.description import Described
 from understudy.brokers.config.dynamic_broker_config import DynamicBrokerConfig
 from understudy.brokers.config.dynamic_keys import BROKER_KEYS
 from understudy.brokers.config.topic_config import TOPIC_TABLE
+from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.cluster.errors import MALFORMED_REQUEST, Errors
 from understudy.foundation.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -20,7 +21,6 @@ from understudy.foundation.wire.messages.describe_configs import (
     DescribeConfigsResult,
 )
 from understudy.foundation.zk.client import SetData
-from understudy.simulator.cluster import SimulatedCluster
 
 TOPIC, BROKER, LOGGER = 2, 4, 8
 

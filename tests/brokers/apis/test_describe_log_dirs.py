@@ -10,6 +10,7 @@ import pytest
 from tests.brokers.harness import BrokerHarness
 from understudy.brokers.apis import describe_log_dirs
 from understudy.brokers.world import Volume
+from understudy.clusters.simulated.disk import VOLUME_BYTES
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.wire.messages.describe_log_dirs import (
     DescribableLogDirTopic,
@@ -17,7 +18,6 @@ from understudy.foundation.wire.messages.describe_log_dirs import (
     DescribeLogDirsResponse,
     DescribeLogDirsTopic,
 )
-from understudy.simulator.disk import VOLUME_BYTES
 
 
 def ask(request: DescribeLogDirsRequest, *, broken: bool = False) -> DescribeLogDirsResponse:

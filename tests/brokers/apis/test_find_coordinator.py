@@ -10,6 +10,7 @@ import pytest
 from tests.brokers.harness import BrokerHarness
 from understudy.brokers.apis import find_coordinator
 from understudy.brokers.coordinator.coordinators import partition_for
+from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.cluster.errors import MALFORMED_REQUEST, Errors
 from understudy.foundation.wire.messages.find_coordinator import (
     Coordinator,
@@ -21,7 +22,6 @@ from understudy.foundation.wire.messages.update_metadata import (
     UpdateMetadataEndpoint,
     UpdateMetadataRequest,
 )
-from understudy.simulator.cluster import SimulatedCluster
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 SINGLE, MANY = range(4), range(4, 7)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -19,7 +20,6 @@ from understudy.foundation.wire.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 from understudy.foundation.zk.consumer_offsets import is_path_component
-from understudy.simulator.cluster import PORT, SimulatedCluster
 
 ORDERS = "orders"
 

@@ -10,9 +10,12 @@ from typing import ClassVar, cast
 import pytest
 
 from tests.operators_log import operators_log
-from understudy.admin_client import BROKER, TOPIC
 from understudy.brokers.config.changes import ConfigChangeListener
 from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.clusters.clients.admin_client import BROKER, TOPIC
+from understudy.clusters.simulated.cluster import SimulatedCluster
+from understudy.clusters.simulated.loop import new_loop
+from understudy.clusters.simulated.zookeeper_client import NodeZooKeeper
 from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.eventlog.fences import Fences
 from understudy.foundation.zk.client import (
@@ -27,9 +30,6 @@ from understudy.foundation.zk.client import (
 )
 from understudy.foundation.zk.entity_configs import ConfigChange
 from understudy.foundation.zk.kafka_zk_client import KafkaZkClient, ZooKeeperFailure
-from understudy.simulator.cluster import SimulatedCluster
-from understudy.simulator.loop import new_loop
-from understudy.simulator.zookeeper_client import NodeZooKeeper
 
 MINUTE_MS = 60_000
 KEY = "min.insync.replicas"

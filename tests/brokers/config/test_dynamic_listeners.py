@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from understudy.admin_client import BROKER
-from understudy.clients.cluster_requests import NoBrokerAnswers
+from understudy.clusters.clients.admin_client import BROKER
+from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
+from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataResponse
 from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost
 from understudy.foundation.zk.client import ZNodeData
-from understudy.simulator.cluster import SimulatedCluster
 
 MAP = "PLAINTEXT:PLAINTEXT,EXTERNAL:PLAINTEXT"
 

@@ -23,6 +23,9 @@ from understudy.brokers.coordinator.producer_id_manager import (
     why_unusable,
 )
 from understudy.brokers.membership.controller_channel import ControllerChannel
+from understudy.clusters.simulated.loop import new_loop
+from understudy.clusters.simulated.world import SimulatedClock
+from understudy.clusters.simulated.zookeeper import LostAnswer
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.wire.headers import RequestHeader
@@ -36,9 +39,6 @@ from understudy.foundation.wire.schema import Message
 from understudy.foundation.zk.admin_znodes import MAX_PRODUCER_ID, ProducerIdBlock, ProducerIdBlockZNode
 from understudy.foundation.zk.client import Delete, SetData
 from understudy.foundation.zk.cluster_znodes import LatestProducerIdBlock
-from understudy.simulator.loop import new_loop
-from understudy.simulator.world import SimulatedClock
-from understudy.simulator.zookeeper import LostAnswer
 
 ME = BrokerId(1)
 EPOCH = 40

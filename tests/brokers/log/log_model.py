@@ -12,8 +12,8 @@ from tests.brokers.log.parts import NOW_MS, batch, config, open_log
 from understudy.brokers.config.log_config import LogConfig
 from understudy.brokers.log.checkpoint_file import EpochEntry
 from understudy.brokers.log.partition_log import PartitionLog
+from understudy.clusters.simulated.disk import SimulatedDisk
 from understudy.foundation.records.batch import BatchHeader, read_header
-from understudy.simulator.disk import SimulatedDisk
 
 TINY_SEGMENTS = config(segment_bytes=600, index_interval_bytes=100, retention_bytes=1500)
 PRODUCERS = (7, 8, 9)

@@ -9,11 +9,11 @@ from understudy.brokers.config.log_config import LogConfig, log_config
 from understudy.brokers.log.log_files import folder_name
 from understudy.brokers.log.partition_log import PartitionLog
 from understudy.brokers.world import Disk
+from understudy.clusters.simulated.disk import SimulatedDisk
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from understudy.foundation.records.compression import Compression
 from understudy.foundation.records.record import Record, encode_records
-from understudy.simulator.disk import SimulatedDisk
 
 NOW_MS = 1_700_000_000_000
 ORDERS_0 = TopicPartition("orders", 0)

@@ -18,10 +18,10 @@ from understudy.brokers.log.cleaner_metrics import CLEANER_MBEANS
 from understudy.brokers.log.log_cleaner import LogCleaner
 from understudy.brokers.log.log_manager import CLEANER_OFFSETS, LogManager
 from understudy.brokers.log.partition_log import PartitionLog
+from understudy.clusters.simulated.disk import SimulatedDisk
 from understudy.foundation.cluster.identifiers import TopicId, TopicPartition
 from understudy.foundation.records.batch import batches
 from understudy.foundation.records.record import records
-from understudy.simulator.disk import SimulatedDisk
 
 T = TypeVar("T")
 

@@ -12,10 +12,10 @@ from understudy.brokers.log.checkpoint_file import EpochEntry
 from understudy.brokers.log.log_loader import Checkpoints
 from understudy.brokers.log.partition_log import PartitionLog
 from understudy.brokers.log.partition_metadata import MalformedPartitionMetadata
+from understudy.clusters.simulated.disk import SimulatedDisk
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
 from understudy.foundation.records.batch import read_header
-from understudy.simulator.disk import SimulatedDisk
 
 FOLDER = "orders-0"
 TOPIC_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")

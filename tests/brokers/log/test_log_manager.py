@@ -20,8 +20,8 @@ from understudy.brokers.log.log_manager import (
     LogUnusable,
 )
 from understudy.brokers.world import at_once
+from understudy.clusters.simulated.disk import SimulatedDisk
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.simulator.disk import SimulatedDisk
 
 ORDERS_1 = TopicPartition("orders", 1)
 SMALL: Mapping[str, Mapping[str, str]] = {"orders": {"segment.bytes": "200", "index.interval.bytes": "0"}}

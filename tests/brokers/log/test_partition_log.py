@@ -8,9 +8,9 @@ import pytest
 
 from tests.brokers.log.parts import NOW_MS, batch, open_log
 from understudy.brokers.log.append_info import LogAppendInfo
+from understudy.clusters.simulated.disk import SimulatedDisk
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.records.record import Record, encode_records
-from understudy.simulator.disk import SimulatedDisk
 
 
 def idempotent(*values: bytes, sequence: int, offset: int = 0, transactional: bool = False) -> bytes:

@@ -13,10 +13,10 @@ from understudy.brokers.config.log_config import LogConfig
 from understudy.brokers.log.indexes import TimestampOffset
 from understudy.brokers.log.segment import LogSegment, roll_jitter_ms
 from understudy.brokers.world import Disk
+from understudy.clusters.simulated.disk import SimulatedDisk
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.records.batch import read_header
 from understudy.foundation.records.errors import CorruptRecord, UnsupportedMagic
-from understudy.simulator.disk import SimulatedDisk
 
 FOLDER = "orders-0"
 LOG = f"{FOLDER}/00000000000000000100.log"

@@ -1,6 +1,6 @@
 """Tests of the `Disk` port on the files of a process and on those of a simulated node, and of what only files do.
 
-What only a simulated disk does is in `tests/understudy/simulator/test_disk.py`.
+What only a simulated disk does is in `tests/understudy/clusters/simulated/test_disk.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pytest
 
 from understudy.brokers.machine.disk import FileDisk
 from understudy.brokers.world import Disk
-from understudy.simulator.disk import SimulatedDisk
+from understudy.clusters.simulated.disk import SimulatedDisk
 
 FEW = 3
 """How many files the disks of these tests keep open: fewer than the tests use."""

@@ -27,12 +27,12 @@ from understudy.brokers.exits import FAILED, TRY_AGAIN
 from understudy.brokers.machine.disk import FileDisk
 from understudy.brokers.machine.real_world import FilePoints, node_name, real_world
 from understudy.brokers.machine.socket_network import READ_AHEAD_BYTES, SocketConnection, SocketNetwork
+from understudy.clusters.processes.cluster_view import ClusterView
+from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.foundation.eventlog.fences import SWITCHES
 from understudy.foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network
 from understudy.foundation.zk.client import Create, Created
 from understudy.foundation.zk.kazoo_client import KazooZooKeeper
-from understudy.testbed.cluster_view import ClusterView
-from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 
 
 async def echo(connection: Connection) -> None:

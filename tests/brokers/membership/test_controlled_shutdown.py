@@ -13,9 +13,10 @@ from understudy.brokers.config.kafka_config import KafkaConfig
 from understudy.brokers.membership.controlled_shutdown import controlled_shutdown
 from understudy.brokers.metadata.metadata_cache import MetadataCache
 from understudy.brokers.metrics.broker_state import BrokerState
+from understudy.clusters.simulated.cluster import SimulatedCluster
+from understudy.clusters.simulated.loop import new_loop
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import BrokerId
-from understudy.foundation.eventlog.lines import decode_record
 from understudy.foundation.eventlog.records import EventStarted
 from understudy.foundation.wire.messages.controlled_shutdown import ControlledShutdownResponse
 from understudy.foundation.wire.messages.update_metadata import (
@@ -24,8 +25,7 @@ from understudy.foundation.wire.messages.update_metadata import (
     UpdateMetadataRequest,
 )
 from understudy.foundation.wire.network import Network
-from understudy.simulator.cluster import SimulatedCluster
-from understudy.simulator.loop import new_loop
+from understudy.history.reading.lines import decode_record
 
 
 @pytest.mark.spec("CS-1")

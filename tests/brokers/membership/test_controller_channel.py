@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from understudy.brokers.membership.controller_channel import ControllerChannel
+from understudy.clusters.simulated.loop import Process, SimulatedLoop, new_loop
+from understudy.clusters.simulated.network import SimulatedNetwork
 from understudy.foundation.wire.framing import FrameReader
 from understudy.foundation.wire.headers import decode_request, encode_response
 from understudy.foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
@@ -15,8 +17,6 @@ from understudy.foundation.wire.messages.metadata import MetadataRequest, Metada
 from understudy.foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
 from understudy.foundation.wire.network import Connection
 from understudy.foundation.wire.registry import api_by_key
-from understudy.simulator.loop import Process, SimulatedLoop, new_loop
-from understudy.simulator.network import SimulatedNetwork
 
 TIMEOUT_MS = 3_000
 ADDRESS = UpdateMetadataEndpoint(host="controller", port=9092, listener="PLAINTEXT", security_protocol=0)

@@ -6,10 +6,10 @@ import pytest
 
 from tests.controller.harness import ControllerHarness
 from understudy.brokers.membership.finalized_features import IncompatibleFeatures
+from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.cluster.features import FinalizedFeatures
 from understudy.foundation.zk.admin_znodes import Features, FeatureZNode
 from understudy.foundation.zk.client import Delete, SetData
-from understudy.simulator.cluster import SimulatedCluster
 
 
 def write(harness: ControllerHarness, data: bytes) -> None:

@@ -9,12 +9,12 @@ import pytest
 
 from tests.brokers.parts import Recorder, StillClock
 from understudy.brokers.membership.registration import Registration, RegistrationRefused
+from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
+from understudy.clusters.simulated.loop import Process
 from understudy.foundation.cluster.broker import Broker, BrokerAndEpoch, EndPoint, SecurityProtocol
 from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.wire.network import Connection, ConnectionFailed
 from understudy.foundation.zk.client import Failure
-from understudy.simulator.cluster import PORT, SimulatedCluster
-from understudy.simulator.loop import Process
 
 
 def at(broker: int, *ports: int, host: str = "h") -> Broker:

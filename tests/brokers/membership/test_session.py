@@ -12,11 +12,11 @@ from tests.brokers.parts import Recorder
 from tests.operators_log import operators_log
 from understudy.brokers.membership.session import BrokerSession
 from understudy.brokers.supervisor import Supervisor
+from understudy.clusters.simulated.loop import SimulatedLoop, new_loop
 from understudy.foundation.eventlog.fences import Fences
 from understudy.foundation.zk import client as zookeeper
 from understudy.foundation.zk.client import SessionExpired, WatchFired, WatchKind, ZooKeeperClient, ZooKeeperUnreachable
 from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
-from understudy.simulator.loop import SimulatedLoop, new_loop
 
 
 class Client:

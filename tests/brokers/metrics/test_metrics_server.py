@@ -19,11 +19,11 @@ from understudy.brokers.metrics.metrics_server import (
     MetricsServer,
     refusal,
 )
+from understudy.clusters.simulated.cluster import SimulatedCluster
+from understudy.clusters.simulated.loop import new_loop
+from understudy.clusters.simulated.network import SimulatedNetwork
 from understudy.foundation.metrics.mbeans import Kind, MBean, Reading
 from understudy.foundation.wire.network import Connection, ConnectionFailed
-from understudy.simulator.cluster import SimulatedCluster
-from understudy.simulator.loop import new_loop
-from understudy.simulator.network import SimulatedNetwork
 
 T = TypeVar("T")
 

@@ -23,6 +23,7 @@ from understudy.brokers.network import kafka_apis
 from understudy.brokers.network.kafka_apis import LONG_REQUEST_BYTES, SERVED_VERSIONS, KafkaApis
 from understudy.brokers.network.report_limit import IN_ALL, INTERVAL_MS, PER_ADDRESS
 from understudy.brokers.network.socket_server import SocketServer
+from understudy.clusters.simulated.loop import new_loop
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.wire.headers import decode_response, encode_request, encode_response
 from understudy.foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -32,7 +33,6 @@ from understudy.foundation.wire.messages.metadata import MetadataRequest, Metada
 from understudy.foundation.wire.network import Connection, ConnectionLost, Server
 from understudy.foundation.wire.registry import api_by_key, api_of
 from understudy.foundation.wire.schema import Message
-from understudy.simulator.loop import new_loop
 
 T = TypeVar("T")
 

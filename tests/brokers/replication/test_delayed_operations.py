@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from understudy.brokers.replication.delayed_operations import DelayedOperationPurgatory
+from understudy.clusters.simulated.loop import new_loop
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.simulator.loop import new_loop
 
 A, B, C = (TopicPartition("t", number) for number in range(3))
 

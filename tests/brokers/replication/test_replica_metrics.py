@@ -12,15 +12,15 @@ from understudy.brokers.replication import isr
 from understudy.brokers.replication.alter_partition_manager import IsrChange
 from understudy.brokers.replication.partition import IsrProposal, LocalPartitionState, Role
 from understudy.brokers.replication.replica_metrics import ReplicaCounts, replica_counts
+from understudy.clusters.simulated.loop import new_loop
+from understudy.clusters.simulated.randomness import derived
+from understudy.clusters.simulated.zookeeper import SimulatedZooKeeper
+from understudy.clusters.simulated.zookeeper_client import NodeZooKeeper
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.metrics.instruments import Meter
 from understudy.foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
 from understudy.foundation.zk.client import Create
-from understudy.simulator.loop import new_loop
-from understudy.simulator.randomness import derived
-from understudy.simulator.zookeeper import SimulatedZooKeeper
-from understudy.simulator.zookeeper_client import NodeZooKeeper
 
 MIN_ISR = {"two": 2, "five": 5}
 

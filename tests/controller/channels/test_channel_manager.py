@@ -10,6 +10,7 @@ import pytest
 
 from tests.controller.harness import ControllerHarness, HarnessBroker, answer_leader_and_isr, answer_none
 from tests.controller.values import registered
+from understudy.clusters.simulated.randomness import derived
 from understudy.controller.channels.channel_manager import REFUSALS_RECORDED, RETRY_PAUSE_MS, ControllerChannelManager
 from understudy.controller.channels.request_batch import ControlRequest
 from understudy.controller.channels.request_shapes import ControlMessage
@@ -48,7 +49,6 @@ from understudy.foundation.wire.messages.stop_replica import (
 )
 from understudy.foundation.wire.messages.update_metadata import UpdateMetadataRequest
 from understudy.foundation.wire.schema import Message
-from understudy.simulator.randomness import derived
 
 SETTINGS = ControllerSettings(request_timeout_ms=5_000, controller_socket_timeout_ms=3_000, channel_queue_bound=20)
 

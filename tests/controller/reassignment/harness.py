@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.controller.harness import TermHarness, answer_none
 from tests.controller.requests import RequestSent, partitions_of
 from tests.controller.values import ids, tp
-from understudy.checkers.history import OpKind
+from understudy.checks.history import OpKind
 from understudy.controller.broker_lifecycle import on_broker_startup, on_replicas_become_offline
 from understudy.controller.events import (
     ApiPartitionReassignment,

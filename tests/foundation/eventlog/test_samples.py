@@ -11,11 +11,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from understudy.foundation.eventlog.fold import fold_all
-from understudy.foundation.eventlog.lines import decode_record
-from understudy.foundation.eventlog.metrics import measure
-from understudy.foundation.eventlog.reader import read
+from tests.understudy.page.folding.fold import fold_all
 from understudy.foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE, RECORD_VERSION
+from understudy.history.metrics.metrics import measure
+from understudy.history.reading.lines import decode_record
+from understudy.history.reading.reader import read
 
 SAMPLES = sorted(Path(__file__).with_name("samples").glob("version-*.jsonl"))
 LINES = [line for path in SAMPLES for line in path.read_bytes().splitlines()]

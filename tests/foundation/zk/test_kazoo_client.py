@@ -18,6 +18,7 @@ from kazoo.security import ACL, ANYONE_ID_UNSAFE, Permissions
 
 from tests.contracts.real_subject import Proxy
 from tests.contracts.subject import PATIENCE_S, Session
+from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.foundation.zk.client import (
     Create,
     Created,
@@ -33,7 +34,6 @@ from understudy.foundation.zk.client import (
     ZooKeeperUnreachable,
 )
 from understudy.foundation.zk.kazoo_client import KazooSession, KazooZooKeeper
-from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from tests.interop.report_cards.members import MEMBER_SCENES, run_members
 from tests.interop.report_cards.page import KAFKAS, OURS, PAGE, ROOT, load, page, store
 from tests.interop.report_cards.run import run_scene
 from tests.interop.report_cards.scenes import SCENES, Scene
-from understudy.cluster import ClusterError
-from understudy.testbed.apache_kafka import SMALL_JVM, ApacheKafka
+from understudy.clusters.cluster import ClusterError
+from understudy.clusters.processes.apache_kafka import SMALL_JVM, ApacheKafka
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -22,8 +22,8 @@ from tests.interop.report_cards.events import Assigned, End, Line, Read, Ready
 from tests.interop.report_cards.judge import RECOVERY_LIMIT_S, longest_pause_ms
 from tests.interop.report_cards.run import BROKERS, PROPERTIES, SETTLE_TIMEOUT_S, STEADY_TIMEOUT_S, topic_of, wait
 from tests.interop.report_cards.scenes import SESSION_TIMEOUT_MS, Mark, Scene, controller_killed, leader_killed
-from understudy.testbed.apache_kafka import ApacheKafka
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.apache_kafka import ApacheKafka
+from understudy.clusters.processes.local_cluster import LocalCluster
 
 PARTITIONS: Final = 4
 AFTERWARDS_S: Final = 10.0

@@ -12,8 +12,8 @@ from tests.durability.stock_clients import read_with_librdkafka
 from tests.interop.report_cards.drivers import Driver, end_all, now_ms
 from tests.interop.report_cards.judge import RECOVERY_LIMIT_S, Card, Observed, Record, has_recovered, is_steady, judge
 from tests.interop.report_cards.scenes import SESSION_TIMEOUT_MS, Scene
-from understudy.testbed.apache_kafka import SMALL_BROKER, ApacheKafka
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.apache_kafka import SMALL_BROKER, ApacheKafka
+from understudy.clusters.processes.local_cluster import LocalCluster
 
 BROKERS = (1, 2, 3)
 PROPERTIES = {"min.insync.replicas": "2", "auto.leader.rebalance.enable": "false", **SMALL_BROKER}

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from understudy.testbed.local_broker import LocalBroker
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.local_broker import LocalBroker
+from understudy.clusters.processes.local_cluster import LocalCluster
 
 SESSION_TIMEOUT_MS = 4_000
 ZOOKEEPER_AWAY_S = 10.0

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from understudy.testbed.run_folder import ClusterEntry, read_cluster_file
+from understudy.clusters.processes.run_folder import ClusterEntry, read_cluster_file
 
 UNDERSTUDY = [sys.executable, "-P", "-m", "understudy.cli.main"]
 

@@ -11,8 +11,8 @@ import pytest
 
 from understudy.cli.check import check_run_folder
 from understudy.cli.main import main
-from understudy.simulator.cluster import SimulatedCluster
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.simulated.cluster import SimulatedCluster
 
 
 def change_records(folder: Path, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> None:

@@ -14,9 +14,9 @@ from tests.foundation.eventlog.stories import killed_controller
 from understudy.cli import arguments
 from understudy.cli.main import VERBS as MODULES
 from understudy.cli.main import main, parser
-from understudy.control.verb_table import VERBS as ON_A_RUNNING_CLUSTER
+from understudy.clusters.control.verb_table import VERBS as ON_A_RUNNING_CLUSTER
 from understudy.extras import DISTRIBUTION
-from understudy.tools.names import NAMES as TOOLS
+from understudy.kafka_tools.names import NAMES as TOOLS
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from understudy.cli.main import main
-from understudy.foundation.eventlog.reader import read
+from understudy.history.reading.reader import read
 
 
 def test_the_table_has_a_row_for_each_point(capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,7 +39,9 @@ def test_one_fault_at_one_point_is_repeated_and_leaves_its_logs(
 def test_a_failed_run_prints_the_command_that_repeats_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("understudy.simulator.crash_points.differences", lambda calm, disturbed: ["another end state"])
+    monkeypatch.setattr(
+        "understudy.trials.seeds.crash_points.differences", lambda calm, disturbed: ["another end state"]
+    )
     assert main(["crash-points", "--procedure", "topic-creation", "--how", "kill"]) == 1
     output = capsys.readouterr()
     assert "another end state" in output.out

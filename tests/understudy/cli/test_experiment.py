@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import pytest
 
 from understudy.cli.main import main
-from understudy.experiments.language.actions import ACTIONS
-from understudy.experiments.language.library import names
+from understudy.trials.experiments.language.actions import ACTIONS
+from understudy.trials.experiments.language.library import names
 
 SMALL = """\
 schema: understudy/v1

@@ -10,7 +10,7 @@ import pytest
 
 from understudy.cli import hunt as hunting
 from understudy.cli.main import main
-from understudy.hunt.ledger import read_ledger
+from understudy.trials.hunt.ledger import read_ledger
 
 WITHOUT = ["--without", "zk.controller-epoch"]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.understudy.kafka_logs.cluster_logs import SAMPLES
+from tests.understudy.history.kafka_logs.cluster_logs import SAMPLES
 from understudy.cli.main import main
-from understudy.foundation.eventlog.reader import read
+from understudy.history.reading.reader import read
 
 LINE = "[2026-05-01 12:00:00,000] INFO [Controller id=1] {} (kafka.controller.KafkaController)\n"
 ELECTED = "1 successfully elected as the controller. Epoch incremented to 5 and epoch zk version is now 7"

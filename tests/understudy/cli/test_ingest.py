@@ -12,14 +12,14 @@ import pytest
 
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.full_disk import no_larger_file
-from tests.understudy.lake.damaged_logs import write
-from tests.understudy.lake.lakes import assert_holds
+from tests.understudy.history.lake.damaged_logs import write
+from tests.understudy.history.lake.lakes import assert_holds
 from understudy.cli.ingest import describe
 from understudy.cli.main import main
-from understudy.lake.ingest import Ingested
-from understudy.lake.lake import Lake
-from understudy.lake.runs_to_parts import Refusal
-from understudy.lake.writer import LakeWriter
+from understudy.history.lake.ingest import Ingested
+from understudy.history.lake.lake import Lake
+from understudy.history.lake.runs_to_parts import Refusal
+from understudy.history.lake.writer import LakeWriter
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_a_lake_that_cannot_be_written_has_exit_code_1(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", "lake/tables")
 
-    monkeypatch.setattr("understudy.lake.parts.PartWriter.close", full)
+    monkeypatch.setattr("understudy.history.lake.parts.PartWriter.close", full)
     assert ingest(capsys, "runs") == (
         1,
         "understudy ingest: the lake lake cannot be written: lake/tables: No space left on device; the same command "

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from understudy.cli.main import main
-from understudy.java import JavaNotFound, choose_java
-from understudy.lake.manifest import is_lake
-from understudy.lessons.library import FILES, names
-from understudy.lessons.template import template
+from understudy.clusters.java import JavaNotFound, choose_java
+from understudy.history.lake.manifest import is_lake
+from understudy.trials.lessons.library import FILES, names
+from understudy.trials.lessons.template import template
 
 
 @pytest.fixture(autouse=True)

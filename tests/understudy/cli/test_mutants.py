@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages.source import ROOT
+from devtools.pages.source import ROOT
 from understudy.cli.main import main
 from understudy.cli.mutants import BEGIN, END, row, with_rows
 from understudy.foundation.eventlog.fences import SWITCHES, Fix
-from understudy.hunt.mutants import SearchResult, check_of, ordinal
+from understudy.trials.hunt.mutants import SearchResult, check_of, ordinal
 
 PAGE = ROOT / "docs" / "inside" / "reliability.md"
 

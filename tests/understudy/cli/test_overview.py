@@ -10,7 +10,7 @@ import pytest
 
 from understudy.cli.main import main, parser
 from understudy.cli.overview import GROUPS
-from understudy.tools.names import NAMES as TOOLS
+from understudy.kafka_tools.names import NAMES as TOOLS
 
 LINES, COLUMNS = 24, 80
 """The screen of a terminal that has not been made larger; one line is left for the prompt."""

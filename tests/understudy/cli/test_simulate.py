@@ -8,12 +8,12 @@ import pytest
 
 from tests.understudy.full_disk import no_larger_file
 from understudy.cli.main import main
-from understudy.findings import Finding, FindingKind, Findings
-from understudy.foundation.eventlog.reader import read
-from understudy.simulator import seeds as simulator_seeds
-from understudy.simulator.cluster import SimulatedCluster
-from understudy.simulator.seed_plans import draw_plan
-from understudy.simulator.seeds import run_seed
+from understudy.clusters.findings import Finding, FindingKind, Findings
+from understudy.clusters.simulated.cluster import SimulatedCluster
+from understudy.history.reading.reader import read
+from understudy.trials.seeds import seeds as simulator_seeds
+from understudy.trials.seeds.seed_plans import draw_plan
+from understudy.trials.seeds.seeds import run_seed
 
 
 def test_a_seed_is_replayed_with_its_plan_and_leaves_its_logs(

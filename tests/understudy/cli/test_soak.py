@@ -14,22 +14,22 @@ import pytest
 from tests.understudy.cli.terminal import UNDERSTUDY, Terminal, eventually
 from understudy.cli.main import main
 from understudy.cli.soak import PROFILE_NAMES
-from understudy.control.client import ControlClient
-from understudy.control.control_file import read_control_file
-from understudy.foundation.eventlog.reader import read
-from understudy.foundation.eventlog.records import FaultInjected
-from understudy.soak.live.files import SoakFiles
-from understudy.soak.loop import source_of
-from understudy.soak.plan import PartitionSeen, PlannedFault, Situation, next_fault
-from understudy.soak.profiles import PROFILES
-from understudy.soak.tally import ClusterShape, Totals
-from understudy.testbed.run_folder import (
+from understudy.clusters.control.client import ControlClient
+from understudy.clusters.control.control_file import read_control_file
+from understudy.clusters.processes.run_folder import (
     CLUSTER_FILE_VERSION,
     ClusterEntry,
     read_cluster_file,
     this_process,
     write_cluster_file,
 )
+from understudy.foundation.eventlog.records import FaultInjected
+from understudy.history.reading.reader import read
+from understudy.trials.soak.live.files import SoakFiles
+from understudy.trials.soak.loop import source_of
+from understudy.trials.soak.plan import PartitionSeen, PlannedFault, Situation, next_fault
+from understudy.trials.soak.profiles import PROFILES
+from understudy.trials.soak.tally import ClusterShape, Totals
 
 SESSION_MS = 2_000
 

@@ -9,9 +9,9 @@ import pytest
 from tests.understudy.full_disk import no_larger_file
 from understudy.cli import main as cli
 from understudy.cli.main import main
-from understudy.replay.result import replay_in_python
-from understudy.simulator import sweep as simulator_sweep
-from understudy.sweep import Cell, CellReport
+from understudy.history.report.result import replay_in_python
+from understudy.trials.sweep import simulated as simulator_sweep
+from understudy.trials.sweep.cells import Cell, CellReport
 
 SMALL = ["sweep", "--partitions", "2,3", "--session-timeout-ms", "3000", "--repeat", "2"]
 

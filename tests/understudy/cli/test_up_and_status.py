@@ -17,9 +17,9 @@ from tests.understudy.cli.terminal import Terminal, eventually, line_starting_wi
 from understudy.brokers.machine.operator_log import LogFormat
 from understudy.cli.main import main
 from understudy.cli.up import LOG_FORMATS, ClusterState, changes
-from understudy.testbed import linux
-from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper
-from understudy.testbed.run_folder import ClusterEntry, read_cluster_file
+from understudy.clusters.processes import linux
+from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.clusters.processes.run_folder import ClusterEntry, read_cluster_file
 
 NO_ANSWER = "ZooKeeper does not answer"
 

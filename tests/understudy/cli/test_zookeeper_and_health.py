@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from understudy.cli.main import main
-from understudy.testbed import linux
-from understudy.testbed.embedded_zookeeper import EmbeddedZooKeeper, four_letter_word
+from understudy.clusters.processes import linux
+from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper, four_letter_word
 
 UNDERSTUDY = [sys.executable, "-P", "-m", "understudy.cli.main"]
 

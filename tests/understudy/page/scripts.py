@@ -10,8 +10,8 @@ from importlib import resources
 import msgspec
 from playwright.sync_api import Page
 
-from understudy.foundation.eventlog.fold_state import exact, exact_micros
 from understudy.foundation.eventlog.records import Envelope
+from understudy.page.exact import exact, exact_micros
 from understudy.page.payloads import page_data
 
 MODULES = (

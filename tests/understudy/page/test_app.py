@@ -13,17 +13,17 @@ from starlette.types import ASGIApp
 
 from tests.foundation.eventlog.lines import Logs
 from tests.understudy.asgi import COMMAND, HOST, OWN, TOKEN, call, post
-from understudy.control.client import ControlClient, ControlRefused
-from understudy.control.control_file import ControlEntry, NoControlPort, write_control_file
-from understudy.control.guard import LARGEST_BODY
-from understudy.foundation.eventlog.reader import read_lines
+from understudy.clusters.control.client import ControlClient, ControlRefused
+from understudy.clusters.control.control_file import ControlEntry, NoControlPort, write_control_file
+from understudy.clusters.control.guard import LARGEST_BODY
+from understudy.clusters.processes.run_folder import this_process
 from understudy.foundation.eventlog.records import StepReached
+from understudy.history.reading.reader import read_lines
 from understudy.page import app as app_module
 from understudy.page import chunks as chunks_module
 from understudy.page.app import COMMANDS, application
 from understudy.page.changes import Changes
 from understudy.page.live import LiveRun
-from understudy.testbed.run_folder import this_process
 
 READS = ("/", "/favicon.ico", "/static/source.js", "/run.json", "/chunks/0", "/events")
 HOSTS = frozenset({HOST, "localhost:4711"})

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests.understudy.cli.terminal import UNDERSTUDY, eventually, line_starting_with
-from tests.understudy.control.scripted_project import Project
+from tests.understudy.clusters.control.scripted_project import Project
 from tests.understudy.page.test_live import line, log
 from tests.understudy.page.test_watch import Served
 from understudy.cli.main import main
-from understudy.cluster import ClusterError
+from understudy.clusters.cluster import ClusterError
+from understudy.clusters.containers.compose_project import ComposeProject
 from understudy.page.compose import compose_run
 from understudy.page.live import LiveRun
 from understudy.page.runs import NoSuchRun
-from understudy.testbed.containers.compose_project import ComposeProject
 
 ENDED = {"broker_1": "exited", "broker_2": "exited", "zookeeper": "exited"}
 

@@ -13,8 +13,8 @@ from starlette.types import ASGIApp, Message
 
 from tests.foundation.eventlog.lines import Logs
 from tests.understudy.asgi import HOST, OWN, TOKEN, call, scope_of
-from understudy.foundation.eventlog.reader import read_lines
 from understudy.foundation.eventlog.records import StepReached
+from understudy.history.reading.reader import read_lines
 from understudy.page import app as app_module
 from understudy.page import event_stream
 from understudy.page.app import application

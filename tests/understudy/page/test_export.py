@@ -14,7 +14,6 @@ import pytest
 
 from tests.foundation.eventlog.lines import Logs
 from understudy.cli.main import main
-from understudy.foundation.eventlog.reader import read
 from understudy.foundation.eventlog.records import (
     FaultInjected,
     HighWatermarkChanged,
@@ -22,11 +21,12 @@ from understudy.foundation.eventlog.records import (
     StepReached,
     TopicsChanged,
 )
+from understudy.history.reading.reader import read
 from understudy.page.export import TooLarge, page_of
 from understudy.page.runs import NoSuchRun
 from understudy.page.static_files import FOLDER
 from understudy.page.window import SETTLING_US, Window
-from understudy.simulator.seeds import run_seed
+from understudy.trials.seeds.seeds import run_seed
 
 HOSTILE = "</script><script>alert(1)</script><!--<script>\r\n\u2028'\"&amp;"
 

@@ -21,15 +21,15 @@ from tests.foundation.eventlog.stories import (
     silent_controllers,
 )
 from tests.stories.test_stories import STORIES
+from tests.understudy.page.folding.fold import EMPTY, fold, fold_all
+from tests.understudy.page.folding.fold_document import canonical, document
 from tests.understudy.page.hostile import HostileRun
 from tests.understudy.page.scripts import load, page_text
-from understudy.foundation.eventlog.fold import EMPTY, fold, fold_all
-from understudy.foundation.eventlog.fold_document import canonical, document
-from understudy.foundation.eventlog.lines import decode_record
-from understudy.foundation.eventlog.reader import read, read_lines
 from understudy.foundation.eventlog.records import Envelope
-from understudy.simulator import story
-from understudy.simulator.seeds import run_seed
+from understudy.history.reading.lines import decode_record
+from understudy.history.reading.reader import read, read_lines
+from understudy.trials.seeds import story
+from understudy.trials.seeds.seeds import run_seed
 
 T = TypeVar("T")
 

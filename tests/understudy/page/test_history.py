@@ -10,12 +10,12 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.foundation.eventlog.stories import RandomRun
+from tests.understudy.page.folding.fold import EMPTY, fold
+from tests.understudy.page.folding.fold_document import canonical, document
 from tests.understudy.page.scripts import load, page_text
-from understudy.foundation.eventlog.fold import EMPTY, fold
-from understudy.foundation.eventlog.fold_document import canonical, document
-from understudy.foundation.eventlog.reader import read_lines
 from understudy.foundation.eventlog.records import Envelope
-from understudy.foundation.eventlog.run_records import micros
+from understudy.history.reading.reader import read_lines
+from understudy.history.reading.run_records import micros
 from understudy.page.chunks import as_array
 
 _STATES = """

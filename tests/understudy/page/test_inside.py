@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.browser import SCREENSHOTS, press, understudy
-from understudy.simulator.cluster import PORT, SimulatedCluster
+from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
 
 pytestmark = pytest.mark.xdist_group("browser")
 

@@ -9,8 +9,8 @@ from starlette.types import ASGIApp
 
 from tests.foundation.eventlog.lines import Logs
 from tests.understudy.asgi import COMMAND, HOST, TOKEN, call, post
-from understudy.foundation.eventlog.reader import read_lines
 from understudy.foundation.eventlog.records import StepReached
+from understudy.history.reading.reader import read_lines
 from understudy.page.changes import Changes
 from understudy.page.lesson_app import LessonApplication
 from understudy.page.live import LiveRun

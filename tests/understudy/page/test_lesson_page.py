@@ -13,7 +13,7 @@ from playwright.sync_api import FrameLocator, Locator, Page, expect
 
 from tests.browser import SCREENSHOTS, drawn
 from understudy.cli.main import main
-from understudy.lessons.library import names
+from understudy.trials.lessons.library import names
 
 pytestmark = pytest.mark.xdist_group("browser lessons")
 

@@ -14,7 +14,7 @@ from tests.browser import press
 from understudy.page import chunks as chunks_module
 from understudy.page.runs import finished_run
 from understudy.page.server import PageServer
-from understudy.simulator.seeds import run_seed
+from understudy.trials.seeds.seeds import run_seed
 
 pytestmark = pytest.mark.xdist_group("browser")
 

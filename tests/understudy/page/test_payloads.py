@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.foundation.eventlog.lines import Logs
-from understudy.foundation.eventlog.reader import read_lines
 from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     Envelope,
@@ -14,6 +13,7 @@ from understudy.foundation.eventlog.records import (
     ResponseReceived,
     SessionOpened,
 )
+from understudy.history.reading.reader import read_lines
 from understudy.page.payloads import page_data
 
 

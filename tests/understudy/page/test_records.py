@@ -9,9 +9,6 @@ import msgspec
 import pytest
 
 from tests.foundation.eventlog.lines import Logs
-from understudy.foundation.eventlog.lines import decode_record
-from understudy.foundation.eventlog.order import RemoteCauses, identity_of, remote_causes
-from understudy.foundation.eventlog.reader import read, read_lines
 from understudy.foundation.eventlog.records import (
     ControllerElected,
     Envelope,
@@ -20,9 +17,12 @@ from understudy.foundation.eventlog.records import (
     ZkWrite,
     ZkWriteDone,
 )
+from understudy.history.reading.lines import decode_record
+from understudy.history.reading.order import RemoteCauses, identity_of, remote_causes
+from understudy.history.reading.reader import read, read_lines
 from understudy.page.payloads import page_data
 from understudy.page.records import Encoder
-from understudy.simulator.seeds import run_seed
+from understudy.trials.seeds.seeds import run_seed
 
 
 def encoded(logs: Logs) -> list[list[object]]:

@@ -14,8 +14,9 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.understudy.page.test_live import line
-from understudy.control.client import ControlClient
-from understudy.control.control_file import CONTROL_FILE, ControlEntry, write_control_file
+from understudy.clusters.control.client import ControlClient
+from understudy.clusters.control.control_file import CONTROL_FILE, ControlEntry, write_control_file
+from understudy.clusters.processes.run_folder import this_process
 from understudy.foundation.eventlog.files import JsonLinesFiles
 from understudy.page import chunks as chunks_module
 from understudy.page import live as live_module
@@ -25,8 +26,7 @@ from understudy.page.live import LiveRun
 from understudy.page.runs import finished_run
 from understudy.page.server import PageServer, open_run
 from understudy.page.static_files import FOLDER
-from understudy.simulator.seeds import run_seed
-from understudy.testbed.run_folder import this_process
+from understudy.trials.seeds.seeds import run_seed
 
 READ = """async () => {
   const { openSource } = await import("#source");

@@ -17,7 +17,7 @@ import pytest
 from tests.understudy.cli.terminal import UNDERSTUDY, Terminal, eventually, line_starting_with
 from tests.understudy.page.test_live import line
 from understudy.cli.main import main
-from understudy.control.control_file import CONTROL_FILE
+from understudy.clusters.control.control_file import CONTROL_FILE
 from understudy.foundation.eventlog.files import JsonLinesFiles
 
 

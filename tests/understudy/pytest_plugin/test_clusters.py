@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages.source import ROOT
+from devtools.pages.source import ROOT
 
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.xdist_group("pytest_plugin")

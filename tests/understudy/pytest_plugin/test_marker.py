@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages.source import ROOT
+from devtools.pages.source import ROOT
 
 pytest_plugins = ["pytester"]
 PLUGIN = "understudy.pytest_plugin"
@@ -30,7 +30,7 @@ def test_the_plug_in_imports_nothing_else_of_the_product() -> None:
 
 
 def test_a_run_that_uses_no_cluster_loads_nothing(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile("import sys\ndef test_it(): assert 'understudy.testing' not in sys.modules")
+    pytester.makepyfile("import sys\ndef test_it(): assert 'understudy.clusters.testing' not in sys.modules")
     run(pytester).assert_outcomes(passed=1)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from understudy.java import choose_java
+from understudy.clusters.java import choose_java
 from understudy.spark.context import SparkSettings
 from understudy.spark.replay_job import SparkReplay
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.foundation.eventlog.stories import killed_controller
-from understudy.java import JavaRuntime, choose_java
+from understudy.clusters.java import JavaRuntime, choose_java
 from understudy.spark import class_cache
 from understudy.spark.context import SparkSettings
 from understudy.spark.replay_job import SparkReplay

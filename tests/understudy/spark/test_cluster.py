@@ -15,20 +15,20 @@ from pathlib import Path
 import pytest
 
 from tests.foundation.eventlog.stories import RandomRun
-from tests.understudy.lake.lakes import assert_holds, counted_files, files_below, take
+from tests.understudy.history.lake.lakes import assert_holds, counted_files, files_below, take
 from tests.understudy.spark.standalone_cluster import KillInTheMiddle, StandaloneCluster, port_of_no_server
 from understudy.cli.main import main
-from understudy.compare.comparison import compare, summarize
-from understudy.compare.groups import command_in_lake, observe
-from understudy.compare.html_page import html_page
-from understudy.java import choose_java
-from understudy.lake import ingest as ingesting
-from understudy.lake import writer
-from understudy.lake.ingest import find_logs, ingest
-from understudy.lake.lake import Lake
-from understudy.replay.result import replay_in_python
-from understudy.replay.runs import pack
-from understudy.replay.tasks import measure_task
+from understudy.clusters.java import choose_java
+from understudy.history.compare.comparison import compare, summarize
+from understudy.history.compare.groups import command_in_lake, observe
+from understudy.history.compare.html_page import html_page
+from understudy.history.lake import ingest as ingesting
+from understudy.history.lake import writer
+from understudy.history.lake.ingest import find_logs, ingest
+from understudy.history.lake.lake import Lake
+from understudy.history.report.result import replay_in_python
+from understudy.history.report.runs import pack
+from understudy.history.report.tasks import measure_task
 from understudy.spark import compare_job, ingest_job, replay_job
 from understudy.spark.context import SparkFailed, SparkSettings, spark_context
 from understudy.spark.ingest_job import SparkEngine
@@ -154,7 +154,7 @@ def test_a_master_without_a_port_is_named(master: str) -> None:
 STARTED_AND_KILLED = """
 import os, signal, sys
 from pathlib import Path
-from understudy.java import choose_java
+from understudy.clusters.java import choose_java
 from understudy.spark.standalone import StandaloneCluster
 
 with StandaloneCluster(Path(sys.argv[1]), choose_java(), workers=1) as cluster:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from understudy.java import JavaRuntime
+from understudy.clusters.java import JavaRuntime
 from understudy.spark.context import SparkFailed, SparkSettings, redacted, spark_context, spark_errors
 
 

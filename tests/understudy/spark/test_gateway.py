@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from understudy.java import JavaRuntime
+from understudy.clusters.java import JavaRuntime
 from understudy.spark import gateway as module
 from understudy.spark.gateway import Gateway, gateway
 

@@ -12,21 +12,21 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
-from tests.understudy.lake.damaged_logs import write
-from tests.understudy.lake.lakes import assert_holds, content, take
+from tests.understudy.history.lake.damaged_logs import write
+from tests.understudy.history.lake.lakes import assert_holds, content, take
 from tests.understudy.spark.oracle.sql_replay import replay_with_sql
-from understudy.foundation.eventlog.metric_tables import TABLES
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
-from understudy.lake import ingest as ingesting
-from understudy.lake.columns import RUN_TABLES
-from understudy.lake.ingest import find_logs, ingest, remove
-from understudy.lake.lake import Lake
-from understudy.lake.manifest import LakeError
-from understudy.simulator.seeds import run_seed
+from understudy.history.lake import ingest as ingesting
+from understudy.history.lake.columns import RUN_TABLES
+from understudy.history.lake.ingest import find_logs, ingest, remove
+from understudy.history.lake.lake import Lake
+from understudy.history.lake.manifest import LakeError
+from understudy.history.metrics.metric_tables import TABLES
 from understudy.spark import read_lake, read_records
 from understudy.spark.context import SparkFailed
 from understudy.spark.ddl import ddl
 from understudy.spark.ingest_job import SparkEngine
+from understudy.trials.seeds.seeds import run_seed
 
 pytestmark = pytest.mark.xdist_group("spark ingest")
 

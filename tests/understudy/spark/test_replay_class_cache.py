@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from understudy.cli import replay
-from understudy.java import JavaRuntime
+from understudy.clusters.java import JavaRuntime
 from understudy.spark import class_cache
 from understudy.spark.gateway import GatewayFailed
 

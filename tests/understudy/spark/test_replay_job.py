@@ -10,19 +10,19 @@ import pytest
 
 from tests.foundation.eventlog.lines import Logs
 from tests.foundation.eventlog.stories import RandomRun, controller_never_ready, killed_controller, silent_controllers
-from tests.understudy.lake.damaged_logs import write_damaged
+from tests.understudy.history.lake.damaged_logs import write_damaged
 from tests.understudy.spark.oracle.sql_replay import replay_with_sql
-from understudy.foundation.eventlog import reader
-from understudy.foundation.eventlog.metric_tables import TABLES, RunMetrics
-from understudy.foundation.eventlog.metrics import measure
-from understudy.foundation.eventlog.reader import read
-from understudy.foundation.eventlog.row_tables import ROW_TABLES
-from understudy.replay.report import render
-from understudy.replay.result import Replay, replay_in_python
-from understudy.simulator.seeds import run_seed
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.history.metrics.metric_tables import TABLES, RunMetrics
+from understudy.history.metrics.metrics import measure
+from understudy.history.metrics.row_tables import ROW_TABLES
+from understudy.history.reading import reader
+from understudy.history.reading.reader import read
+from understudy.history.report.report import render
+from understudy.history.report.result import Replay, replay_in_python
 from understudy.spark.context import SparkFailed
 from understudy.spark.replay_job import SparkReplay, TablesExist
-from understudy.testbed.local_cluster import LocalCluster
+from understudy.trials.seeds.seeds import run_seed
 
 pytestmark = pytest.mark.xdist_group("spark replay_job")
 

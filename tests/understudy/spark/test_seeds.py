@@ -10,16 +10,16 @@ import pytest
 
 from tests.understudy.spark.standalone_cluster import KillInTheMiddle, StandaloneCluster
 from understudy.cli.main import main
+from understudy.clusters.java import choose_java
 from understudy.foundation.eventlog.fences import Fence
-from understudy.hunt import seed_tasks
-from understudy.hunt.seed_tasks import SeedTask, encoded, leave_events, run_task
-from understudy.java import choose_java
-from understudy.lake.lake import Lake
-from understudy.simulator.seeds import SeedReport, run_seed
+from understudy.history.lake.lake import Lake
 from understudy.spark import seeds_job
 from understudy.spark.context import SparkSettings, spark_context
 from understudy.spark.seed_ledger import SeedHunt
 from understudy.spark.seeds_job import run_seeds
+from understudy.trials.hunt import seed_tasks
+from understudy.trials.hunt.seed_tasks import SeedTask, encoded, leave_events, run_task
+from understudy.trials.seeds.seeds import SeedReport, run_seed
 
 pytestmark = pytest.mark.xdist_group("spark seeds")
 

@@ -11,9 +11,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.foundation.eventlog.stories import LONG_LINE_PARTITIONS, RandomRun, killed_controller, long_line
-from tests.understudy.lake.damaged_logs import write, write_damaged
-from understudy.foundation.eventlog import reader
-from understudy.lake.log_rows import FileRange
+from tests.understudy.history.lake.damaged_logs import write, write_damaged
+from understudy.history.lake.log_rows import FileRange
+from understudy.history.reading import reader
 from understudy.spark import register
 from understudy.spark.source import EventLogReader, EventLogStreamReader, FileRanges, SourceSettings, split
 

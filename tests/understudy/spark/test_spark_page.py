@@ -11,9 +11,9 @@ import pytest
 
 import understudy.lake
 import understudy.spark
-from tests.understudy.lake.lakes import take
+from tests.understudy.history.lake.lakes import take
 from understudy.lake import Lake
-from understudy.simulator.seeds import run_seed
+from understudy.trials.seeds.seeds import run_seed
 
 PAGE = Path(__file__).parents[3] / "docs" / "guides" / "spark.md"
 PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from understudy.java import JavaNotFound, JavaRuntime, choose_java
-from understudy.lessons.document import SweepPlan
-from understudy.lessons.sweeping import keep_median, measure_in_python, run_sweep
+from understudy.clusters.java import JavaNotFound, JavaRuntime, choose_java
 from understudy.spark.context import SparkSettings
 from understudy.spark.sweep_job import measure_in_spark
+from understudy.trials.lessons.document import SweepPlan
+from understudy.trials.lessons.sweeping import keep_median, measure_in_python, run_sweep
 
 pytestmark = pytest.mark.xdist_group("spark sweep_job")
 

@@ -1,6 +1,6 @@
 /**
  * The channels of a controller and the requests in them: a part of `#fold`, in Python
- * `foundation/eventlog/fold_requests.py`.
+ * `tests/understudy/page/folding/fold_requests.py`.
  *
  * A channel is never changed but replaced, so that the states before keep theirs.
  */

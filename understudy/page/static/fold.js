@@ -1,8 +1,8 @@
 /**
- * Adds records, one at a time, to the state of a cluster: the same as `foundation/eventlog/fold.py` does.
+ * Adds records, one at a time, to the state of a cluster: the same as `tests/understudy/page/folding/fold.py` does.
  *
- * A state has what the records contain and nothing else; `foundation/eventlog/fold_state.py` describes its fields. Its
- * parts may contradict each other, as the brokers do. Any record is accepted in any order.
+ * A state has what the records contain and nothing else; `tests/understudy/page/folding/fold_state.py` describes its
+ * fields. Its parts may contradict each other, as the brokers do. Any record is accepted in any order.
  *
  * Views read a state and never write to it. They read its maps with `entries(map)` and `get(map, key)`, whose keys are
  * texts, also those of partitions and brokers: `get(get(state.partitions, "orders"), "0")` is an array, in the order of

@@ -1,6 +1,6 @@
 /**
  * The state of a cluster as `#fold` computes it: its beginning, copies of it, what is needed to write to it, and the
- * document that it has in common with `foundation/eventlog/fold_document.py`.
+ * document that it has in common with `tests/understudy/page/folding/fold_document.py`.
  */
 
 import { Queue, Table, TopicTable } from "#tables";

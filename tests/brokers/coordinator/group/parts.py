@@ -28,6 +28,7 @@ from understudy.brokers.coordinator.group.member_metadata import JoinGroupResult
 from understudy.brokers.metadata.topic_names import GROUP_METADATA_TOPIC
 from understudy.brokers.replication.partition import Partition
 from understudy.brokers.world import at_once
+from understudy.clusters.simulated.loop import SimulatedLoop, new_loop
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.records.batch import batches
@@ -39,7 +40,6 @@ from understudy.foundation.wire.messages.consumer_protocol import (
 )
 from understudy.foundation.wire.messages.join_group import UNKNOWN_MEMBER_ID
 from understudy.foundation.wire.version_prefixed import encode_prefixed
-from understudy.simulator.loop import SimulatedLoop, new_loop
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""The Spark SQL that turns lines of text into records and findings, as `understudy.foundation.eventlog.reader` does in
+"""The Spark SQL that turns lines of text into records and findings, as `understudy.history.reading.reader` does in
 Python.
 
 The views read `text`: the lines of all files, each with its file, the block of the file in which it was read (`block`)
@@ -9,8 +9,8 @@ them only for findings.
 from __future__ import annotations
 
 from tests.understudy.spark.oracle.schema import ENVELOPE_DDL, field_rules, rule_is_satisfied
-from understudy.foundation.eventlog import lines, reader
 from understudy.foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE, RECORD_VERSION
+from understudy.history.reading import lines, reader
 
 _UNREADABLE = "unreadable"
 """The line is not an envelope. The finding is a torn line if it is the last line of its file, else not a record."""

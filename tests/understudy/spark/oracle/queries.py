@@ -1,4 +1,4 @@
-"""The Spark SQL of the tables in `understudy.foundation.eventlog.metric_tables`. Each view is one sentence of a
+"""The Spark SQL of the tables in `understudy.history.metrics.metric_tables`. Each view is one sentence of a
 definition there.
 
 The first views read one view for each record type (`ControllerElected` …), with the columns run, us, node,
@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import re
 
-from understudy.foundation.eventlog.leadership_history import DOWN_FAULTS, NO_ELECTION, UNCLEAN, UP_FAULTS
-from understudy.foundation.eventlog.metric_tables import Settings
-from understudy.foundation.eventlog.metrics import NO_ERROR, ORDERLY_ENDS
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
-from understudy.foundation.eventlog.reigns import CONTROLLER, NOT_A_FAULT, UNDONE
-from understudy.foundation.eventlog.settings import BROKER_NODE
+from understudy.history.metrics.leadership_history import DOWN_FAULTS, NO_ELECTION, UNCLEAN, UP_FAULTS
+from understudy.history.metrics.metric_tables import Settings
+from understudy.history.metrics.metrics import NO_ERROR, ORDERLY_ENDS
+from understudy.history.metrics.reigns import CONTROLLER, NOT_A_FAULT, UNDONE
+from understudy.history.metrics.settings import BROKER_NODE
 
 _KEY = "us, node, incarnation, seq"
 """A record's place in the order of its run; its `struct` compares like
-`understudy.foundation.eventlog.run_records.Key`.
+`understudy.history.reading.run_records.Key`.
 """
 
 

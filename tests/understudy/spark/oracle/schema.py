@@ -4,7 +4,7 @@ An envelope is read with its `data` as text, and the `data` of each type then wi
 written as an array of values of different types, which Spark has no type for: it is read as an array of text, and each
 field is converted to its type.
 
-Spark refuses the same lines as `understudy.foundation.eventlog.reader`, with exceptions that no writer causes: a number
+Spark refuses the same lines as `understudy.history.reading.reader`, with exceptions that no writer causes: a number
 in place of text is read as text, a wrong value inside an array becomes null, and a second object on one line is
 ignored.
 """

@@ -1,4 +1,4 @@
-"""Computes the tables with SQL in Spark: the definitions of `understudy.foundation.eventlog.metrics`, but no code of
+"""Computes the tables with SQL in Spark: the definitions of `understudy.history.metrics.metrics`, but no code of
 it.
 
 It is the independent second definition with which tests compare what the product computes. It plans some seventy views
@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.understudy.spark.oracle import line_queries, queries
 from tests.understudy.spark.oracle.schema import data_columns, data_ddl
-from understudy.foundation.eventlog.metric_tables import SORTED_BY, TABLES, RunMetrics, Table
-from understudy.foundation.eventlog.reader import EMPTY_FILE, LogFinding, find_files
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
-from understudy.replay.result import Replay
+from understudy.history.metrics.metric_tables import SORTED_BY, TABLES, RunMetrics, Table
+from understudy.history.reading.reader import EMPTY_FILE, LogFinding, find_files
+from understudy.history.report.result import Replay
 
 _COLUMNS = {name: tuple(info.name for info in msgspec.structs.fields(table)) for name, table in TABLES.items()}
 _FLAWS = "flaws"

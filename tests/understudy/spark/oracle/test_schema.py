@@ -7,8 +7,8 @@ import pytest
 
 from tests.understudy.spark.oracle import line_queries, queries
 from tests.understudy.spark.oracle.schema import data_columns, data_ddl, field_rules
-from understudy.foundation.eventlog.metric_tables import SORTED_BY, TABLES, RunMetrics
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, LeadershipWritten, Payload, RequestDetail
+from understudy.history.metrics.metric_tables import SORTED_BY, TABLES, RunMetrics
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,4 @@
+"""Generates the pages of docs/ that are made from the code: `python -m devtools.pages`.
+
+tests/test_pages.py fails where a page is not current.
+"""

@@ -1,0 +1,202 @@
+"""Generates docs/reference/event-log.md: every record type with its fields.
+
+They are read from the structs that foundation/eventlog/records.py lists, and from the docstrings of these.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import groupby
+
+import msgspec
+from msgspec import inspect
+
+from devtools.pages.source import attribute_docstrings, classes, docstring, parse, path_of
+from devtools.pages.text import paragraph
+from understudy.foundation.eventlog.fences import Fence, Fix
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, ControllerElected, Envelope, EventStarted, Payload
+
+NAME = "reference/event-log.md"
+
+HEAD = """\
+# The event log
+
+Each broker, test bed and simulated node writes what it does as lines of JSON, each line before its effect leaves the
+node: so the log of a broker that was killed still explains what the others have seen. Checkers, reports, status views
+and Spark read nothing else. `python -m devtools.pages` writes this page from the structs that
+`foundation/eventlog/records.py` lists; a test compares the two.
+
+## Files
+
+A file is named `<node>-<incarnation>-<file>.jsonl`, both numbers with four digits: `broker-1-0002-0001.jsonl` is the
+first file of the second start of `broker-1`. The writer takes the next free incarnation by creating its first file
+exclusively, so two processes never write to one file. A new file begins when the next line would make the old one
+larger than 64 MiB; the sequence numbers run on (`foundation/eventlog/files.py`).
+
+A broker writes to the folder `events` in its log directory, or to `understudy.events.dir`. `understudy up` puts them
+under the run folder: `broker-N/events/` for brokers, `testbed/events/` for the faults it injects. `understudy simulate
+--seed N --dir DIR` leaves those of a simulated run in one folder.
+
+A line has been handed to the operating system when the write returns: it survives the death of the process, not a loss
+of power. A broker that cannot write its event log stops. The reader (`understudy/history/reading/reader.py`) takes what
+can be read and names everything else as a finding: torn lines, gaps and repeats in the sequence, clocks that went back.
+
+## A line
+
+A line is an envelope with one record in `data`. This one, which is a single line in the file, says that broker 1 became
+controller:
+
+```json
+"""
+
+ORDER = """\
+**Order.** Within an incarnation `seq` is the order. Between nodes of one machine it is `mono_ms`, corrected so that no
+`RequestReceived` comes before its `RequestSent` and no `ResponseReceived` before its `ResponseSent`
+(`understudy/history/reading/order.py`).
+
+**Causes.** `cause` names a record of the same node and incarnation. A cause on another node is found by matching
+`RequestReceived` with `RequestSent`: same `api`, `client_id` and `correlation_id`, and `to` is the node that received
+it.
+
+**Versions.** `version` is that of the record format. A released record type never changes its meaning: fields are only
+added, with a default, so older logs stay readable. In the tables below a field with a default may be absent. A record
+type that was renamed is read under its former name too (`FORMER_TYPE_NAMES` in `foundation/eventlog/records.py`).
+
+**On demand.** Everything is written by default but `RequestDetail`, which needs `understudy.events.detail=true`, and
+the [records of logs](#records-of-the-logs-of-partitions), which need `understudy.events.logs=true`.
+"""
+
+
+class _ExampleClock:
+    def monotonic_ms(self) -> float:
+        return 86_400_512.043
+
+    def wall_ms(self) -> float:
+        return 1_767_225_600_250.5
+
+
+def example() -> str:
+    """A line as the product writes it, indented."""
+    lines: list[bytes] = []
+    events = EventLog(run="kill-1", node="broker-1", incarnation=1, clock=_ExampleClock(), write=lines.append)
+    events.saw_zxid(412)
+    events.saw_controller_epoch(7)
+    started = events.append(EventStarted(event_id=1, event="Startup", queued_ms=0.215))
+    events.append(
+        ControllerElected(broker_id=1, epoch=7, epoch_zk_version=6, session_id=72_057_594_037_927_938), cause=started
+    )
+    return msgspec.json.format(lines[-1], indent=2).decode().rstrip()
+
+
+def page() -> str:
+    lines = [HEAD.rstrip("\n"), example(), "```", "", *_table(Envelope), "", ORDER]
+    lines += ["## Values inside records", "", "They are written as arrays, their fields in this order.", ""]
+    for struct in _arrays():
+        lines += section(struct.__name__, struct)
+    for module, types in groupby(PAYLOAD_BY_TYPE.items(), key=lambda item: item[1].__module__):
+        lines += [f"## {docstring(parse(path_of(module))).partition('.')[0]}", ""]
+        for name, payload in types:
+            lines += section(name, payload)
+    return "\n".join([*lines, *_fences()])
+
+
+def _fences() -> Iterator[str]:
+    """The values of the field `fence` of `FenceHit`."""
+    switches = classes(parse(path_of(Fence.__module__)))
+    documented = attribute_docstrings(switches[Fence.__name__])
+    yield "## Fences\n"
+    yield "The values of `fence` in [FenceHit](#fencehit), and what each refuses.\n"
+    yield "| fence | what it refuses |"
+    yield "|---|---|"
+    yield from (f"| `{fence.value}` | {documented[fence.name]} |" for fence in Fence)
+    yield ""
+    fixes = attribute_docstrings(switches[Fix.__name__])
+    yield "## Fixes\n"
+    yield "The fixes of historic bugs that an experiment can switch off. One that is on is never in `FenceHit`.\n"
+    yield "| fix | what holds since then |"
+    yield "|---|---|"
+    yield from (f"| `{fix.value}` | {fixes[fix.name]} |" for fix in Fix)
+    yield ""
+
+
+def _arrays() -> list[type[msgspec.Struct]]:
+    """The structs that records hold arrays of, in the order in which records name them."""
+    kinds = [
+        field.type
+        for payload in PAYLOAD_BY_TYPE.values()
+        for field in inspect.type_info(payload).fields  # type: ignore[attr-defined]  # payloads are structs
+    ]
+    items = [kind.item_type for kind in kinds if isinstance(kind, inspect.VarTupleType)]
+    return list(dict.fromkeys(item.cls for item in items if isinstance(item, inspect.StructType)))
+
+
+def _class(struct: type[msgspec.Struct]) -> ast.ClassDef:
+    return classes(parse(path_of(struct.__module__)))[struct.__name__]
+
+
+def without_description() -> list[str]:
+    """The record types and fields that their source does not describe."""
+    structs = [Envelope, *_arrays(), *PAYLOAD_BY_TYPE.values()]
+    return [
+        *(struct.__name__ for struct in structs if not docstring(_class(struct))),
+        *(
+            f"{struct.__name__}.{field.name}"
+            for struct in structs
+            for field in msgspec.structs.fields(struct)
+            if field.name not in attribute_docstrings(_class(struct))
+        ),
+    ]
+
+
+def section(name: str, struct: type[msgspec.Struct]) -> Iterator[str]:
+    yield f"### {name}\n"
+    if text := docstring(_class(struct)):
+        yield paragraph(text) + "\n"
+    yield from _table(struct)
+    yield ""
+
+
+def _table(struct: type[msgspec.Struct]) -> Iterator[str]:
+    documented = attribute_docstrings(_class(struct))
+    yield "| field | type | meaning |"
+    yield "|---|---|---|"
+    for field in msgspec.structs.fields(struct):
+        unit = ", ms" if field.name.endswith("_ms") else ""
+        default = "" if field.required else f"; default {_shown(field.default)}"
+        meaning = documented.get(field.name, "")
+        yield f"| `{field.encode_name}` | {_described(field.type)}{unit}{default} | {meaning} |"
+
+
+def _shown(default: object) -> str:
+    return msgspec.json.encode(default).decode()
+
+
+def _described(kind: object) -> str:
+    return "object" if kind is Payload else _type(inspect.type_info(kind))
+
+
+def _type(kind: inspect.Type) -> str:
+    match kind:
+        case inspect.IntType():
+            return "integer"
+        case inspect.FloatType():
+            return "number"
+        case inspect.StrType():
+            return "text"
+        case inspect.BoolType():
+            return "boolean"
+        case inspect.NoneType():
+            return "null"
+        case inspect.UnionType(types=types):
+            return " or ".join(map(_type, types))
+        case inspect.VarTupleType(item_type=item):
+            return "array of integers" if isinstance(item, inspect.IntType) else f"array of {_type(item)}"
+        case inspect.TupleType(item_types=items):
+            return f"[{', '.join(map(_type, items))}]"
+        case inspect.StructType(cls=struct):
+            return f"[{struct.__name__}](#{struct.__name__.lower()})"
+        case inspect.DictType():
+            return "object"
+    raise AssertionError(f"a type this page has no word for: {kind}")

@@ -1,0 +1,126 @@
+"""Generates docs/reference/verbs.md: the verbs on a running cluster, from the table that routes and command line are
+made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from understudy.clusters.control.api_description import ANSWERS, OPERATIONS, READS
+from understudy.clusters.control.verb_table import TARGETS, VERBS, Verb
+
+NAME = "reference/verbs.md"
+
+HEAD = """\
+# Verbs on a running cluster
+
+`understudy up` prints its run folder. From another terminal, a verb acts on that cluster by role:
+
+```
+understudy up --brokers 3 --dir runs/mine
+understudy kill runs/mine controller
+understudy pause runs/mine leader:orders/0 --for 5s
+understudy arm runs/mine controller partition.after_write --action pause
+```
+
+Each fault is in the event log of the run (`testbed/events`) before it is injected, with the role by which the broker
+was found. A verb acts only on processes that this cluster has started. What is not in the state for it is refused with
+the reason and exit code 1, and is not on record; a wrong target or duration has exit code 2. Of a target with several
+brokers those are acted on that are in the state for it, and the others are named.
+
+Verbs are done one after the other; `start` and `restart` return when the broker serves requests. With `--for` the
+process of `understudy up` undoes the verb after that time, or once the verb that is being done then has ended. Undoing
+it by hand earlier cancels that. At Ctrl-C paused brokers are resumed, isolations healed, and a ZooKeeper that a verb
+has paused or ended goes on, so that the brokers can stop in order.
+
+`python -m devtools.pages` writes this page from `understudy/clusters/control/verb_table.py`; a test compares the two.
+"""
+
+COMPOSE = """\
+## On the compose cluster
+
+With `--compose`, RUN is the folder of the compose file, and a verb is a command of docker on the container:
+
+```
+understudy kill . controller --compose
+understudy isolate . leader:orders/0 --compose --for 10s
+```
+
+The fault is recorded in `run/compose/testbed/events`, which the user of the containers (uid 1000) owns; where the
+command may not write there, it refuses. With `--for` the command itself waits, and undoes the verb also at Ctrl-C.
+`isolate` takes the container off its network: traffic is lost, where a held connection would deliver it late.
+
+`understudy watch . --compose` shows the cluster in a browser, and does the verbs from there
+([page.md](../guides/page.md)).
+"""
+
+PORT = """\
+## The control port
+
+The commands use a control port, which tests in any language can use as well. It listens on 127.0.0.1, on a free port
+or on that of `understudy up --control 127.0.0.1:PORT`, and on no address that is not loopback. `RUN/control.json`,
+readable only by its user, has the address and a token; with `--control` they are printed, too. What changes the cluster
+needs the token:
+
+```
+curl -s localhost:8099/verbs/pause -H "Authorization: Bearer $TOKEN" -d '{"target": "controller", "for": "5s"}'
+curl -s localhost:8099/topics      -H "Authorization: Bearer $TOKEN" -d '{"name": "orders", "partitions": 3}'
+curl -s localhost:8099/elections   -H "Authorization: Bearer $TOKEN" -d '{"partitions": ["orders/0"]}'
+curl -s localhost:8099/produce     -H "Authorization: Bearer $TOKEN" -d '{"partition": "orders/0", "values": ["a"]}'
+curl -s localhost:8099/cluster
+```
+
+Requests with another `Host` than the address, or with an `Origin`, are refused: web pages cannot use the port.
+`/docs` shows every route with its body in a browser.
+"""
+
+
+def page() -> str:
+    return "\n".join([*_verbs(), *_targets(), COMPOSE, *_compose(), PORT, *_routes(), *_answers()])
+
+
+def _verbs() -> Iterator[str]:
+    yield HEAD
+    yield "| verb | what it does | `--for` | on ZooKeeper |"
+    yield "|---|---|---|---|"
+    for name, verb in VERBS.items():
+        yield f"| `{name}` | {verb.meaning} | {_then(verb)} | {'yes' if verb.on_zookeeper else 'no'} |"
+    yield ""
+
+
+def _then(verb: Verb) -> str:
+    return f"then `{verb.undo}`" if verb.undo else "no"
+
+
+def _targets() -> Iterator[str]:
+    yield "| target | what it means |"
+    yield "|---|---|"
+    for form, meaning in TARGETS.items():
+        yield f"| `{form}` | {meaning} |"
+    yield ""
+
+
+def _compose() -> Iterator[str]:
+    yield "| verb | on compose |"
+    yield "|---|---|"
+    for name, verb in VERBS.items():
+        done = verb.on_compose or "not possible"
+        yield f"| `{name}` | {f'`{done}`' if done.startswith('docker ') else done} |"
+    yield ""
+
+
+def _routes() -> Iterator[str]:
+    yield "| route | what it does |"
+    yield "|---|---|"
+    for path, meaning in READS.items():
+        yield f"| `GET {path}` | {meaning} |"
+    for operation in OPERATIONS:
+        yield f"| `POST {operation.path}` | {operation.meaning} |"
+    yield ""
+
+
+def _answers() -> Iterator[str]:
+    yield "| status | what it means |"
+    yield "|---|---|"
+    for code, meaning in ANSWERS.items():
+        yield f"| {code} | {meaning} |"
+    yield ""

@@ -1,4 +1,0 @@
-"""Generates the pages of docs/ that are made from the code: `python -m tests.pages`.
-
-tests/test_pages.py fails where a page is not current.
-"""

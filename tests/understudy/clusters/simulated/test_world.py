@@ -1,0 +1,112 @@
+"""A simulated node: its disk, clock, event log, points and random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from understudy.brokers.world import World
+from understudy.clusters.simulated.loop import Process, SimulatedLoop, new_loop
+from understudy.clusters.simulated.network import SimulatedNetwork
+from understudy.clusters.simulated.randomness import derived
+from understudy.clusters.simulated.world import EPOCH_MS, Node
+from understudy.clusters.simulated.zookeeper import SimulatedZooKeeper
+from understudy.foundation.eventlog.records import PointReached, ProcessExiting, ProcessStarted
+from understudy.history.reading.lines import decode_record
+from understudy.history.reading.reader import read
+
+
+class NodeHarness:
+    """One node with a ZooKeeper and a network."""
+
+    def __init__(self, loop: SimulatedLoop) -> None:
+        self.loop = loop
+        self.server = SimulatedZooKeeper(loop, random=derived(1, "zookeeper"))
+        self.network = SimulatedNetwork(loop, seed=1)
+        self.log_lines: list[bytes] = []
+        self.node = Node("broker-1", run="run", seed=1, loop=loop, log_lines=self.log_lines)
+
+    def start(self) -> World:
+        return self.node.start(self.server, self.network, session_timeout_ms=6_000, connection_timeout_ms=6_000)
+
+    @property
+    def process(self) -> Process:
+        assert self.node.process is not None
+        return self.node.process
+
+
+@pytest.fixture
+def harness() -> Iterator[NodeHarness]:
+    loop = new_loop()
+    yield NodeHarness(loop)
+    loop.close()
+    assert loop.failures == []
+
+
+def test_files_outlive_the_process(harness: NodeHarness) -> None:
+    first = harness.start()
+    first.disk.write("meta.properties", b"broker.id=1")
+    harness.process.kill()
+    second = harness.start()
+    assert second.disk.read("meta.properties") == b"broker.id=1"
+
+
+def test_each_incarnation_has_its_own_event_log_and_random_numbers(harness: NodeHarness, tmp_path: Path) -> None:
+    first = harness.start()
+    first.events.append(ProcessStarted(role="broker", broker_id=1))
+    first.events.append(ProcessExiting(reason="stopped"))
+    harness.process.kill()
+    second = harness.start()
+    second.events.append(ProcessStarted(role="broker", broker_id=1))
+    assert first.random.random() != second.random.random()
+    records = [decode_record(line) for line in harness.log_lines]
+    assert [(record.incarnation, record.seq) for record in records] == [(1, 1), (1, 2), (2, 1)]
+    assert records[0].wall_ms == EPOCH_MS
+    harness.node.dump(tmp_path)
+    reading = read([tmp_path])
+    assert reading.findings == ()
+    assert len(reading.records) == 3
+
+
+def test_a_step_of_the_wall_clock_does_not_change_the_monotonic_clock(harness: NodeHarness) -> None:
+    clock = harness.node.clock
+    clock.offset_ms = -3_600_000
+    harness.loop.run_for(2)
+    assert clock.wall_ms() == EPOCH_MS - 3_600_000 + 2_000
+    assert clock.monotonic_ms() == 2_000
+    clock.drift = 0.01
+    assert clock.monotonic_ms() == pytest.approx(2_020)
+
+
+@pytest.mark.parametrize("action", ["pause", "crash"])
+def test_an_armed_point_pauses_or_kills_the_process_once_before_its_next_line(
+    harness: NodeHarness, action: str
+) -> None:
+    world = harness.start()
+    process = harness.process
+    harness.node.arm("partition.after_write", action, process.pause if action == "pause" else process.kill)
+    marks: list[str] = []
+
+    async def procedure() -> None:
+        await world.points.reach("partition.before_write")
+        marks.append("wrote")
+        await world.points.reach("partition.after_write")
+        marks.append("flushed")
+        await world.points.reach("partition.after_write")
+        marks.append("done")
+
+    process.spawn(procedure())
+    harness.loop.run_for(1)
+    assert marks == ["wrote"]
+    assert decode_record(harness.log_lines[-1]).data == PointReached(point="partition.after_write", action=action)
+    process.resume()
+    harness.loop.run_for(1)
+    assert marks == (["wrote", "flushed", "done"] if action == "pause" else ["wrote"])
+
+
+def test_each_name_and_seed_has_its_own_random_numbers() -> None:
+    assert derived(1, "a").random() == derived(1, "a").random()
+    assert len({derived(1, "a").random(), derived(1, "b").random(), derived(2, "a").random()}) == 3
+    assert derived(1, "a", "b").random() != derived(1, "ab").random()

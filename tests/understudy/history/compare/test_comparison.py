@@ -1,0 +1,103 @@
+"""Groups of runs are compared: intervals where they are honest, changes where they are more than noise."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.understudy.history.compare.observations import group, observation
+from understudy.history.compare.comparison import CHANGED, NOISE, TOO_FEW, WORST, Comparison, GroupResult, compare
+from understudy.history.compare.groups import Observation
+
+BASELINE = {"session_timeout_ms": "6000"}
+
+
+def two_timeouts(runs: int = 20) -> list[Observation]:
+    return [
+        *group("short", runs, 2_000, session_timeout_ms=2000),
+        *group("long", runs, 6_000, session_timeout_ms=6000),
+    ]
+
+
+def results(comparison: Comparison) -> dict[str, GroupResult]:
+    return {result.group.key[0]: result for result in comparison.groups}
+
+
+def test_a_shorter_outage_is_a_change_and_the_baseline_is_not_compared_with_itself() -> None:
+    comparison = compare(two_timeouts(), ("session_timeout_ms",), BASELINE)
+    change = results(comparison)["2000"].changes["outage"]
+    assert change.verdict == CHANGED
+    assert change.difference == pytest.approx(-4_000_000, rel=0.1)
+    assert change.share == pytest.approx(-2 / 3, abs=0.07)
+    assert change.interval is not None
+    assert change.interval[0] < change.difference < change.interval[1] < 0
+    assert results(comparison)["6000"].changes == {}
+    assert comparison.tests == 6
+
+
+def test_groups_of_the_same_distribution_have_not_changed() -> None:
+    runs = [*group("a", 15, 6_000, session_timeout_ms=2000), *group("b", 15, 6_000, session_timeout_ms=6000)]
+    changes = results(compare(runs, ("session_timeout_ms",), BASELINE))["2000"].changes
+    assert {change.verdict for change in changes.values()} == {NOISE}
+    assert all(change.corrected_p >= change.p for change in changes.values())
+
+
+def test_three_runs_against_three_are_too_few_for_any_difference() -> None:
+    changes = results(compare(two_timeouts(3), ("session_timeout_ms",), BASELINE))["2000"].changes
+    assert {change.verdict for change in changes.values()} == {TOO_FEW}
+    assert changes["outage"].interval is None
+
+
+def test_intervals_need_runs_and_not_failovers() -> None:
+    many = observation("one", [float(ms) for ms in range(1, 401)], partitions=1)
+    few = [observation(f"few-{number}", [1.0 + number], partitions=5) for number in range(5)]
+    enough = [observation(f"enough-{number}", [1.0 + number], partitions=40) for number in range(40)]
+    found = results(compare([many, *few, *enough], ("partitions",), {}))
+    assert found["1"].group.distributions["outage"].n == 400
+    assert found["1"].group.distributions["outage"].intervals == {50: None, 90: None, 99: None}
+    assert found["5"].group.distributions["outage"].intervals == {50: None, 90: None, 99: None}
+    assert found["5"].group.distributions["outage"].quantiles == {50: 3_000, 90: 5_000, 99: 5_000, 100: 5_000}
+    intervals = found["40"].group.distributions["outage"].intervals
+    assert intervals[50] is not None
+    assert intervals[90] is not None
+    assert intervals[99] is None
+
+
+def test_the_same_runs_in_another_order_give_the_same_comparison() -> None:
+    runs = two_timeouts()
+    shuffled = random.Random(1).sample(runs, len(runs))
+    assert compare(runs, ("session_timeout_ms",), BASELINE) == compare(shuffled, ("session_timeout_ms",), BASELINE)
+
+
+def test_a_further_group_changes_no_number_of_the_others_but_the_correction() -> None:
+    runs = two_timeouts()
+    before = results(compare(runs, ("session_timeout_ms",), BASELINE))["2000"]
+    more = [*runs, *group("third", 20, 4_000, session_timeout_ms=4000)]
+    after = results(compare(more, ("session_timeout_ms",), BASELINE))["2000"]
+    assert after.group == before.group
+    assert [change.p for change in after.changes.values()] == [change.p for change in before.changes.values()]
+    assert after.changes["election"].corrected_p > before.changes["election"].corrected_p
+
+
+def test_a_quantity_that_one_side_lacks_is_not_compared() -> None:
+    runs = [
+        *group("short", 8, 2_000, session_timeout_ms=2000),
+        *(observation(f"none-{number}", [], leaderless_s=1, session_timeout_ms=6000) for number in range(8)),
+    ]
+    comparison = compare(runs, ("session_timeout_ms",), BASELINE)
+    assert set(results(comparison)["2000"].changes) == {"leaderless"}
+    assert results(comparison)["6000"].group.distributions["outage"].quantiles == {
+        50: None,
+        90: None,
+        99: None,
+        100: None,
+    }
+
+
+def test_the_worst_runs_are_those_with_the_largest_values() -> None:
+    runs = [observation(f"run-{number}", [float(number)], leaderless_s=10 - number) for number in range(10)]
+    worst = compare(runs, ("world",), {}).worst
+    assert [run.run for run in worst["outage"]] == [f"run-{number}" for number in (9, 8, 7, 6, 5)][:WORST]
+    assert [run.run for run in worst["leaderless"]] == [f"run-{number}" for number in range(5)][:WORST]
+    assert worst["outage"][0].opened_by == "understudy replay runs/run-9"

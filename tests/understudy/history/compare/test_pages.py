@@ -1,0 +1,151 @@
+"""The pages of a comparison: their numbers, their widths, and that the HTML page stands by itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.understudy.history.compare.observations import group, observation
+from understudy.history.compare.comparison import Comparison, compare
+from understudy.history.compare.groups import QUANTITIES, Observation, Quantity
+from understudy.history.compare.html_page import DRAWN_GROUPS, html_page
+from understudy.history.compare.json_page import as_json
+from understudy.history.compare.text_page import WIDTH, number, p_value, render
+
+MS = Quantity("outage", "ms", 1_000, "")
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def comparison(*more: Observation) -> Comparison:
+    runs = [
+        *group("short", 40, 2_000, session_timeout_ms=2000, fault="kill"),
+        *group("long", 40, 6_000, session_timeout_ms=6000, fault="kill"),
+        *more,
+    ]
+    return compare(runs, ("session_timeout_ms", "fault"), {"session_timeout_ms": "6000"})
+
+
+def test_the_text_page_has_every_quantity_with_its_intervals_and_changes() -> None:
+    page = render(comparison())
+    for quantity in QUANTITIES:
+        assert f"\n{quantity.name}, {quantity.unit}: " in page
+    section = page.partition("outage, ms: ")[2].partition("\n\n")[0].splitlines()
+    assert section[1].split() == ["group", "n", "p50", "p90", "p99", "max", "change", "of", "p50"]
+    assert re.fullmatch(r"  2000 · kill +40 +[\d,]+ +[\d,]+ +[\d,]+ +[\d,]+ +−[\d,]+ \(−6\d %\)", section[2])
+    assert re.fullmatch(r" +[\d,]+–[\d,]+ +[\d,]+–[\d,]+ +changed, p (< 0\.001|0\.00\d)", section[3])
+    assert "understudy replay runs/long-" in page
+    assert "correction for 6 tests" in page
+
+
+def test_no_line_but_a_command_is_wider_than_the_page() -> None:
+    long = "x" * 150
+    page = render(comparison(observation("far\naway", [90_000.0], session_timeout_ms=long, fault="\x1b[31mred")))
+    wide = [line for line in page.splitlines() if len(line) > WIDTH]
+    assert wide == []
+    assert "\x1b" not in page
+
+
+def test_a_command_is_never_cut() -> None:
+    run = observation("y" * 120, [90_000.0], session_timeout_ms=6000, fault="kill")
+    assert f"understudy replay runs/{run.run}\n" in render(comparison(run))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(None, "—"), (0, "0.000"), (412, "0.412"), (12_345, "12.35"), (123_456, "123.5"), (5_998_400, "5,998")],
+)
+def test_a_number_has_the_digits_that_mean_something(value: int | None, expected: str) -> None:
+    assert number(value, MS) == expected
+
+
+def test_p_values_are_not_shown_as_zero() -> None:
+    assert [p_value(p) for p in (0.0001, 0.0123, 0.34, 1.0)] == ["p < 0.001", "p 0.012", "p 0.34", "p 1.00"]
+
+
+class Tags(HTMLParser):
+    """Collects the tags and attributes of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def pictures(page: str) -> list[ElementTree.Element]:
+    return [ElementTree.fromstring(svg) for svg in re.findall(r'<svg [^>]*role="img".*?</svg>', page, re.DOTALL)]
+
+
+def test_the_html_page_needs_no_script_and_no_network() -> None:
+    page = html_page(comparison())
+    tags = Tags(page).found
+    assert {"script", "link", "img", "iframe", "object"}.isdisjoint(tag for tag, _ in tags)
+    assert all(not {"src", "href", "onload", "onclick"} & attributes.keys() for _, attributes in tags)
+    addresses = set(re.findall(r"\b\w+://[^\"'\s<]+", page))
+    assert addresses == {"http://www.w3.org/2000/svg"}, "the name of SVG's elements, which no browser opens"
+    assert "prefers-color-scheme: dark" in page
+    assert page == html_page(comparison())
+
+
+def test_every_picture_has_a_title_a_description_and_named_axes() -> None:
+    found = pictures(html_page(comparison()))
+    assert len(found) == len(QUANTITIES) + 3
+    for picture in found:
+        title, description = picture.findtext(f"{SVG}title"), picture.findtext(f"{SVG}desc")
+        assert title
+        assert description
+        assert "2000 · kill" in description
+        names = [text.text or "" for text in picture.iter(f"{SVG}text") if text.get("class") == "name"]
+        assert any(re.search(r", ms$|partition-s$|^partition-seconds per run, mean$", each) for each in names)
+
+
+def test_the_lines_of_the_groups_differ_in_colour_or_dashes() -> None:
+    runs = [run for seed in range(30) for run in group(f"g{seed}", 2, 1_000.0 + seed, seed=seed)]
+    page = html_page(compare(runs, ("seed",), {}))
+    assert f"The pictures show the first {DRAWN_GROUPS} groups; 6 more are below." in page
+    lines = [path.attrib for path in pictures(page)[0].iter(f"{SVG}path")]
+    assert len(lines) == DRAWN_GROUPS
+    assert len({(line["style"], line.get("stroke-dasharray")) for line in lines}) == DRAWN_GROUPS
+
+
+def test_names_are_escaped_in_html() -> None:
+    page = html_page(comparison(observation("<b>", [1.0], session_timeout_ms=6000, fault='<script>"&')))
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert pictures(page)
+
+
+def test_a_distribution_ends_at_one_at_the_largest_value() -> None:
+    runs = [observation(f"run-{ms}", [ms]) for ms in (100.0, 200.0, 400.0)]
+    outage = pictures(html_page(compare(runs, ("world",), {})))[4]
+    (path,) = outage.iter(f"{SVG}path")
+    steps = re.findall(r"H([\d.]+)V([\d.]+)", path.attrib["d"])
+    left, right = 52.0, 446.0
+    assert [float(x) for x, _ in steps] == pytest.approx(
+        [left + (right - left) * part for part in (0.25, 0.5, 1)], abs=0.1
+    )
+    bottom, top = 234.0, 34.0
+    assert [float(y) for _, y in steps] == pytest.approx(
+        [bottom + (top - bottom) * part for part in (1 / 3, 2 / 3, 1)], abs=0.1
+    )
+
+
+def test_json_has_the_numbers_in_the_units_it_names() -> None:
+    page = json.loads(as_json(comparison()))
+    assert page["units"]["outage"] == "ms"
+    short, long = page["groups"]
+    assert short["settings"] == {"session_timeout_ms": "2000", "fault": "kill"}
+    outage = short["quantities"]["outage"]
+    assert 1_800 < outage["p50"] < 2_200
+    assert outage["intervals"]["p50"][0] < outage["p50"] < outage["intervals"]["p50"][1]
+    assert outage["intervals"]["p99"] is None
+    assert outage["change"]["verdict"] == "changed"
+    assert -4_400 < outage["change"]["p50_difference"] < -3_600
+    assert "change" not in long["quantities"]["outage"]
+    assert page["worst"]["outage"][0]["command"].startswith("understudy replay runs/long-")

@@ -1,0 +1,65 @@
+"""Logs of brokers for tests: the recorded samples, and small ones from lines of Kafka's."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from understudy.foundation.eventlog.records import Envelope, Payload
+from understudy.history.kafka_logs.entries import Kind
+from understudy.history.kafka_logs.importer import ImportReport, LogInputs, import_logs
+from understudy.history.kafka_logs.pattern import LinePattern
+from understudy.history.reading.reader import read
+
+SAMPLES = Path(__file__).parent / "samples"
+BROKERS = (1, 2, 3)
+
+_LOGGERS = {
+    Kind.CONTROLLER: "kafka.controller.KafkaController",
+    Kind.STATE_CHANGE: "state.change.logger",
+    Kind.SERVER: "kafka.server.KafkaServer",
+}
+_NAMES_LOGGER = re.compile(r" \((kafka|org)\.[\w.$]+\)$")
+
+
+def unpacked(folder: Path, target: Path) -> Path:
+    """Unpack the compressed files of a folder of the samples."""
+    target.mkdir(parents=True)
+    for packed in sorted(folder.glob("*.gz")):
+        (target / packed.name.removesuffix(".gz")).write_bytes(gzip.decompress(packed.read_bytes()))
+    return target
+
+
+def written_log(path: Path, kind: Kind, lines: Sequence[str]) -> Path:
+    """Write a log. A line is `SECOND LEVEL MESSAGE`, with the usual logger, or a line of a stack trace after a tab."""
+    text = []
+    for line in lines:
+        if line.startswith("\t") or line[:1].isalpha():
+            text.append(line)
+            continue
+        second, level, message = line.split(" ", 2)
+        logger = "" if _NAMES_LOGGER.search(message) else f" ({_LOGGERS[kind]})"
+        text.append(f"[2026-05-01 12:00:{second}] {level} {message}{logger}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in text))
+    return path
+
+
+def imported(
+    tmp_path: Path, logs: Mapping[tuple[int, Kind], Sequence[str]]
+) -> tuple[tuple[Envelope, ...], ImportReport]:
+    """Import small logs; return the records in order, and the report."""
+    files = [
+        (broker, kind, written_log(tmp_path / f"logs-{broker}" / kind.value, kind, lines))
+        for (broker, kind), lines in logs.items()
+    ]
+    report = import_logs(LogInputs(files=files, pattern=LinePattern()), tmp_path / "events")
+    reading = read([tmp_path / "events"])
+    assert reading.findings == ()
+    return reading.records, report
+
+
+def payloads(records: Sequence[Envelope], kind: type[Payload]) -> list[Payload]:
+    return [record.data for record in records if isinstance(record.data, kind)]

@@ -1,0 +1,55 @@
+"""Lakes for tests: what they hold, and whether that is what the logs hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
+from understudy.history.lake.ingest import Ingested, find_logs, ingest
+from understudy.history.lake.lake import Lake
+from understudy.history.reading import reader
+from understudy.history.report.result import replay_in_python
+
+
+def take(lake: Path, *paths: Path) -> Ingested:
+    return ingest(find_logs(paths), lake)
+
+
+def content(lake: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return all rows by table, sorted by run but otherwise in their order."""
+    opened = Lake(lake)
+    return {
+        name: sorted(opened.read(name).to_pylist(), key=lambda row: str(row["run"]))
+        for name in (*opened.tables, *opened.record_types)
+    }
+
+
+def files_below(lake: Path) -> set[Path]:
+    return set(lake.absolute().rglob("*.parquet"))
+
+
+def assert_holds(lake: Path, *paths: Path) -> None:
+    """Check metrics, records and findings against the logs, and that there is no file that does not count."""
+    opened = Lake(lake)
+    expected = replay_in_python(paths)
+    assert {metrics.run: metrics for metrics in opened.run_metrics()} == {run.run: run for run in expected.runs}
+    assert list(opened.runs) == [run.run for run in expected.runs]
+    absolute = {(str(Path(found.file).absolute()), found.line, found.kind) for found in expected.findings}
+    assert {(found.file, found.line, found.kind) for found in opened.findings()} == absolute
+    assert opened.lines == expected.lines
+    records = reader.read(paths).records
+    for name in PAYLOAD_BY_TYPE:
+        keys = sorted((r.run, r.node, r.incarnation, r.seq) for r in records if r.type == name)
+        rows = opened.read(name).select(["run", "node", "incarnation", "seq"]).to_pylist()
+        assert sorted(tuple(row.values()) for row in rows) == keys, name
+    assert sum(entry.records for entry in opened.runs.values()) == len(records)
+    assert counted_files(opened) <= files_below(lake)
+
+
+def counted_files(lake: Lake) -> set[Path]:
+    return {path for kind in ("tables", "records") for name in names(lake, kind) for path in lake.files(kind, name)}
+
+
+def names(lake: Lake, kind: str) -> tuple[str, ...]:
+    return lake.tables if kind == "tables" else lake.record_types

@@ -1,0 +1,142 @@
+"""Lines are judged as by the reader, and columns hold what the structs hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.understudy.history.lake.damaged_logs import write_damaged
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, type_name
+from understudy.history.lake.columns import (
+    RUN_TABLES,
+    IntegerTooLarge,
+    column,
+    fits,
+    record_schema,
+    record_table,
+    table_schema,
+)
+from understudy.history.lake.lines import LineDecoder
+from understudy.history.reading import reader
+
+SAMPLES = sorted((Path(__file__).parents[3] / "foundation" / "eventlog" / "samples").iterdir())
+
+
+def lines_of(files: list[Path]) -> list[bytes]:
+    return [line for file in files for line in file.read_bytes().split(b"\n") if line]
+
+
+def test_every_line_is_decoded_as_by_the_reader(tmp_path: Path) -> None:
+    """Each line is read alone, so that the reader's findings are about it and nothing else."""
+    lines = lines_of([*SAMPLES, *sorted(write_damaged(tmp_path).iterdir())])
+    lines += [
+        line.rstrip() for seed in range(5) for file in RandomRun(seed, records=200).logs.lines.values() for line in file
+    ]
+    every, none = LineDecoder(PAYLOAD_BY_TYPE), LineDecoder(())
+    kinds = set()
+    for line in lines:
+        reading = reader.read_lines({"log": [line]})
+        expected = {finding.kind for finding in reading.findings} - {reader.GAP}
+        found = every.decode(line)
+        kinds.add(found.flaw)
+        if expected == {reader.TORN_LINE}:
+            assert found == (None, "", reader.NOT_A_RECORD, "")
+        else:
+            assert {found.flaw} - {""} == expected, line
+        if reading.records:
+            (record,) = reading.records
+            assert found.envelope.data == record.data
+            assert found.type == type_name(record.data)
+            assert all(
+                getattr(found.envelope, name) == getattr(record, name)
+                for name in record.__struct_fields__
+                if name not in ("type", "data")
+            )
+            assert msgspec.json.decode(none.decode(line).envelope.data) is not None
+        if found.envelope is not None and found.flaw != reader.NOT_A_RECORD:
+            assert none.decode(line)[1:] == found[1:]
+    assert kinds == {"", reader.NOT_A_RECORD, reader.UNKNOWN_TYPE, reader.UNKNOWN_VERSION}
+
+
+def test_a_line_that_is_too_long_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("understudy.history.lake.lines.MAX_LINE_BYTES", 20)
+    assert LineDecoder(()).decode(b"{" * 20).flaw == reader.NOT_A_RECORD
+    assert LineDecoder(()).decode(b"{" * 21).flaw == reader.LINE_TOO_LONG
+
+
+def test_every_record_type_has_columns_with_different_names() -> None:
+    for name in PAYLOAD_BY_TYPE:
+        names = record_schema(name).names
+        assert len(set(names)) == len(names), name
+    assert record_schema("RequestSent").names[:11] == [
+        "run", "node", "incarnation", "seq", "mono_ms", "wall_ms", "cause", "zxid", "controller_epoch", "to", "api",
+    ]  # fmt: skip
+    assert "data_controller_epoch" in record_schema("RequestSent").names
+
+
+def test_every_metric_table_has_columns() -> None:
+    for name, struct in RUN_TABLES.items():
+        assert table_schema(name).names == ["run", *struct.__struct_fields__]
+
+
+@pytest.fixture(scope="module")
+def lines_of_type() -> dict[str, list[bytes]]:
+    """Lines of every type of record, by type."""
+    lines = lines_of(SAMPLES)
+    lines += [
+        line.rstrip()
+        for seed in range(20)
+        for file in RandomRun(seed, records=300).logs.lines.values()
+        for line in file
+    ]
+    lines += [line.rstrip() for file in killed_controller().lines.values() for line in file]
+    decoder = LineDecoder(())
+    found: dict[str, list[bytes]] = {}
+    for line in lines:
+        found.setdefault(decoder.decode(line).type, []).append(line)
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(PAYLOAD_BY_TYPE))
+def test_a_table_of_records_holds_what_the_records_hold(name: str, lines_of_type: dict[str, list[bytes]]) -> None:
+    """The rows of the table, as JSON, are the payloads as JSON with names in place of positions."""
+    decoder = LineDecoder([name])
+    envelopes = [found.envelope for found in map(decoder.decode, lines_of_type.get(name, ())) if not found.flaw]
+    assert envelopes, f"no line has a {name}: nothing was compared"
+    table = record_table(name, envelopes)
+    assert table.schema == record_schema(name)
+    for row, envelope in zip(table.to_pylist(), envelopes, strict=True):
+        envelope_columns = list(row)[:9]
+        assert [row[column] for column in envelope_columns] == [
+            getattr(envelope, column) for column in envelope_columns
+        ]
+        fields = type(envelope.data).__struct_fields__
+        values = [row[column] for column in list(row)[9:]]
+        assert values == [named(getattr(envelope.data, field)) for field in fields]
+
+
+def named(value: object) -> object:
+    """Return a value of a payload as `to_pylist` returns it."""
+    match value:
+        case dict():
+            return msgspec.json.encode(value).decode()
+        case msgspec.Struct():
+            return {name: named(getattr(value, name)) for name in value.__struct_fields__}
+        case tuple() if any(isinstance(item, tuple) for item in value):
+            return [{f"_{place}": part for place, part in enumerate(item)} for item in value if isinstance(item, tuple)]
+        case tuple():
+            return [named(item) for item in value]
+        case _:
+            return value
+
+
+def test_a_number_of_more_than_64_bits_is_refused() -> None:
+    assert column([2**63 - 1, -(2**63), None], pa.int64()).null_count == 1
+    for number in (2**63, -(2**63) - 1, 10**400):
+        assert not fits(((1, number),))
+        with pytest.raises(IntegerTooLarge):
+            column([number], pa.int64())

@@ -1,0 +1,109 @@
+"""`render`: the page of a run, its size, and control characters in logs. The metrics have tests of their own."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import msgspec
+import pytest
+
+from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from understudy.history.metrics.metric_tables import RunMetrics
+from understudy.history.metrics.metrics import measure
+from understudy.history.reading.reader import GAP, LogFinding, read_lines
+from understudy.history.report.report import PAGE, WIDTH, render
+from understudy.history.report.result import Replay
+from understudy.history.report.runs import DIFFERENT_RUNS
+
+
+def killed() -> Replay:
+    logs = killed_controller()
+    reading = read_lines(logs.lines)
+    return Replay(runs=(measure(logs.run, reading.records),), findings=(), lines=reading.lines, engine="a test")
+
+
+def random_runs(count: int) -> tuple[RunMetrics, ...]:
+    return tuple(
+        measure(f"run-{seed}", read_lines(RandomRun(seed, records=300).logs.lines).records) for seed in range(count)
+    )
+
+
+def test_the_page_of_a_killed_controller() -> None:
+    assert render(killed()).splitlines() == [
+        "Run run-1: 8.100 s from 2023-11-14 22:13:21 UTC, 4 nodes, 50 records",
+        "  computed by a test",
+        "",
+        "Faults",
+        "  at   2.000 s  kill broker-1, the controller",
+        "",
+        "Controllers: 3,050.0 ms without one",
+        "  epoch   1  broker 1   from   0.210 s until 2.000 s: kill        ready after 20.0 ms",
+        "  epoch   2  broker 2   from   5.010 s until 8.100 s: stop        ready after 40.0 ms",
+        "",
+        "Failover to epoch 2: broker 1 → 2 (kill, noticed by broker-3), 3,050.0 ms without a controller",
+        "  detection    3,000.000 ms  ████████████████████████████████████",
+        "  election        10.000 ms  ▏",
+        "  takeover        40.000 ms  ▌                                    2 partitions, 2 brokers",
+        "    of which reading 10.0 ms, deciding 25.0 ms, writing 5.0 ms",
+        "  propagation     30.000 ms  ▍                                    2 requests, none unanswered",
+        "",
+        "Partitions: 2, leaderless for 3.030 partition-seconds; elections 3 clean, 0 unclean; ISR −2 +1",
+        "  orders-0: 3,030.0 ms without a leader; at the end leader 2 in epoch 1",
+        "",
+        "Requests                                            sent  answered          p50          p99",
+        "  Reelect                     UpdateMetadata           2         2     4.000 ms    20.000 ms",
+        "  TopicChange                 LeaderAndIsr             1         1     5.000 ms     5.000 ms",
+        "",
+        "Fences: refused 1",
+        "  broker.controller-epoch on broker-1 refused LeaderAndIsr from 1: came with 1, known 2",
+        "",
+        "Logs: 50 lines, no findings",
+    ]
+
+
+def test_the_page_names_runs_in_which_no_controller_was_ready() -> None:
+    whole = killed().runs[0]
+    never = msgspec.structs.replace(
+        whole, run="a-run", totals=msgspec.structs.replace(whole.totals, without_controller_ms=None)
+    )
+    assert "Controllers: none was ready" in render(dataclasses.replace(killed(), runs=(never,))).splitlines()
+    page = render(dataclasses.replace(killed(), runs=(never, whole))).splitlines()
+    place = page.index("Longest without a controller")
+    assert [line.rstrip() for line in page[place + 1 : place + 4]] == [
+        f"  {'run-1':<40}  3,050.000 ms  1 failover",
+        f"  {'a-run':<40}             —  1 failover",
+        "  No controller was ready in 1 run",
+    ]
+
+
+def test_the_page_leaves_out_numbers_of_brokers_and_partitions_that_are_not_known() -> None:
+    whole = killed().runs[0]
+    for brokers, shown in ((2, "▌                                    2 brokers"), (None, "▌")):
+        row = msgspec.structs.replace(whole.failovers[0], partitions=None, brokers=brokers)
+        page = render(dataclasses.replace(killed(), runs=(msgspec.structs.replace(whole, failovers=(row,)),)))
+        assert f"  takeover        40.000 ms  {shown}" in page.splitlines()
+
+
+@pytest.mark.parametrize("runs", [0, 1, 2, 30])
+def test_a_page_has_a_bounded_size(runs: int) -> None:
+    findings = tuple(LogFinding("/" + "x" * 300, line, GAP, "broker-1 incarnation 1", 2) for line in range(50))
+    page = render(Replay(runs=random_runs(runs), findings=findings, lines=10, engine="a test")).splitlines()
+    assert max(map(len, page)) <= WIDTH
+    assert len(page) <= PAGE + 15, "even for a run with many faults"
+    assert any("x/" not in line and "gap: broker-1" in line and ":3" in line for line in page), "line numbers are kept"
+
+
+def test_different_runs_with_one_id_are_the_first_finding() -> None:
+    findings = tuple(LogFinding("a.jsonl", line, GAP, "broker-1 incarnation 1") for line in range(50))
+    mixed = LogFinding("b.jsonl", 0, DIFFERENT_RUNS, "run-1")
+    page = render(dataclasses.replace(killed(), findings=(*findings, mixed))).splitlines()
+    assert page[page.index("Logs: 50 lines, 51 findings") + 1] == "  different runs with one id: run-1 (b.jsonl)"
+
+
+def test_control_characters_in_a_log_are_escaped() -> None:
+    run = killed().runs[0]
+    moment = msgspec.structs.replace(run.moments[-1], kind="fault", what="\x1b[31mkill\n", target="broker-\u202e1")
+    hostile = msgspec.structs.replace(run, run="run\x07", moments=(moment,))
+    page = render(dataclasses.replace(killed(), runs=(hostile,)))
+    assert all(sign.isprintable() or sign == "\n" for sign in page)
+    assert "\\x1b[31mkill\\x0a" in page

@@ -1,0 +1,89 @@
+"""Runs our tools in place of Kafka's in the tool scripts."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from tests.interop.mixed import operator
+from tests.interop.tool_script import Line
+from tests.interop.tools import TIMEOUT_S, Outcome
+from understudy.cli.main import main
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.processes.processes import ChildProcess
+from understudy.kafka_tools.tools import TOOLS
+
+VERBS = {tool.kafka.removesuffix(".sh"): tool.name for tool in TOOLS.values()}
+"""Our verb for each of Kafka's scripts."""
+SHELL = "zookeeper-shell"
+
+# A script runs dozens of tools, whose imports take most of their time: each is a fork of a process that has done them.
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(
+    ["understudy.brokers.machine.real_world", "understudy.cli.main", "understudy.kafka_tools.tools"]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OurTools:
+    """Our tools as processes in a folder of their own."""
+
+    cluster: LocalCluster
+    directory: Path
+
+    def run(self, line: str, stdin: str = "", timeout_s: float = TIMEOUT_S) -> Outcome:
+        """Run a command line of one of Kafka's tools with ours to its end."""
+        name, *words = shlex.split(line)
+        if name == SHELL:
+            return self._create_znode(words)
+        with tempfile.TemporaryDirectory() as folder:
+            streams = [Path(folder) / name for name in ("stdin", "stdout", "stderr")]
+            streams[0].write_text(stdin)
+            tool = _FORKS.Process(target=_run_tool, args=([VERBS[name], *words], self.directory, streams))
+            tool.start()
+            tool.join(timeout_s)
+            if tool.exitcode is None:
+                tool.kill()
+                tool.join()
+                raise TimeoutError(f"{line} has not ended after {timeout_s:g} s")
+            return Outcome(tool.exitcode, *(stream.read_text() for stream in streams[1:]))
+
+    def start(self, line: str, log: Path) -> ChildProcess:
+        """Start a command line of one of Kafka's tools with ours; its output goes to `log`."""
+        name, *words = shlex.split(line)
+        return ChildProcess(name, self._command(name, words), log=log, directory=self.directory)
+
+    def _command(self, name: str, words: Sequence[str]) -> list[str]:
+        return [sys.executable, "-m", "understudy.cli.main", VERBS[name], *words]
+
+    def _create_znode(self, words: Sequence[str]) -> Outcome:
+        connect, _, path, *data = words
+        with operator(self.cluster) as zookeeper:
+            zookeeper.create(path, " ".join(data).encode())
+        return Outcome(0, f"Connecting to {connect}\nCreated {path}\n", "")
+
+
+_FLAGS = (os.O_RDONLY, os.O_WRONLY | os.O_CREAT, os.O_WRONLY | os.O_CREAT)
+
+
+def _run_tool(words: Sequence[str], directory: Path, streams: Sequence[Path]) -> NoReturn:
+    """Run a tool in a fork, with files for its standard streams."""
+    os.chdir(directory)
+    for number, (stream, flags) in enumerate(zip(streams, _FLAGS, strict=True)):
+        os.dup2(os.open(stream, flags), number)
+    sys.stdin = os.fdopen(0, encoding="utf-8")  # multiprocessing has replaced it
+    sys.exit(main(words))
+
+
+def can_run(line: Line) -> bool:
+    """Whether a line is an action or one of the tools that we have; of the ZooKeeper shell only `create` is done."""
+    if line.verb == SHELL:
+        return line.rest.startswith("create ")
+    return not line.is_tool or line.verb in VERBS

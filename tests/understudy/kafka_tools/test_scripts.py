@@ -1,0 +1,58 @@
+"""Our tools print what Kafka's print, on a cluster of ours: the recorded tool scripts run with our tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop import test_tools as recorded_with_kafka
+from tests.interop.mixed import SESSION_TIMEOUT_MS, operator
+from tests.interop.tool_script import IN_PROGRESS, ScriptRunner, differences, parse
+from tests.understudy.kafka_tools.our_tools import OurTools, can_run
+from understudy.clusters.processes.local_cluster import LocalCluster
+
+pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("our-tools")]
+
+SCRIPTS = recorded_with_kafka.SCRIPTS
+WITHOUT_OUR_TOOLS = {"api-versions", "cluster"}
+"""Scripts of tools that we do not have."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """Three brokers of ours."""
+    with LocalCluster(
+        len(recorded_with_kafka.BROKERS),
+        directory=tmp_path_factory.mktemp("tools"),
+        session_timeout_ms=SESSION_TIMEOUT_MS,
+        properties=recorded_with_kafka.PROPERTIES,
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def runner(cluster: LocalCluster, tmp_path: Path) -> Iterator[ScriptRunner]:
+    """The cluster without topics and with all brokers; it is restored after each script."""
+    yield ScriptRunner(cluster, OurTools(cluster, tmp_path))
+    for broker in cluster.brokers:
+        if not broker.is_running:
+            broker.start()
+    with operator(cluster) as zookeeper:
+        for topic in zookeeper.get_children("/brokers/topics"):
+            zookeeper.ensure_path(f"/admin/delete_topics/{topic}")
+        cluster.wait_until(lambda: not IN_PROGRESS["deletion"](zookeeper), "the script's topics are deleted")
+
+
+@pytest.mark.parametrize(
+    "script", sorted(path.stem for path in SCRIPTS.glob("*.script") if path.stem not in WITHOUT_OUR_TOOLS)
+)
+def test_our_tools_print_what_kafkas_print(runner: ScriptRunner, script: str) -> None:
+    lines = parse((SCRIPTS / f"{script}.script").read_text())
+    for line in lines:
+        if not can_run(line):
+            print(f"{script}: not run, for we have no such tool: {line}")
+    printed = runner.run([line for line in lines if can_run(line)])
+    found = list(differences(printed))
+    assert not found, "\n\n".join(found)

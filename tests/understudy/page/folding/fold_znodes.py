@@ -1,0 +1,122 @@
+"""The znodes that a picture follows, `/controller` and `/brokers/ids/N`; a part of
+`tests.understudy.page.folding.fold`.
+
+ZooKeeper keeps no event log, so their changes are taken from the records of its clients. A watch may reach a client
+late, after another has created the znode again. What a client has seen decides: it watches a znode after it has read
+it, so a deletion is that of the present znode only where the client has seen a zxid at or after its creation.
+
+    created     ControllerElected, BrokerRegistered; ContextLoaded and BrokersChanged for brokers without such a record
+    deleted     a watch that has seen the present znode; the end of the session that owns it, by SessionExpired, an
+                orderly ProcessExiting or the fault `expire`; the faults `depose` and `delete`; and a registration also
+                where the controller does not find it any more (ContextLoaded, BrokersChanged)
+
+A controller that resigns deletes `/controller` afterwards, or loses it: its watches tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final
+
+from tests.understudy.page.folding.fold_state import (
+    ControllerZNode,
+    EventLogPicture,
+    Life,
+    Registration,
+    ZooKeeperPicture,
+    with_entry,
+    without,
+)
+from understudy.history.metrics.reigns import CONTROLLER
+from understudy.page.exact import exact
+
+_REGISTRATIONS: Final = "/brokers/ids/"
+
+
+def zookeeper_runs(zookeeper: ZooKeeperPicture) -> ZooKeeperPicture:
+    """Note that a server has answered, where nothing else is known of it."""
+    return replace(zookeeper, life=Life.RUNNING) if zookeeper.life is Life.UNKNOWN else zookeeper
+
+
+def controller_deleted(picture: EventLogPicture) -> EventLogPicture:
+    """Delete `/controller`."""
+    controller = None if picture.controller is None else replace(picture.controller, is_gone=True)
+    return replace(picture, controller=controller, zookeeper=replace(picture.zookeeper, controller=None))
+
+
+def session_ended(picture: EventLogPicture, node: str, session: str | None) -> EventLogPicture:
+    """Delete the znodes of a node's session, or of any session of it where `session` is None."""
+
+    def owns(znode: Registration | ControllerZNode) -> bool:
+        return znode.node == node and (session is None or znode.session is None or znode.session == session)
+
+    zookeeper = picture.zookeeper
+    ended = [broker for broker, registration in zookeeper.ids.items() if owns(registration)]
+    picture = replace(picture, zookeeper=replace(zookeeper, ids=without(zookeeper.ids, ended)))
+    if zookeeper.controller is not None and owns(zookeeper.controller):
+        return controller_deleted(picture)
+    return picture
+
+
+def znode_deleted(picture: EventLogPicture, path: str, zxid: int) -> EventLogPicture:
+    """Delete the znode at `path`, unless it was created after what a reader at `zxid` has seen."""
+    zookeeper = picture.zookeeper
+    if path == CONTROLLER:
+        if zookeeper.controller is None or _has_seen(zxid, zookeeper.controller.zxid):
+            return controller_deleted(picture)
+    elif path.startswith(_REGISTRATIONS):
+        broker = path.removeprefix(_REGISTRATIONS)
+        return replace(picture, zookeeper=without_registrations(zookeeper, lambda each: each == broker, zxid))
+    return picture
+
+
+def without_registrations(zookeeper: ZooKeeperPicture, is_gone: Callable[[str], bool], zxid: int) -> ZooKeeperPicture:
+    """Delete registrations, except those created after what a reader at `zxid` has seen."""
+    gone = [
+        broker
+        for broker, registration in zookeeper.ids.items()
+        if is_gone(broker) and _has_seen(zxid, registration.epoch)
+    ]
+    return replace(zookeeper, ids=without(zookeeper.ids, gone))
+
+
+def with_new_registrations(zookeeper: ZooKeeperPicture, brokers: Iterable[int]) -> ZooKeeperPicture:
+    """Add the registrations, of which nothing is known but that they exist, that are not known yet."""
+    for broker in brokers:
+        if broker_text(broker) not in zookeeper.ids:
+            registration = _registration(broker, None)
+            zookeeper = replace(zookeeper, ids=with_entry(zookeeper.ids, broker_text(broker), registration))
+    return zookeeper
+
+
+def with_live_brokers(zookeeper: ZooKeeperPicture, live: Iterable[tuple[int, int]], zxid: int) -> ZooKeeperPicture:
+    """Take over a list of all registrations, (broker id, broker epoch), that a reader at `zxid` has seen."""
+    live = tuple(live)
+    texts = {broker_text(broker) for broker, _ in live}
+    zookeeper = without_registrations(zookeeper, lambda broker: broker not in texts, zxid)
+    for broker, recorded in live:
+        epoch = recorded if recorded > 0 else None
+        known = zookeeper.ids.get(broker_text(broker))
+        if known is None or (epoch is not None and known.epoch is not None and known.epoch < epoch):
+            found = _registration(broker, epoch)
+        elif epoch is not None and known.epoch is None:
+            found = replace(known, epoch=epoch)
+        else:
+            continue
+        zookeeper = replace(zookeeper, ids=with_entry(zookeeper.ids, broker_text(broker), found))
+    return zookeeper
+
+
+def broker_text(broker: int) -> str:
+    """Return a broker id as it is in the names of znodes and nodes."""
+    return str(exact(broker))
+
+
+def _registration(broker: int, epoch: int | None) -> Registration:
+    return Registration(epoch=epoch, session=None, node=f"broker-{broker_text(broker)}")
+
+
+def _has_seen(zxid: int, created: int | None) -> bool:
+    """Whether a reader at `zxid` has seen what `created` created; True where one of them is not known."""
+    return created is None or 0 in (created, zxid) or zxid >= created

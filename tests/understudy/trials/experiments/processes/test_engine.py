@@ -1,0 +1,117 @@
+"""Experiments on broker processes and a real ZooKeeper: the same file, the same verdict as in the simulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from understudy.clusters.findings import FindingKind
+from understudy.foundation.eventlog.records import FaultInjected
+from understudy.history.reading.reader import read
+from understudy.trials.experiments.engines import ENGINES
+from understudy.trials.experiments.language.frozen import freeze
+from understudy.trials.experiments.language.library import find
+from understudy.trials.experiments.language.reading import read_experiment, read_experiment_file
+from understudy.trials.experiments.processes.engine import ProcessEngine
+from understudy.trials.experiments.report.verdict import Status, Verdict
+from understudy.trials.experiments.running import run_experiment
+
+pytestmark = pytest.mark.xdist_group("experiments-on-processes")
+
+IN_TESTS = ("late-order", "rebalance-interrupted", "truncate-to-high-watermark", "zookeeper-away")
+"""The others were run by hand, and take as long; these have a point, a group, a restart, and no ZooKeeper."""
+
+
+def on(engine: str, name: str, folder: Path) -> Verdict:
+    return run_experiment(freeze(read_experiment_file(find(name))), ENGINES[engine], folder, command="again")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param("kill-controller", marks=pytest.mark.representative("an experiment on processes")), *IN_TESTS],
+)
+def test_the_verdict_is_that_of_the_simulator(name: str, tmp_path: Path) -> None:
+    simulated, real = (on(engine, name, tmp_path / engine) for engine in ("sim", "real"))
+    assert real.status is simulated.status is Status.HELD, (simulated.why, real.why)
+    expected = read_experiment_file(find(name)).expect.sometimes
+    assert all(real.marks[mark] and simulated.marks[mark] for mark in expected)
+    assert real.clients.acknowledged > 0
+    assert [step.brokers != () for step in real.steps] == [step.brokers != () for step in simulated.steps]
+
+
+def test_every_fault_is_on_record_before_it_is_injected_and_is_ended(tmp_path: Path) -> None:
+    text = (
+        "schema: understudy/v1\nname: all\ncluster: {brokers: 3, session: 3s, topics: [{name: orders}]}\n"
+        "steps:\n  - {at: 500ms, as: C, pause: controller, for: 1s}\n  - {at: 2s, not: C, as: B, kill: random}\n"
+        "  - {at: 3s, create-topic: more, partitions: 2}\n  - {at: 4s, pause: C}\nlasts: 6s\n"
+        "expect: {always: [C1, H1]}\n"
+    )
+    verdict = run_experiment(freeze(read_experiment(text, "f")), ENGINES["real"], tmp_path, command="again")
+    assert verdict.status is Status.HELD, verdict.why
+    faults = [each.data for each in read([tmp_path]).records if isinstance(each.data, FaultInjected)]
+    injected = [(each.fault, each.target) for each in faults if each.fault in ("pause", "continue", "kill")]
+    (controller,) = verdict.steps[0].brokers
+    (killed,) = verdict.steps[1].brokers
+    assert injected == [
+        ("pause", f"broker-{controller}"),
+        ("continue", f"broker-{controller}"),
+        ("kill", f"broker-{killed}"),
+        ("pause", f"broker-{controller}"),
+        ("continue", f"broker-{controller}"),
+    ]
+    assert ("start", f"broker-{killed}") in [(each.fault, each.target) for each in faults], "healed at the end"
+
+
+def test_a_broker_that_ends_by_itself_is_a_failure_and_one_that_finds_its_old_registration_is_none(
+    tmp_path: Path,
+) -> None:
+    text = (
+        "schema: understudy/v1\nname: ends\ncluster: {brokers: 3, session: 6s}\nsteps: [{mark: begun}]\nlasts: 1s\n"
+        "expect: {always: [C1]}\n"
+    )
+    engine = ProcessEngine.begin(freeze(read_experiment(text, "f")), tmp_path)
+    try:
+        refused, ends, _ = engine.cluster.brokers
+        refused.kill()
+        engine.cluster.begin_start(refused.id)
+        process = refused.process.process
+        assert process is not None
+        engine.cluster.wait_until(lambda: not process.is_running, "it has found its old registration")
+        assert ends.process.process is not None
+        ends.process.process.kill()
+        engine.advance(engine.now_ms + 100, lambda _: False)
+        engine.heal()
+        engine.cluster.settle()
+        (failure,) = engine.finish().failures
+    finally:
+        engine.close()
+    assert failure == f"broker-{ends.id} ended by itself with SIGKILL: {ends.process.log}"
+
+
+def test_a_broker_that_restarts_is_missing_until_it_is_back(tmp_path: Path) -> None:
+    """It has ended and is not started yet; then a second restart is under way when everything is healed."""
+    text = (
+        "schema: understudy/v1\nname: back\ncluster: {brokers: 2, session: 6s}\nsteps: [{at: 1s, restart: 1}]\n"
+        "expect: {always: [C1]}\n"
+    )
+    plan = freeze(read_experiment(text, "f"))
+    engine = ProcessEngine.begin(plan, tmp_path)
+    try:
+        first, second = engine.cluster.brokers
+        engine.perform(plan.steps[0], [first.id], {})
+        engine.cluster.wait_until(lambda: not first.is_running, "it has ended")
+        engine.cluster.wait_until(lambda: engine.cluster.controller_id() == second.id, "the other one is controller")
+        found = engine.findings()
+        assert found is not None
+        assert [each.kind for each in found.unresolved] == [FindingKind.PROCESS]
+        engine.advance(engine.now_ms + 200, lambda _: False)
+        assert first.is_running
+        engine.cluster.settle()
+        engine.perform(plan.steps[0], [second.id], {})
+        engine.heal()
+        assert second.is_running
+        engine.cluster.settle()
+        assert engine.finish().failures == ()
+    finally:
+        engine.close()

@@ -1,0 +1,77 @@
+"""The page and the JUnit XML of a verdict, also with hostile texts in them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+
+from tests.understudy.trials.experiments.simulated import run
+from understudy.trials.experiments.report.html_page import html_page
+from understudy.trials.experiments.report.junit import junit_xml
+from understudy.trials.experiments.report.verdict import Verdict
+from understudy.trials.experiments.running import FROZEN, JUNIT, REPORT, VERDICT, write
+
+HOSTILE = '<script>alert(1)</script> & "quotes" ]]> \''
+
+LINKS = ["page.html#at=broker-3.7.77", "page.html#at=%3Cb%3E.1.2"]
+
+
+@pytest.fixture(scope="module")
+def verdict(tmp_path_factory: pytest.TempPathFactory) -> Verdict:
+    return run(
+        f"title: {msgspec.json.encode(HOSTILE).decode()}\nquestion: {msgspec.json.encode(HOSTILE).decode()}\n"
+        "steps:\n  - {at: 1s, as: C, kill: controller}\n  - {at: 9s, start: C}\n"
+        "expect: {within: {L1: 100ms, L3: 20s}, sometimes: [unclean-election]}\n",
+        tmp_path_factory.mktemp("run"),
+    )
+
+
+def test_the_page_is_whole_and_escapes_what_it_shows(verdict: Verdict) -> None:
+    page = html_page(verdict)
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert not re.search(r"https?://", page), "the page needs no network"
+    for text in (verdict.command, "broker-1", "broker-3", "violated", "unclean-election", "detection"):
+        assert text in page
+
+
+def test_witnesses_that_are_records_are_links_to_their_moment(verdict: Verdict) -> None:
+    expected = tuple(
+        msgspec.structs.replace(verdict.violations[0], where=where)
+        for where in ("broker-3/7#77", "<b>/1#2", "zxid 17", "send 12")
+    )
+    page = html_page(msgspec.structs.replace(verdict, expected=expected), page="page.html")
+    assert re.findall(r'href="([^"]*)"', page) == ["page.html", *LINKS]
+    assert "href=" not in html_page(msgspec.structs.replace(verdict, expected=expected))
+
+
+def test_the_picture_shows_states_reigns_and_faults(verdict: Verdict) -> None:
+    page = html_page(verdict)
+    assert page.count('class="down"') >= 2, "one in the picture, one in the legend"
+    assert page.count('class="controller"') >= 3
+    assert "kill" in page
+
+
+def test_the_junit_xml_has_a_case_for_each_expectation(verdict: Verdict) -> None:
+    root = ElementTree.fromstring(junit_xml([verdict]))
+    (suite,) = root
+    cases = suite.findall("testcase")
+    assert len(cases) == len(verdict.expected) + 1 == int(suite.attrib["tests"])
+    failed = {case.attrib["name"] for case in cases if case.find("failure") is not None}
+    assert failed == {f"{each.kind} {each.name}" for each in verdict.violations}
+    assert int(suite.attrib["failures"]) == len(failed) >= 1
+
+
+def test_what_xml_cannot_contain_is_replaced(verdict: Verdict) -> None:
+    odd = msgspec.structs.replace(verdict, why="a\x00b\x1b", status="not injected", expected=())
+    ElementTree.fromstring(junit_xml([odd]))
+
+
+def test_everything_is_written_to_the_folder(verdict: Verdict, tmp_path: Path) -> None:
+    write(verdict, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {REPORT, VERDICT, JUNIT, FROZEN}
+    assert msgspec.json.decode((tmp_path / VERDICT).read_bytes(), type=Verdict) == verdict

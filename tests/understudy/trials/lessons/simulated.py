@@ -1,0 +1,37 @@
+"""Runs lessons in the simulator, each once for all tests of a process."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from understudy.trials.lessons.document import Lesson
+from understudy.trials.lessons.library import find, names
+from understudy.trials.lessons.paper import LessonPaper, write_paper
+from understudy.trials.lessons.running import SIMULATED, SideRun, run_lesson
+
+SWEEPS = ("two-hundred-runs",)
+"""Lessons that take minutes."""
+SHORT = tuple(name for name in names() if name not in SWEEPS)
+
+_FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
+
+
+class Shown(NamedTuple):
+    """A lesson that has been run."""
+
+    lesson: Lesson
+    runs: tuple[SideRun, SideRun]
+    paper: LessonPaper
+    folder: Path
+
+
+@cache
+def shown(name: str) -> Shown:
+    lesson = find(name)
+    _FOLDERS.append(tempfile.TemporaryDirectory())
+    folder = Path(_FOLDERS[-1].name)
+    runs = run_lesson(lesson, SIMULATED, folder)
+    return Shown(lesson, runs, write_paper(lesson, runs, SIMULATED, lesson.seed), folder)

@@ -1,0 +1,147 @@
+"""The lessons that come with Understudy: each runs, is found on both sides, and is recorded as it runs today."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from devtools.pages.source import ROOT
+from tests.understudy.trials.lessons.simulated import SHORT, SWEEPS, shown
+from understudy.trials.lessons.document import SIDES
+from understudy.trials.lessons.library import FILES, RECORDED, archive_of, find, names
+from understudy.trials.lessons.measurements import MARK
+from understudy.trials.lessons.paper import LessonPaper, write_paper
+from understudy.trials.lessons.reading import texts_of
+from understudy.trials.lessons.recording import content_hash, described, unpack
+from understudy.trials.lessons.running import RECORDED as FROM_A_RECORDING
+
+ALL = [*SHORT, *SWEEPS]
+MOST_BYTES = 3_000_000
+COLUMNS = 120
+
+
+def texts_in(paper: LessonPaper) -> Iterator[str]:
+    yield from (paper.question, paper.intro, paper.explain, *([paper.exercise] if paper.exercise else []))
+    for question in (paper.predict, paper.check):
+        yield from (question.question, question.because, *question.choices)
+    for side in paper.sides:
+        yield side.title
+        for stop in side.stops:
+            yield from (stop.headline, stop.text)
+
+
+def test_there_are_fourteen_lessons_in_order() -> None:
+    lessons = [find(name) for name in names()]
+    assert [each.number for each in lessons] == list(range(1, 15))
+    assert [each.name for each in lessons] == list(names())
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_lesson_runs_and_stops_on_both_sides(name: str) -> None:
+    paper = shown(name).paper
+    assert [side.side for side in paper.sides] == list(SIDES)
+    for side, run in zip(paper.sides, shown(name).runs, strict=True):
+        written = {(each.node, each.incarnation, each.seq) for each in run.records}
+        assert side.stops
+        assert {stop.record for stop in side.stops} <= written
+    for place in range(2):
+        times = [stop.at_ms for stop in paper.sides[place].stops if stop.at_ms is not None]
+        assert len(times) == len(paper.sides[place].stops)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_question_has_an_answer_and_every_marked_value_is_filled(name: str) -> None:
+    paper = shown(name).paper
+    for question in (paper.predict, paper.check):
+        assert (question.right_choice is None) != (question.right_number is None)
+        right = question.right_number if question.right_choice is None else question.right_choice + 1
+        assert question.is_right(str(right))
+        assert not question.is_right("99999999")
+    for text in texts_in(paper):
+        assert text
+        assert not MARK.search(text)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_recording_is_what_the_simulator_gives_today(name: str, tmp_path: Path) -> None:
+    lesson = shown(name).lesson
+    archive = archive_of(lesson)
+    assert described(archive).content == content_hash(shown(name).folder), "run `make lessons`"
+    runs = unpack(lesson, archive, tmp_path)
+    assert [run.title for run in runs] == [lesson.called, lesson.other.called]
+    recorded = write_paper(lesson, runs, FROM_A_RECORDING, lesson.seed)
+    assert list(texts_in(recorded)) == list(texts_in(shown(name).paper))
+
+
+def test_the_recordings_are_small_and_belong_to_lessons() -> None:
+    files = sorted(RECORDED.iterdir())
+    assert [path.name for path in files] == sorted(f"{name}.tar.xz" for name in names())
+    assert sum(path.stat().st_size for path in files) < MOST_BYTES
+
+
+def test_the_document_is_json_that_can_be_read_again() -> None:
+    paper = shown("zombie").paper
+    assert msgspec.json.decode(msgspec.json.encode(paper), type=LessonPaper).sides[0].stops == paper.sides[0].stops
+
+
+@pytest.mark.parametrize("name", names())
+def test_its_text_is_tidy(name: str) -> None:
+    lesson = find(name)
+    for _, text in texts_of(lesson):
+        assert text.count("`") % 2 == 0
+    text = next(FILES.glob(f"*-{name}.yaml")).read_text(encoding="utf-8")
+    assert [line for line in text.splitlines() if len(line) > COLUMNS] == []
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_it_names_to_read_exists(name: str) -> None:
+    for each in find(name).read:
+        kind, where = each.where
+        if kind == "ours":
+            assert (ROOT / where).is_file(), where
+        if kind == "kafka":
+            assert where.startswith("core/src/main/scala/kafka/"), where
+        if kind == "kip":
+            assert re.fullmatch(r"KIP-\d+", where)
+        if kind == "jira":
+            assert re.fullmatch(r"(KAFKA|ZOOKEEPER)-\d+", where)
+
+
+def test_the_zombie_is_refused_by_the_fence_and_obeyed_without_it() -> None:
+    paper = shown("zombie").paper
+    one, other = paper.sides
+    assert one.numbers["let_through"] == 0
+    assert other.numbers["let_through"] > 0
+    assert one.numbers["violations"] == 0
+    assert other.numbers["violations"] > 0
+    assert "refuse them" in paper.predict.choices[paper.predict.right_choice or 0]
+
+
+def record_at(name: str, stop: str) -> Any:
+    """The payload of the record at a stop of a lesson."""
+    for side, run in zip(shown(name).paper.sides, shown(name).runs, strict=True):
+        wanted = {each.record for each in side.stops if each.name == stop}
+        for record in run.records:
+            if (record.node, record.incarnation, record.seq) in wanted:
+                return record.data
+    raise AssertionError(f"{name} has no stop {stop}")
+
+
+def test_what_was_acknowledged_survives_the_leader_and_is_lost_without_kip_497() -> None:
+    acknowledged, leads = record_at("isr", "acknowledged"), record_at("isr", "leads")
+    assert leads.log_end_offset > acknowledged.last_offset
+    assert record_at("isr", "safe").base_offset == leads.log_end_offset
+    early, leads_there = record_at("isr", "too-early"), record_at("isr", "leads-there")
+    assert leads_there.log_end_offset <= early.base_offset
+    assert record_at("isr", "truncated").to_offset <= early.base_offset
+    one, other = shown("isr").paper.sides
+    text = next(stop.text for stop in other.stops if stop.name == "leads-there")
+    assert f"Offset {early.last_offset} was acknowledged" in text
+    assert one.numbers["violations"] == 0
+    assert one.numbers["acknowledged"] == one.numbers["sent"]
+    assert other.numbers["violations"] > 0

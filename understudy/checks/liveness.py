@@ -1,0 +1,69 @@
+"""L6: what waits is handled. Only what is left when a broker's log ends shows that; a pause before that is no stall."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from understudy.checks.check import Incarnation, InvariantCheck, incarnation_of
+from understudy.checks.facts import ClusterFacts
+from understudy.foundation.eventlog.records import (
+    BrokerRegistered,
+    Envelope,
+    EventEnded,
+    EventPreempted,
+    EventQueued,
+    IsrProposed,
+    MetadataUpdated,
+    ProcessExiting,
+    RequestReceived,
+    ResponseSent,
+)
+
+
+class _Waiting(NamedTuple):
+    record: Envelope
+    event: str
+
+
+class EventsAreHandled(InvariantCheck):
+    id = "L6"
+    sentence = "when the log of a broker ends, no event of its controller has been waiting or running for 30 s"
+    reads = (
+        EventQueued,
+        EventEnded,
+        EventPreempted,
+        BrokerRegistered,
+        IsrProposed,
+        MetadataUpdated,
+        ProcessExiting,
+        RequestReceived,
+        ResponseSent,
+    )
+
+    BOUND_MS = 30_000.0
+    """Far beyond what an event takes, also one that writes to a ZooKeeper that has just come back."""
+
+    def __init__(self, facts: ClusterFacts) -> None:
+        super().__init__(facts)
+        self._waiting: dict[Incarnation, dict[int, _Waiting]] = {}
+        self._last_ms: dict[Incarnation, float] = {}
+
+    def on_record(self, record: Envelope) -> None:
+        incarnation, data = incarnation_of(record), record.data
+        self._last_ms[incarnation] = record.mono_ms
+        waiting = self._waiting.setdefault(incarnation, {})
+        if isinstance(data, EventQueued):
+            self.times_tested += 1
+            waiting[data.event_id] = _Waiting(record, data.event)
+        elif isinstance(data, EventEnded | EventPreempted):
+            waiting.pop(data.event_id, None)
+
+    def at_end(self) -> None:
+        for incarnation, waiting in self._waiting.items():
+            for event_id, (queued, event) in waiting.items():
+                waited_ms = self._last_ms[incarnation] - queued.mono_ms
+                if waited_ms > self.BOUND_MS:
+                    self.violated(queued, f"{event} {event_id} had not ended {waited_ms:.0f} ms later")
+
+
+CHECKS: tuple[type[InvariantCheck], ...] = (EventsAreHandled,)

@@ -1,0 +1,231 @@
+"""Reads the records of partitions by offset, as a consumer without a group."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from understudy.clusters.clients.assignors.protocol import by_topic
+from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
+from understudy.foundation.cluster.errors import Errors, error_for_code, error_name
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.batch import RecordBatch, batches
+from understudy.foundation.records.record import Record, records
+from understudy.foundation.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from understudy.foundation.wire.messages.list_offsets import (
+    LATEST_TIMESTAMP,
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+
+FETCH_VERSION = 12
+LIST_OFFSETS_VERSION = 7
+MAX_BYTES = 1 << 20
+READ_COMMITTED = 1
+
+
+class Polled(NamedTuple):
+    """What a poll brought.
+
+    Attributes:
+        records: (offset, value), ascending.
+        next_offset: where the next poll goes on.
+        reason: the error because of which there are no records; empty without one.
+    """
+
+    records: tuple[tuple[int, bytes], ...]
+    next_offset: int
+    reason: str = ""
+
+
+class Consumed(NamedTuple):
+    """A record with its partition, and whether its timestamp is that of the leader's append."""
+
+    partition: TopicPartition
+    offset: int
+    record: Record
+    has_log_append_time: bool
+
+
+class Fetched(NamedTuple):
+    """What a fetch brought of one partition; as `Polled`.
+
+    Attributes:
+        error: the leader's error code; NONE also where there is no answer.
+    """
+
+    records: tuple[Consumed, ...]
+    next_offset: int
+    reason: str = ""
+    error: Errors = Errors.NONE
+
+
+class Consumer:
+    """Reads up to the high watermark. Several polls may not run at the same time.
+
+    Args:
+        max_bytes: how much one answer may have of a partition, beyond its first batch.
+        is_read_committed: leave out the records of transactions that are open or aborted (`isolation.level`).
+    """
+
+    def __init__(
+        self, connections: Connections, *, max_bytes: int = MAX_BYTES, is_read_committed: bool = False
+    ) -> None:
+        self._connections = connections
+        self._max_bytes = max_bytes
+        self._is_read_committed = is_read_committed
+
+    async def poll(self, topic_partition: TopicPartition, offset: int, *, max_wait_ms: int = 500) -> Polled:
+        """Return the records from `offset` on; none where the leader has none or cannot be read."""
+        fetched = (await self.fetch({topic_partition: offset}, max_wait_ms=max_wait_ms))[topic_partition]
+        return Polled(
+            tuple((each.offset, each.record.value or b"") for each in fetched.records),
+            fetched.next_offset,
+            fetched.reason,
+        )
+
+    async def fetch(
+        self, offsets: Mapping[TopicPartition, int], *, max_wait_ms: int = 500
+    ) -> dict[TopicPartition, Fetched]:
+        """Return the records of partitions from their offsets on, of each as `poll` does.
+
+        Each leader gets one request; it answers when one of its partitions has a record, or after `max_wait_ms`.
+        """
+        found: dict[TopicPartition, Fetched] = {}
+        by_leader: dict[int, list[TopicPartition]] = {}
+        for each, offset in offsets.items():
+            try:
+                by_leader.setdefault(await self._connections.leader_of(each), []).append(each)
+            except NoLeader as failure:
+                found[each] = Fetched((), offset, reason=str(failure))
+        answers = await asyncio.gather(
+            *(
+                self._fetch_from(leader, {each: offsets[each] for each in partitions}, max_wait_ms)
+                for leader, partitions in by_leader.items()
+            )
+        )
+        for answer in answers:
+            found |= answer
+        return found
+
+    async def _fetch_from(
+        self, leader: int, offsets: Mapping[TopicPartition, int], max_wait_ms: int
+    ) -> dict[TopicPartition, Fetched]:
+        """Return what one leader has of its partitions."""
+        topics = tuple(
+            FetchTopic(
+                topic=topic,
+                partitions=tuple(
+                    FetchPartition(
+                        partition=number,
+                        fetch_offset=offsets[TopicPartition(topic, number)],
+                        partition_max_bytes=self._max_bytes,
+                    )
+                    for number in numbers
+                ),
+            )
+            for topic, numbers in by_topic(offsets).items()
+        )
+        request = FetchRequest(
+            max_wait_ms=max_wait_ms,
+            min_bytes=1,
+            max_bytes=max(self._max_bytes, MAX_BYTES),
+            isolation_level=READ_COMMITTED if self._is_read_committed else 0,
+            topics=topics,
+        )
+        try:
+            response = await self._connections.ask(leader, request, FETCH_VERSION, FetchResponse, wait_ms=max_wait_ms)
+        except (*NOT_SENT, *NO_ANSWER) as failure:
+            for each in offsets:
+                self._connections.forget_leader(each)
+            return {each: Fetched((), offset, reason=str(failure)) for each, offset in offsets.items()}
+        answered = {
+            TopicPartition(topic.topic, data.partition_index): data
+            for topic in response.responses
+            for data in topic.partitions
+        }
+        return {each: self._read(each, offset, answered.get(each)) for each, offset in offsets.items()}
+
+    def _read(self, topic_partition: TopicPartition, offset: int, data: PartitionData | None) -> Fetched:
+        if data is None or data.error_code != Errors.NONE:
+            self._connections.forget_leader(topic_partition)
+            code = Errors.UNKNOWN_SERVER_ERROR if data is None else data.error_code
+            return Fetched((), offset, reason=error_name(code), error=error_for_code(code))
+        fetched = list(batches(data.records or b""))
+        hidden = _aborted(fetched, data) if self._is_read_committed else frozenset()
+        found = tuple(
+            Consumed(topic_partition, record.offset, record, batch.header.has_log_append_time)
+            for place, batch in enumerate(fetched)
+            if not batch.header.is_control and place not in hidden
+            for record in records(batch)
+            if record.offset >= offset
+        )
+        # Not by the last record: compaction may have removed those at the end of a batch.
+        return Fetched(found, max(offset, fetched[-1].header.next_offset) if fetched else offset)
+
+    async def end_offset(self, topic_partition: TopicPartition) -> int | None:
+        """Return the offset after the last committed record; None where no leader can say it now.
+
+        A new leader's high watermark may be behind that of the leader before. A Fetch does not show it; ListOffsets is
+        refused until it has caught up (KIP-207).
+        """
+        return await self.offset_at(topic_partition, LATEST_TIMESTAMP)
+
+    async def is_end_unavailable(self, topic_partition: TopicPartition) -> bool:
+        """Return whether the leader's high watermark has not caught up with the leader before (KIP-207)."""
+        answer = await self._list_offset(topic_partition, LATEST_TIMESTAMP)
+        return answer is not None and answer.error_code == Errors.OFFSET_NOT_AVAILABLE
+
+    async def offset_at(self, topic_partition: TopicPartition, timestamp: int) -> int | None:
+        """Return the offset at a timestamp, or at one of the constants of ListOffsets; None as `end_offset`."""
+        answer = await self._list_offset(topic_partition, timestamp)
+        return answer.offset if answer is not None and answer.error_code == Errors.NONE else None
+
+    async def _list_offset(
+        self, topic_partition: TopicPartition, timestamp: int
+    ) -> ListOffsetsPartitionResponse | None:
+        """Return the leader's answer; None without one. The leader is looked for anew after an error."""
+        partition = ListOffsetsPartition(partition_index=topic_partition.partition, timestamp=timestamp)
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=READ_COMMITTED if self._is_read_committed else 0,
+            topics=(ListOffsetsTopic(name=topic_partition.topic, partitions=(partition,)),),
+        )
+        try:
+            response = await self._connections.ask_leader(
+                topic_partition, request, LIST_OFFSETS_VERSION, ListOffsetsResponse
+            )
+        except (NoLeader, *NOT_SENT, *NO_ANSWER):
+            self._connections.forget_leader(topic_partition)
+            return None
+        answer = response.topics[0].partitions[0]
+        if answer.error_code != Errors.NONE:
+            self._connections.forget_leader(topic_partition)
+        return answer
+
+
+def _aborted(fetched: Sequence[RecordBatch], data: PartitionData) -> frozenset[int]:
+    """Return which batches belong to aborted transactions. Mirrors `CompletedFetch.nextFetchedRecord`."""
+    waiting = deque(sorted(data.aborted_transactions or (), key=lambda each: each.first_offset))
+    producers: set[int] = set()
+    hidden = set()
+    for place, batch in enumerate(fetched):
+        header = batch.header
+        while waiting and waiting[0].first_offset <= header.last_offset:
+            producers.add(waiting.popleft().producer_id)
+        if header.is_control:
+            producers.discard(header.producer_id)
+        elif header.is_transactional and header.producer_id in producers:
+            hidden.add(place)
+    return frozenset(hidden)

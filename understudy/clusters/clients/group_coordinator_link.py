@@ -1,0 +1,73 @@
+"""Finds the coordinator of a group, and sends it requests."""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+from understudy.clusters.clients.connections import Connections
+from understudy.foundation.cluster.errors import Errors, error_name
+from understudy.foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from understudy.foundation.wire.schema import Message
+
+FIND_COORDINATOR_VERSION: Final = 4
+GROUP: Final = 0
+
+R = TypeVar("R", bound=Message)
+
+
+class GroupError(Exception):
+    """A coordinator has answered with an error that another attempt may not get.
+
+    Attributes:
+        code: Kafka's error code.
+    """
+
+    def __init__(self, code: int, message: str = "") -> None:
+        super().__init__(message or error_name(code))
+        self.code = code
+
+
+class CoordinatorLink:
+    """The coordinator of one group, as far as it is known."""
+
+    def __init__(self, connections: Connections, group_id: str) -> None:
+        self._connections = connections
+        self._coordinator: int | None = None
+        self.group_id = group_id
+
+    @property
+    def coordinator(self) -> int | None:
+        """The broker id of the coordinator; None where it is not known."""
+        return self._coordinator
+
+    def forget(self) -> None:
+        """Have the next request look for the coordinator first."""
+        self._coordinator = None
+
+    async def ask(self, request: Message, version: int, response: type[R], *, wait_ms: int = 0) -> R:
+        """Send a request to the coordinator.
+
+        Args:
+            wait_ms: how long the coordinator may take to answer, beyond what any request may.
+
+        Raises:
+            GroupError: no broker names a coordinator.
+            NoLeader: no broker answers.
+            ConnectionFailed: the coordinator does not accept a connection; nothing was sent.
+            ConnectionLost, RequestTimedOut, MalformedMessage: there is no answer that can be read.
+        """
+        if self._coordinator is None:
+            self._coordinator = await self._find()
+        return await self._connections.ask(self._coordinator, request, version, response, wait_ms=wait_ms)
+
+    async def _find(self) -> int:
+        broker = await self._connections.any_broker()
+        request = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=(self.group_id,))
+        answer = await self._connections.ask(broker, request, FIND_COORDINATOR_VERSION, FindCoordinatorResponse)
+        if not answer.coordinators:
+            raise GroupError(Errors.COORDINATOR_NOT_AVAILABLE)
+        found = answer.coordinators[0]
+        if found.error_code != Errors.NONE:
+            raise GroupError(found.error_code)
+        self._connections.know_address(found.node_id, found.host, found.port)
+        return found.node_id

@@ -1,0 +1,278 @@
+"""`GroupLoad`: members of a consumer group over the `Network` port, and the history of what they have seen.
+
+`understudy.checks.groups` judges the history. It runs on any event loop: that of a simulation, or that of a thread
+beside real processes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+
+from understudy.checks.client_history import Outcome
+from understudy.checks.facts import Partition
+from understudy.checks.groups import (
+    Commit,
+    GroupHistory,
+    Join,
+    LastState,
+    OffsetFetch,
+    Ownership,
+    unfinished_groups,
+)
+from understudy.clusters.clients.connections import Connections, NoLeader
+from understudy.clusters.clients.consumer import Consumer
+from understudy.clusters.clients.group_coordinator_link import CoordinatorLink
+from understudy.clusters.clients.group_member import GroupMember, MemberSettings, Refused
+from understudy.clusters.clients.group_offsets import GroupOffsets
+from understudy.clusters.clients.member_events import (
+    Assigned,
+    CommitEnded,
+    CommitOutcome,
+    JoinBegan,
+    JoinEnded,
+    MemberEvent,
+    OffsetsFetched,
+    Released,
+)
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.wire.network import Network
+
+_TIMEOUT_MS = 2_000
+_STEP_S = 0.2
+_LOOK_S = 0.5
+_POLL_MS = 100
+_WATCH_TIMEOUT_MS = 5_000
+_WATCH_BACKOFF_MS = 20
+
+_OUTCOMES = {
+    CommitOutcome.ACKNOWLEDGED: Outcome.OK,
+    CommitOutcome.REFUSED: Outcome.FAIL,
+    CommitOutcome.UNKNOWN: Outcome.INFO,
+}
+
+
+class GroupLoad:
+    """Members of one or more groups, each of which reads what it is assigned and commits where it is.
+
+    Args:
+        bootstrap: `host:port` of brokers; a function, because brokers of real processes get their ports late.
+        step_s: how long a member pauses between two looks at its partitions, and a watcher between two fetches.
+        watch_backoff_ms: how long a watcher pauses after a refusal.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        clock: Clock,
+        bootstrap: Callable[[], Sequence[str]],
+        *,
+        step_s: float = _STEP_S,
+        watch_backoff_ms: int = _WATCH_BACKOFF_MS,
+    ) -> None:
+        self.history = GroupHistory()
+        self.is_stopping = False
+        self._step_s = step_s
+        self._watch_backoff_ms = watch_backoff_ms
+        self._network = network
+        self._clock = clock
+        self._bootstrap = bootstrap
+        self._members: dict[str, tuple[MemberSettings, GroupMember]] = {}
+
+    async def run(
+        self, name: str, settings: MemberSettings, *, until: Callable[[], bool] = lambda: False, leaves: bool = True
+    ) -> None:
+        """Be a member until `is_stopping`, or until `until` is true; then leave, unless all are stopping.
+
+        Args:
+            name: unique among the members that run; the client id, too.
+            leaves: False for one that ends without a word, so that its session has to time out.
+        """
+        connections = self._connections(name)
+        member = GroupMember(connections, self._clock, settings, Recorder(self.history, settings, name))
+        self._members[name] = settings, member
+        consumer = Consumer(connections)
+        positions: dict[TopicPartition, int] = {}
+        try:
+            while not self.is_stopping and not until():
+                await self._step(member, consumer, positions)
+                await asyncio.sleep(self._step_s)
+            if not self.is_stopping:
+                if leaves:
+                    await member.leave()
+                del self._members[name]
+        except Refused:
+            # It is in the history; the others of the group go on.
+            del self._members[name]
+        finally:
+            connections.close()
+
+    async def watch(self, group_id: str, partitions: Sequence[TopicPartition]) -> None:
+        """Fetch the offsets of a group again and again until `is_stopping`, without being a member.
+
+        A new coordinator that has lost offsets is seen before members have committed newer ones.
+        """
+        connections = self._connections(f"watcher of {group_id}")
+        offsets = self._offsets(connections, group_id)
+        while not self.is_stopping:
+            await offsets.fetch(partitions)
+            await asyncio.sleep(self._step_s)
+        connections.close()
+
+    async def commit_once(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit offsets of a group without being a member: again and again until it is acknowledged, and never more.
+
+        What is committed early and never again is lost for good where one coordinator loses it.
+        """
+        connections = self._connections(f"keeper of {group_id}")
+        while not self.is_stopping and await self._offsets(connections, group_id).commit(offsets):
+            await asyncio.sleep(self._step_s)
+        connections.close()
+
+    async def fetch_at_end(self) -> None:
+        """Fetch the offsets of every partition that was committed; to be called when the cluster has recovered."""
+        committed: dict[str, set[TopicPartition]] = {}
+        for commit in self.history.commits:
+            committed.setdefault(commit.group, set()).add(TopicPartition(*commit.partition))
+        found = self.history.fetched_at_end = set()
+        for group_id in sorted(committed):
+            connections = self._connections(f"reader of {group_id}")
+            offsets = self._offsets(connections, group_id, is_final=True)
+            if await offsets.fetch(sorted(committed[group_id])) is not None:
+                found.add(group_id)
+            connections.close()
+
+    async def wait_until_settled(self, timeout_ms: int) -> None:
+        """Wait until every group has one generation and owners of all partitions, then note what each member has.
+
+        Also notes it where that is not so within `timeout_ms`; G3 says why.
+        """
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        while self._clock.monotonic_ms() < deadline_ms:
+            with contextlib.suppress(NoLeader):
+                await self.note_last_states()
+                if not any(unfinished_groups(self.history).values()):
+                    return
+            await asyncio.sleep(_LOOK_S)
+
+    async def note_last_states(self) -> None:
+        """Note what each running member has, and what their groups are to read; raises NoLeader."""
+        self.history.last.clear()
+        connections = self._connections("groups")
+        for name, (settings, member) in tuple(self._members.items()):  # some leave while brokers answer
+            group = settings.group_id
+            generation = None if member.needs_to_join else member.generation
+            self.history.last.append(LastState(group, name, generation, _plain(member.owned)))
+            described = await connections.describe_topics(settings.topics)
+            every = {(topic, number) for topic, count in described.counts.items() for number in range(count)}
+            self.history.to_be_read[group] = self.history.to_be_read.get(group, frozenset()) | every
+        self.history.last[:] = [state for state in self.history.last if state.name in self._members]
+        connections.close()
+
+    def _connections(self, client_id: str) -> Connections:
+        return Connections(self._network, self._bootstrap(), client_id=client_id, timeout_ms=_TIMEOUT_MS)
+
+    def _offsets(self, connections: Connections, group_id: str, *, is_final: bool = False) -> GroupOffsets:
+        """The offsets of a group, for a client that is no member."""
+        recorder = Recorder(self.history, MemberSettings(group_id=group_id, topics=()), "", is_final=is_final)
+        link = CoordinatorLink(connections, group_id)
+        return GroupOffsets(link, self._clock, _WATCH_TIMEOUT_MS, self._watch_backoff_ms, recorder)
+
+    async def _step(self, member: GroupMember, consumer: Consumer, positions: dict[TopicPartition, int]) -> None:
+        """Join if need be, renew the session, read a little of each partition, and commit."""
+        if member.needs_to_join:
+            await member.join()
+            for lost in positions.keys() - set(member.owned):
+                del positions[lost]
+        new = [partition for partition in member.owned if partition not in positions]
+        if new:
+            fetched = await member.offsets.fetch(new)
+            positions |= {each: max(offset, 0) for each, offset in (fetched or {}).items()}
+        read: dict[TopicPartition, int] = {}
+        for partition in member.owned:
+            await member.heartbeat()
+            if partition in positions and not member.needs_to_join:
+                polled = await consumer.poll(partition, positions[partition], max_wait_ms=_POLL_MS)
+                if polled.next_offset != positions[partition]:
+                    read[partition] = positions[partition] = polled.next_offset
+        await member.heartbeat()
+        still_owned = {each: offset for each, offset in read.items() if each in member.owned}
+        if still_owned:
+            await member.commit(still_owned)
+
+
+class Recorder:
+    """Takes what one member notes into a history.
+
+    Args:
+        name: of the member.
+        is_final: whether what it fetches is fetched when the cluster has recovered.
+    """
+
+    def __init__(self, history: GroupHistory, settings: MemberSettings, name: str, *, is_final: bool = False) -> None:
+        self._is_final = is_final
+        self._history = history
+        self._group = settings.group_id
+        self._instance = settings.instance_id
+        self._name = name
+        self._join: int | None = None
+        self._ownership: int | None = None
+
+    def __call__(self, event: MemberEvent) -> None:
+        history = self._history
+        match event:
+            case JoinBegan(at_ms):
+                self._join = len(history.joins)
+                history.joins.append(Join(self._group, self._name, at_ms))
+            case JoinEnded(at_ms, reason):
+                assert self._join is not None
+                history.joins[self._join] = history.joins[self._join]._replace(ended_ms=at_ms, reason=reason)
+            case Assigned(at_ms, generation, member_id, leader, partitions):
+                self._end_ownership(at_ms)
+                self._ownership = len(history.ownerships)
+                history.ownerships.append(
+                    Ownership(
+                        self._group, generation, member_id, leader, _plain(partitions), at_ms, instance=self._instance
+                    )
+                )
+            case Released(at_ms):
+                self._end_ownership(at_ms)
+            case CommitEnded():
+                history.commits += (
+                    Commit(
+                        self._group,
+                        (partition.topic, partition.partition),
+                        event.offsets[partition],
+                        _OUTCOMES[outcome],
+                        event.began_ms,
+                        event.at_ms,
+                        event.member_id,
+                        event.generation,
+                    )
+                    for partition, outcome in event.outcomes.items()
+                )
+            case OffsetsFetched(began_ms, at_ms, offsets, coordinator):
+                history.fetches += (
+                    OffsetFetch(
+                        self._group,
+                        (each.topic, each.partition),
+                        offset,
+                        began_ms,
+                        at_ms,
+                        coordinator=coordinator,
+                        is_final=self._is_final,
+                    )
+                    for each, offset in offsets.items()
+                )
+
+    def _end_ownership(self, at_ms: float) -> None:
+        if self._ownership is not None:
+            ownerships = self._history.ownerships
+            ownerships[self._ownership] = ownerships[self._ownership]._replace(until_ms=at_ms)
+            self._ownership = None
+
+
+def _plain(partitions: Sequence[TopicPartition]) -> frozenset[Partition]:
+    return frozenset((each.topic, each.partition) for each in partitions)

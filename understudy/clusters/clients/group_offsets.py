@@ -1,0 +1,192 @@
+"""Commits and fetches the offsets of a group, as a member or without being one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, TypeAlias
+
+from understudy.clusters.clients.assignors.protocol import by_topic
+from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT, NoLeader
+from understudy.clusters.clients.group_coordinator_link import CoordinatorLink, GroupError
+from understudy.clusters.clients.member_events import CommitEnded, CommitOutcome, MemberEvent, OffsetsFetched
+from understudy.foundation.cluster.errors import Errors, error_for_code, error_name
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from understudy.foundation.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+
+OFFSET_COMMIT_VERSION: Final = 9
+OFFSET_FETCH_VERSION: Final = 8
+
+_TRY_AGAIN = frozenset(
+    {
+        Errors.COORDINATOR_LOAD_IN_PROGRESS,
+        Errors.COORDINATOR_NOT_AVAILABLE,
+        Errors.NOT_COORDINATOR,
+        Errors.REQUEST_TIMED_OUT,
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+_MOVED = frozenset({Errors.COORDINATOR_NOT_AVAILABLE, Errors.NOT_COORDINATOR, Errors.REQUEST_TIMED_OUT})
+_MAY_BE_STORED = frozenset(
+    {
+        Errors.COORDINATOR_NOT_AVAILABLE,
+        Errors.NOT_COORDINATOR,
+        Errors.REQUEST_TIMED_OUT,
+        Errors.UNKNOWN_SERVER_ERROR,
+    }
+)
+"""Errors that may follow an append to `__consumer_offsets`. NOT_COORDINATOR is also the answer of a coordinator that
+was deposed while it waited for its followers."""
+
+_LAST_OFFSET = (1 << 63) - 1
+
+Identity: TypeAlias = Callable[[], tuple[int, str, str | None]]
+"""Returns the generation, member id and instance id that commits are made with."""
+
+
+class GroupOffsets:
+    """The committed offsets of one group."""
+
+    def __init__(
+        self,
+        link: CoordinatorLink,
+        clock: Clock,
+        timeout_ms: int,
+        backoff_ms: int,
+        note: Callable[[MemberEvent], None],
+        identity: Identity = lambda: (-1, "", None),
+    ) -> None:
+        self._link = link
+        self._clock = clock
+        self._timeout_ms = timeout_ms
+        self._backoff_ms = backoff_ms
+        self._note = note
+        self._identity = identity
+
+    async def commit(self, offsets: Mapping[TopicPartition, int]) -> list[Errors]:
+        """Commit offsets, again and again until each is acknowledged or refused, or the time is over.
+
+        Returns:
+            The last error of each partition that is not acknowledged; NETWORK_EXCEPTION where there was no answer.
+
+        Raises:
+            ValueError: an offset is negative or too large for 64 bits; nothing is sent.
+        """
+        for partition, offset in offsets.items():
+            if not 0 <= offset <= _LAST_OFFSET:
+                raise ValueError(f"offset {offset} of {partition}; expected 0 to {_LAST_OFFSET}")
+        began_ms = self._clock.monotonic_ms()
+        generation, member_id, _ = self._identity()
+        left = dict.fromkeys(offsets, Errors.NETWORK_EXCEPTION)
+        outcomes = dict.fromkeys(offsets, CommitOutcome.REFUSED)
+        reason = ""
+        remaining = set(offsets)
+        while remaining and self._clock.monotonic_ms() < began_ms + self._timeout_ms:
+            try:
+                errors = await self._send_commit({each: offsets[each] for each in offsets if each in remaining})
+            except (NoLeader, GroupError, *NOT_SENT) as failure:
+                reason = str(failure)
+                self._link.forget()
+            except NO_ANSWER as failure:
+                reason = str(failure)
+                self._link.forget()
+                outcomes |= dict.fromkeys(remaining, CommitOutcome.UNKNOWN)
+            else:
+                for partition in sorted(remaining):
+                    error = errors.get(partition, Errors.UNKNOWN_SERVER_ERROR)
+                    left[partition] = error
+                    if error is Errors.NONE:
+                        outcomes[partition] = CommitOutcome.ACKNOWLEDGED
+                        del left[partition]
+                    else:
+                        reason = error.name
+                        if error in _MAY_BE_STORED:
+                            outcomes[partition] = CommitOutcome.UNKNOWN
+                    if error in _MOVED:
+                        self._link.forget()
+                remaining = {each for each in remaining if left.get(each) in _TRY_AGAIN}
+            if remaining:
+                await asyncio.sleep(self._backoff_ms / 1000)
+        self._note(
+            CommitEnded(began_ms, self._clock.monotonic_ms(), generation, member_id, dict(offsets), outcomes, reason)
+        )
+        return list(left.values())
+
+    async def fetch(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int] | None:
+        """Return the committed offsets, −1 for a partition without one; None where the time is over before."""
+        wanted = tuple(partitions)
+        deadline_ms = self._clock.monotonic_ms() + self._timeout_ms
+        while self._clock.monotonic_ms() < deadline_ms:
+            began_ms = self._clock.monotonic_ms()
+            try:
+                found = await self._fetch_once(wanted)
+            except (NoLeader, GroupError, *NOT_SENT, *NO_ANSWER):
+                self._link.forget()
+            else:
+                coordinator = self._link.coordinator
+                assert coordinator is not None
+                self._note(OffsetsFetched(began_ms, self._clock.monotonic_ms(), found, coordinator))
+                return found
+            await asyncio.sleep(self._backoff_ms / 1000)
+        return None
+
+    async def _send_commit(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, Errors]:
+        generation, member_id, instance_id = self._identity()
+        request = OffsetCommitRequest(
+            group_id=self._link.group_id,
+            generation_id_or_member_epoch=generation,
+            member_id=member_id,
+            group_instance_id=instance_id,
+            topics=tuple(
+                OffsetCommitRequestTopic(
+                    name=topic,
+                    partitions=tuple(
+                        OffsetCommitRequestPartition(
+                            partition_index=number,
+                            committed_offset=offsets[TopicPartition(topic, number)],
+                            committed_metadata="",
+                        )
+                        for number in numbers
+                    ),
+                )
+                for topic, numbers in by_topic(offsets).items()
+            ),
+        )
+        answer = await self._link.ask(request, OFFSET_COMMIT_VERSION, OffsetCommitResponse)
+        return {
+            TopicPartition(topic.name, partition.partition_index): error_for_code(partition.error_code)
+            for topic in answer.topics
+            for partition in topic.partitions
+        }
+
+    async def _fetch_once(self, partitions: tuple[TopicPartition, ...]) -> dict[TopicPartition, int]:
+        topics = tuple(
+            OffsetFetchRequestTopics(name=topic, partition_indexes=numbers)
+            for topic, numbers in by_topic(partitions).items()
+        )
+        request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=self._link.group_id, topics=topics),))
+        answer = await self._link.ask(request, OFFSET_FETCH_VERSION, OffsetFetchResponse)
+        if not answer.groups:
+            raise GroupError(Errors.UNKNOWN_SERVER_ERROR, "the answer names no group")
+        group = answer.groups[0]
+        if group.error_code != Errors.NONE:
+            raise GroupError(group.error_code)
+        found: dict[TopicPartition, int] = {}
+        for topic in group.topics:
+            for partition in topic.partitions:
+                if partition.error_code != Errors.NONE:
+                    raise GroupError(partition.error_code, error_name(partition.error_code))
+                found[TopicPartition(topic.name, partition.partition_index)] = partition.committed_offset
+        return found

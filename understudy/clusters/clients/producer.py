@@ -1,0 +1,197 @@
+"""A producer, idempotent by default, with one batch in flight to each partition."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
+from understudy.foundation.cluster.errors import Errors, error_for_code, error_name
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.records.batch import NO_SEQUENCE
+from understudy.foundation.records.compression import Compression
+from understudy.foundation.records.record import Record, encode_records
+from understudy.foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from understudy.foundation.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+PRODUCE_VERSION = 11
+INIT_PRODUCER_ID_VERSION = 4
+ALL_ACKS = -1
+
+_TRY_AGAIN = frozenset(
+    {
+        Errors.NOT_LEADER_OR_FOLLOWER,
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+        Errors.LEADER_NOT_AVAILABLE,
+        Errors.REQUEST_TIMED_OUT,
+        Errors.NOT_ENOUGH_REPLICAS,
+        Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        Errors.KAFKA_STORAGE_ERROR,
+    }
+)
+_NOT_APPENDED = frozenset({Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.LEADER_NOT_AVAILABLE, Errors.NOT_ENOUGH_REPLICAS})
+"""Errors that state that this attempt has appended nothing. NOT_LEADER_OR_FOLLOWER is none of them: it is also the
+answer of a leader that was deposed while it waited for its followers."""
+
+
+class Outcome(enum.Enum):
+    """How a send ended."""
+
+    ACKNOWLEDGED = "acknowledged"
+    REFUSED = "refused"
+    """It was not appended, and will not be."""
+    UNKNOWN = "unknown"
+    """It may be in the log, or get there."""
+
+
+class Delivery(NamedTuple):
+    """The end of one send.
+
+    Attributes:
+        offset: of the first record; -1 unless acknowledged.
+        reason: the last error.
+        errors: every error of its attempts, each once: Kafka's name of the error code in the answer, or the class of
+            the exception; `NoProducerId` for one because of which the producer did not get its producer id.
+    """
+
+    outcome: Outcome
+    offset: int = -1
+    reason: str = ""
+    errors: tuple[str, ...] = ()
+
+
+class Producer:
+    """Sends batches. One whose outcome is unknown in the end makes it begin with a new producer id.
+
+    Args:
+        acks: 1, or −1 for all in-sync replicas. With 1 a record that is acknowledged may be lost.
+        delivery_timeout_ms: how long a batch is sent again before its outcome counts as unknown or refused.
+        is_idempotent: Kafka's `enable.idempotence`. Without it the producer needs no producer id, and a batch that is
+            sent again may be in the log twice.
+    """
+
+    def __init__(
+        self,
+        connections: Connections,
+        clock: Clock,
+        *,
+        acks: int = ALL_ACKS,
+        request_timeout_ms: int = 3_000,
+        delivery_timeout_ms: int = 20_000,
+        backoff_ms: int = 100,
+        is_idempotent: bool = True,
+    ) -> None:
+        self._connections = connections
+        self._clock = clock
+        self._acks = acks
+        self._request_timeout_ms = request_timeout_ms
+        self._delivery_timeout_ms = delivery_timeout_ms
+        self._backoff_ms = backoff_ms
+        self._is_idempotent = is_idempotent
+        self._producer_id = -1
+        self._producer_epoch = -1
+        self._sequences: dict[TopicPartition, int] = {}
+
+    async def send(
+        self, topic_partition: TopicPartition, values: Sequence[bytes], *, keys: Sequence[bytes] | None = None
+    ) -> Delivery:
+        """Send values as one batch, again and again until it is acknowledged or `delivery_timeout_ms` is over.
+
+        Only one call at a time.
+
+        Args:
+            keys: as many as values; None for records without keys.
+        """
+        now_ms = int(self._clock.wall_ms())
+        return await self.send_records(
+            topic_partition,
+            [Record(place, now_ms, None if keys is None else keys[place], value) for place, value in enumerate(values)],
+        )
+
+    async def send_records(
+        self, topic_partition: TopicPartition, records: Sequence[Record], *, compression: Compression = Compression.NONE
+    ) -> Delivery:
+        """Send records as one batch, as `send` does.
+
+        Args:
+            records: at least one, with the offsets 0, 1, 2 …
+        """
+        deadline_ms = self._clock.monotonic_ms() + self._delivery_timeout_ms
+        may_be_appended, reason = False, ""
+        errors: dict[str, None] = {}
+        request: ProduceRequest | None = None
+        while self._clock.monotonic_ms() < deadline_ms:
+            try:
+                if request is None:
+                    await self._ensure_producer_id()
+                    request = self._request(topic_partition, records, compression)
+                response = await self._connections.ask_leader(
+                    topic_partition, request, PRODUCE_VERSION, ProduceResponse, wait_ms=self._request_timeout_ms
+                )
+            except (NoLeader, *NOT_SENT) as failure:
+                reason = str(failure)
+                errors[_error_of(failure, request)] = None
+            except NO_ANSWER as failure:
+                may_be_appended, reason = may_be_appended or request is not None, str(failure)
+                errors[_error_of(failure, request)] = None
+            else:
+                answer = response.responses[0].partition_responses[0]
+                error = error_for_code(answer.error_code)
+                if error is Errors.NONE:
+                    self._sequences[topic_partition] = self._sequences.get(topic_partition, 0) + len(records)
+                    return Delivery(Outcome.ACKNOWLEDGED, answer.base_offset, errors=tuple(errors))
+                reason = error_name(answer.error_code)
+                errors[reason] = None
+                may_be_appended = may_be_appended or error not in _NOT_APPENDED
+                if error not in _TRY_AGAIN:
+                    break
+            self._connections.forget_leader(topic_partition)
+            await asyncio.sleep(self._backoff_ms / 1000)
+        if may_be_appended:
+            # The next sequence number is not known: another producer id begins with 0.
+            self._producer_id = -1
+            self._sequences.clear()
+            return Delivery(Outcome.UNKNOWN, reason=reason, errors=tuple(errors))
+        return Delivery(Outcome.REFUSED, reason=reason, errors=tuple(errors))
+
+    async def _ensure_producer_id(self) -> None:
+        """Get the producer id that is needed; raises as `Connections.ask`, and NoLeader while none is given out."""
+        if self._producer_id >= 0 or not self._is_idempotent:
+            return
+        broker = await self._connections.any_broker()
+        answer = await self._connections.ask(
+            broker, InitProducerIdRequest(), INIT_PRODUCER_ID_VERSION, InitProducerIdResponse
+        )
+        if answer.error_code != Errors.NONE:
+            raise NoLeader(f"no producer id: {error_name(answer.error_code)}")
+        self._producer_id, self._producer_epoch = answer.producer_id, answer.producer_epoch
+
+    def _request(
+        self, topic_partition: TopicPartition, records: Sequence[Record], compression: Compression
+    ) -> ProduceRequest:
+        batch = encode_records(
+            records,
+            compression=compression,
+            producer_id=self._producer_id,
+            producer_epoch=self._producer_epoch,
+            base_sequence=self._sequences.get(topic_partition, 0) if self._is_idempotent else NO_SEQUENCE,
+        )
+        data = PartitionProduceData(index=topic_partition.partition, records=batch)
+        return ProduceRequest(
+            acks=self._acks,
+            timeout_ms=self._request_timeout_ms,
+            topic_data=(TopicProduceData(name=topic_partition.topic, partition_data=(data,)),),
+        )
+
+
+def _error_of(failure: Exception, request: ProduceRequest | None) -> str:
+    """Return the class of an exception, as it is in `Delivery.errors`."""
+    return "NoProducerId" if request is None else type(failure).__name__

@@ -1,0 +1,89 @@
+"""The bodies of the control port's requests, as structs: they check what is received and make the OpenAPI page."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from understudy.clusters.control.verb_table import ARM, TARGETS, VERBS
+from understudy.clusters.problems import BadValue
+
+MOST_VALUES: Final = 1_000
+MOST_PARTITIONS: Final = 10_000
+
+B = TypeVar("B", bound="Body")
+
+Target = Annotated[
+    str,
+    Meta(min_length=1, max_length=300, description=f"one of the forms {', '.join(TARGETS)}", examples=["controller"]),
+]
+Lasts = Annotated[
+    str,
+    Meta(max_length=30, description="a duration such as 5s or 200ms, after which it is undone", examples=["5s"]),
+]
+Partition = Annotated[str, Meta(max_length=300, description="TOPIC/NUMBER", examples=["orders/0"])]
+
+
+class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A JSON object without other keys than its attributes."""
+
+
+class OnTarget(Body, frozen=True, kw_only=True):
+    """The body of a verb that has no duration."""
+
+    target: Target
+
+
+class OnTargetFor(OnTarget, frozen=True, kw_only=True):
+    """The body of a verb that can be undone after a duration."""
+
+    lasts: Lasts | None = msgspec.field(default=None, name="for")
+
+
+class Arm(OnTarget, frozen=True, kw_only=True):
+    """The body of `arm`."""
+
+    point: Annotated[str, Meta(description="a named point of the controller", examples=["partition.after_write"])]
+    action: Literal["pause", "crash"]
+
+
+class NewTopic(Body, frozen=True, kw_only=True):
+    """A topic to create. Without a number of replicas, `default.replication.factor` of the brokers counts."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=249, examples=["orders"])]
+    partitions: Annotated[int, Meta(ge=1, le=MOST_PARTITIONS)] = 1
+    replication_factor: Annotated[int, Meta(ge=1, le=100)] | None = None
+    configs: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class Election(Body, frozen=True, kw_only=True):
+    """An election of leaders. Without partitions, of all of them."""
+
+    partitions: Annotated[tuple[Partition, ...], Meta(min_length=1, max_length=MOST_PARTITIONS)] | None = None
+    type: Literal["preferred", "unclean"] = "preferred"
+
+
+class Records(Body, frozen=True, kw_only=True):
+    """Records to append to a partition, as one batch of an idempotent producer."""
+
+    partition: Partition
+    values: Annotated[tuple[str, ...], Meta(min_length=1, max_length=MOST_VALUES, examples=[["a", "b"]])]
+    acks: Literal["all", "1"] = "all"
+    timeout_ms: Annotated[int, Meta(ge=1, le=60_000, description="how long the batch is sent again")] = 20_000
+
+
+def body_of(verb: str) -> type[OnTarget]:
+    """Return the struct of a verb's body."""
+    if verb == ARM:
+        return Arm
+    return OnTargetFor if VERBS[verb].undo else OnTarget
+
+
+def decode(data: bytes, kind: type[B]) -> B:
+    """Decode the body of a request. Raises BadValue, which says what is wrong at which key."""
+    try:
+        return msgspec.json.decode(data or b"{}", type=kind)
+    except msgspec.DecodeError as error:
+        raise BadValue(f"the body of the request is not as expected: {error}") from None

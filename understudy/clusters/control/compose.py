@@ -1,0 +1,194 @@
+"""`ComposeVerbs`: does the verbs on the containers of a compose project, by the `docker` command.
+
+It acts on the services `broker-N` and `zookeeper` of one project, and on no other container. Each fault is recorded in
+the folder of the event logs that the containers share with this machine, before it is injected.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from understudy.clusters.cluster import ClusterError, Unsupported
+from understudy.clusters.containers.compose_project import ComposeProject, Service
+from understudy.clusters.control.verb_table import VERBS
+from understudy.clusters.control.verbs import ANSWER_TIMEOUT_S, Outcome, VerbRequest, note_of
+from understudy.clusters.processes.cluster_view import ClusterView
+from understudy.clusters.processes.run_folder import this_process
+from understudy.clusters.processes.testbed_log import TestbedLog
+from understudy.clusters.values import Target
+from understudy.foundation.eventlog.records import FaultInjected, ProcessStarted
+
+_FAULTS: Final = {"resume": "continue"}
+"""The name of a verb in the event log, where that is another one."""
+_STATES: Final[Mapping[str, tuple[str, ...]]] = {
+    "kill": ("running", "paused"),
+    "pause": ("running",),
+    "resume": ("paused",),
+    "stop": ("running", "paused"),
+    "start": ("exited", "created", "dead"),
+    "depose": ("running", "paused"),
+    "isolate": ("running", "paused"),
+    "heal": ("running", "paused"),
+}
+"""The states of a container in which a verb can be done; `restart` in all."""
+
+
+class ComposeVerbs:
+    """The verbs on one project.
+
+    Args:
+        run: the id of the run in which faults are recorded; None for that of the compose file.
+    """
+
+    def __init__(self, project: ComposeProject, run: str | None = None) -> None:
+        self._project = project
+        self._run = run or project.run_id
+        self.services = project.services
+
+    @classmethod
+    def of_project(cls, folder: Path) -> ComposeVerbs:
+        """Read the compose file in `folder`. Raises ClusterError as `ComposeProject.of_folder`."""
+        return cls(ComposeProject.of_folder(folder))
+
+    def do(self, request: VerbRequest, note: Callable[[Service], None] = lambda service: None) -> Outcome:
+        """Do a verb.
+
+        Args:
+            note: is called with each service when it is done to it, so that it can be undone where a later one fails.
+
+        Raises:
+            ClusterError: it is refused, cannot be recorded, or the command of docker failed.
+            Unsupported: no command of docker does it.
+            One of `NO_ANSWER`: ZooKeeper does not answer which broker has a role.
+        """
+        verb = VERBS[request.verb]
+        if not verb.on_compose:
+            raise Unsupported(f"{request.verb} cannot be done to containers; use a cluster of `understudy up`")
+        services, role = self._resolve(request.target)
+        states = self._project.states()
+        refusals = {service.name: self._refusal(request.verb, service, states) for service in services}
+        able = tuple(service for service in services if not refusals[service.name])
+        skipped = tuple(reason for reason in refusals.values() if reason)
+        if not able:
+            raise ClusterError("; ".join(skipped) or f"no broker is {request.target} at this moment")
+        self._inject(request.verb, able, role, note)
+        names = tuple(f"{service.name} ({role})" if role else service.name for service in able)
+        return Outcome(request.verb, names, skipped, note_of(request))
+
+    def undo(self, verb: str, services: Sequence[Service]) -> str:
+        """Do the verb that ends another one, where that still holds, and return what was done. Raises as `do`."""
+        states = self._project.states()
+        able = tuple(service for service in services if not self._refusal(verb, service, states))
+        self._inject(verb, able, "")
+        return f"{', '.join(service.name for service in able) or 'nothing'} {VERBS[verb].done}"
+
+    # ------------------------------------------------------------------ targets
+
+    def _resolve(self, target: Target) -> tuple[Sequence[Service], str]:
+        """Return the services that a target means now, and the role by which they were found."""
+        brokers = [service for service in self.services if service.broker_id is not None]
+        match target.role:
+            case "zookeeper":
+                return [service for service in self.services if service.broker_id is None], ""
+            case "broker":
+                return [self._broker(target.broker_id, "")], ""
+            case "all":
+                return brokers, ""
+            case "random":
+                states = self._project.states()
+                running = [service for service in brokers if states.get(service.name) == "running"]
+                return [secrets.choice(running)] if running else [], ""
+            case "rack":
+                found = [service for service in brokers if service.rack == target.name]
+                if not found:
+                    racks = ", ".join(sorted({service.rack for service in brokers if service.rack})) or "none"
+                    raise ClusterError(f"no broker is in rack {target.name!r}; the racks are: {racks}")
+                return found, f"rack {target.name}"
+        with self._view() as view:
+            if target.role == "controller":
+                return [self._broker(view.controller_id(), "controller")], "controller"
+            assert target.partition is not None
+            role = f"{target.role} of {target.partition}"
+            leader = view.leader(target.partition)
+            if target.role == "leader":
+                return [self._broker(leader, role)], role
+            followers = [broker_id for broker_id in view.isr(target.partition) if broker_id != leader]
+            return [self._broker(secrets.choice(followers) if followers else None, role)], role
+
+    def _broker(self, broker_id: int | None, role: str) -> Service:
+        if broker_id is None:
+            raise ClusterError(f"no broker is {role} at this moment")
+        found = [service for service in self.services if service.broker_id == broker_id]
+        if not found:
+            known = ", ".join(str(service.broker_id) for service in self.services if service.broker_id is not None)
+            raise ClusterError(f"there is no broker {broker_id}; this project has {known}")
+        return found[0]
+
+    def _view(self) -> ClusterView:
+        return ClusterView(self._project.zookeeper_address, answer_timeout_s=ANSWER_TIMEOUT_S)
+
+    # ------------------------------------------------------------------ states
+
+    def _refusal(self, verb: str, service: Service, states: Mapping[str, str]) -> str:
+        """Why a container is not in the state for a verb; empty where it is."""
+        state = states.get(service.name)
+        if state is None:
+            return f"{service.name} cannot be {VERBS[verb].done}: it has no container; `docker compose up` creates it"
+        if verb in _STATES and state not in _STATES[verb]:
+            return f"{service.name} cannot be {VERBS[verb].done}: its container is {state}"
+        return ""
+
+    # ------------------------------------------------------------------ commands
+
+    def _inject(
+        self,
+        verb: str,
+        services: Sequence[Service],
+        role: str,
+        note: Callable[[Service], None] = lambda service: None,
+    ) -> None:
+        if not services:
+            return
+        with self._event_log() as events:
+            for service in services:
+                if verb == "depose":
+                    self._depose(service, events)
+                else:
+                    events.append(FaultInjected(fault=_FAULTS.get(verb, verb), target=service.name, role=role))
+                    self._project.change(verb, service.name)
+                note(service)
+
+    def _depose(self, service: Service, events: TestbedLog) -> None:
+        assert service.broker_id is not None
+        with self._view() as view:
+            if view.controller_id() != service.broker_id:
+                raise ClusterError(f"{service.name} cannot be deposed: it is not the controller")
+            events.append(FaultInjected(fault="depose", target=service.name, role="controller"))
+            view.delete_controller(service.broker_id)
+
+    # ------------------------------------------------------------------ the event log
+
+    @contextlib.contextmanager
+    def _event_log(self) -> Iterator[TestbedLog]:
+        """Open an event log beside those of the brokers.
+
+        Raises:
+            ClusterError: its folder cannot be written, or the compose file shares none with the brokers.
+        """
+        folder = self._project.events_folder / "testbed" / "events"
+        try:
+            events = TestbedLog(folder, run=self._run)
+            events.append(ProcessStarted(role="testbed", pid=this_process().pid))
+        except OSError as error:
+            raise ClusterError(
+                f"nothing was done: it cannot be recorded in {folder}: {error.strerror}; the folder belongs to the "
+                "user of the containers (uid 1000)"
+            ) from None
+        try:
+            yield events
+        finally:
+            events.close("the verb is done")

@@ -1,0 +1,113 @@
+"""`ControlServer`: serves the control port of one cluster, in a thread of the process that runs the cluster.
+
+`ControlPort` is the server without the cluster; `compose_server` has another one of it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Callable
+
+from understudy.clusters.cluster import ClusterError
+from understudy.clusters.control.app import application
+from understudy.clusters.control.control_file import (
+    CONTROL_FILE_VERSION,
+    ControlEntry,
+    remove_control_file,
+    write_control_file,
+)
+from understudy.clusters.control.http_thread import ANY_PORT, HttpThread, Server, hosts_of, is_loopback, listen
+from understudy.clusters.control.verbs import ANSWER_TIMEOUT_S, ClusterVerbs, Commanded
+from understudy.clusters.processes.cluster_view import ClusterView
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.processes.run_folder import this_process
+
+
+class ControlPort:
+    """The HTTP server of a control port. `start` makes it answer; `ask_to_end` and then `close` end it.
+
+    Args:
+        cluster: what the requests act on.
+        zookeeper_connect: where `GET /cluster` reads the cluster.
+        listener: a socket of `listen_for_control`.
+    """
+
+    def __init__(self, cluster: Commanded, zookeeper_connect: str, listener: socket.socket) -> None:
+        host, port = listener.getsockname()[:2]
+        self.entry = ControlEntry(
+            version=CONTROL_FILE_VERSION, host=host, port=port, token=secrets.token_urlsafe(32), owner=this_process()
+        )
+        self._view = ClusterView(zookeeper_connect, answer_timeout_s=ANSWER_TIMEOUT_S)
+        self._http = HttpThread(
+            application(cluster, self._view, hosts=hosts_of(listener), token=self.entry.token),
+            listener,
+            name="understudy-control",
+        )
+
+    def start(self) -> None:
+        """Start to answer. Raises ClusterError where it does not in time."""
+        self._http.start()
+
+    def ask_to_end(self) -> None:
+        """Let the server end, without waiting for it."""
+        self._http.ask_to_end()
+
+    def close(self) -> None:
+        """End the server."""
+        self._http.close()
+        self._view.close()
+
+
+class ControlServer(Server):
+    """The control port of a cluster of processes; after its end no further verb is done.
+
+    Args:
+        cluster: a cluster that has started. In the `with` block nothing else may act on it.
+        address: host and port to listen on; port 0 is any free one.
+        report: is called with a line for each verb, from another thread.
+
+    Raises:
+        ClusterError: the host is not loopback, or the port cannot be opened.
+    """
+
+    def __init__(
+        self, cluster: LocalCluster, address: tuple[str, int] = ANY_PORT, *, report: Callable[[str], None]
+    ) -> None:
+        self._cluster = cluster
+        listener = listen_for_control(address)
+        self._verbs = ClusterVerbs(cluster, report)
+        self._port = ControlPort(self._verbs, cluster.zookeeper_connect, listener)
+        self.entry = self._port.entry
+
+    def start(self) -> None:
+        """Start to answer, then write `control.json`. Raises ClusterError where it does not answer in time."""
+        self._port.start()
+        write_control_file(self._cluster.directory, self.entry)
+
+    def close(self) -> None:
+        """Remove `control.json`, end the server, and undo what would keep the cluster from stopping in order."""
+        remove_control_file(self._cluster.directory)
+        self._port.ask_to_end()
+        self._verbs.close()
+        self._port.close()
+
+
+def listen_for_control(address: tuple[str, int] = ANY_PORT) -> socket.socket:
+    """Open the socket of a control port. Raises ClusterError where the host is not loopback, or the port is taken."""
+    host, port = address
+    return listen(check_loopback(host), port, what="the control port", option="--control")
+
+
+def check_loopback(host: str) -> str:
+    """Return the address for a host that is loopback.
+
+    Raises:
+        ClusterError: it is another one, or a name other than localhost.
+    """
+    if not is_loopback(host):
+        raise ClusterError(
+            f"the control port cannot listen on {host}: it kills processes, and is served on loopback only; "
+            "give 127.0.0.1:PORT"
+        )
+    return "127.0.0.1" if host == "localhost" else host

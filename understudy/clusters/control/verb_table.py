@@ -1,0 +1,82 @@
+"""The verbs on a running cluster, in one table.
+
+The routes of the control port, its OpenAPI page, the command line and docs/reference/verbs.md are made from it. This
+module imports nothing slow, so that `understudy --help` stays fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+
+class Verb(NamedTuple):
+    """One verb.
+
+    Attributes:
+        meaning: what it does, as an imperative without full stop.
+        done: what has been done to its target, for example `killed`.
+        undo: the verb that ends it after `for`; empty where it cannot be given a duration.
+        on_zookeeper: whether ZooKeeper can be its target.
+        on_compose: what does it on the compose cluster; empty where nothing does.
+    """
+
+    meaning: str
+    done: str
+    undo: str = ""
+    on_zookeeper: bool = True
+    on_compose: str = ""
+
+
+VERBS: Final[Mapping[str, Verb]] = MappingProxyType(
+    {
+        "kill": Verb("kill a process (SIGKILL)", "killed", undo="start", on_compose="docker compose kill"),
+        "pause": Verb("pause a process (SIGSTOP)", "paused", undo="resume", on_compose="docker compose pause"),
+        "resume": Verb("resume a paused process (SIGCONT)", "resumed", on_compose="docker compose unpause"),
+        "stop": Verb(
+            "stop a broker by a controlled shutdown (SIGTERM)",
+            "stopped",
+            undo="start",
+            on_compose="docker compose stop",
+        ),
+        "start": Verb("start a broker that has ended, on its own data", "started", on_compose="docker compose start"),
+        "restart": Verb("stop a broker and start it again", "restarted", on_compose="docker compose restart"),
+        "depose": Verb(
+            "delete /controller, which the broker owns; it keeps running",
+            "deposed",
+            on_zookeeper=False,
+            on_compose="the same, by the published port of ZooKeeper",
+        ),
+        "isolate": Verb(
+            "hold all traffic of a broker (`understudy up --proxied`)",
+            "isolated",
+            undo="heal",
+            on_zookeeper=False,
+            on_compose="docker network disconnect",
+        ),
+        "heal": Verb(
+            "end the isolation of a broker", "healed", on_zookeeper=False, on_compose="docker network connect"
+        ),
+        "arm": Verb("pause or crash a broker at a named point of its controller", "armed", on_zookeeper=False),
+    }
+)
+"""Every verb by its name."""
+
+TARGETS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "2": "the broker with this id",
+        "controller": "the broker that owns /controller",
+        "leader:orders/0": "the leader of a partition",
+        "follower:orders/0": "a broker in the partition's ISR that is not its leader, drawn at random",
+        "rack:a": "every broker of a rack",
+        "random": "a running broker, drawn at random",
+        "all": "every broker",
+        "zookeeper": "the ZooKeeper server, if the cluster has started it",
+    }
+)
+"""The forms of a target, each with what it means. A role is resolved when the verb is done."""
+
+ARM: Final = "arm"
+POINT_ACTIONS: Final = ("pause", "crash")
+"""What an armed point does; equal to `understudy.clusters.cluster.POINT_ACTIONS`, which a test compares."""

@@ -1,0 +1,391 @@
+"""`ClusterVerbs`: does the verbs on a `LocalCluster`, one after the other, and undoes them after their duration."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+from understudy.clusters.cluster import ClusterError, check_point
+from understudy.clusters.control.bodies import Arm, OnTarget, OnTargetFor
+from understudy.clusters.control.job_thread import JobThread
+from understudy.clusters.control.verb_table import TARGETS, VERBS
+from understudy.clusters.control.waiting_undos import WaitingUndos, ended_by
+from understudy.clusters.control.zookeeper_handle import ZooKeeperHandle
+from understudy.clusters.problems import BadValue, one_of
+from understudy.clusters.processes import linux
+from understudy.clusters.processes.cluster_summary import summary
+from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView
+from understudy.clusters.processes.local_broker import LocalBroker
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.processes.run_folder import read_cluster_file
+from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
+from understudy.clusters.values import Target, duration, parse_duration, parse_target
+
+ANSWER_TIMEOUT_S: Final = 5.0
+"""How long ZooKeeper may take to answer which broker has a role."""
+CLOSE_TIMEOUT_S: Final = 10.0
+NO_BROKER: Final = "no broker is running that is not paused"
+_ENDING_S: Final = 5.0
+
+Handle: TypeAlias = LocalBroker | ZooKeeperHandle
+
+
+class VerbRequest(NamedTuple):
+    """A verb with its target, both checked.
+
+    Attributes:
+        lasts_ms: after how many milliseconds it is undone; None where it is not.
+        point: of `arm`, the named point; otherwise empty.
+        action: of `arm`, what happens there; otherwise empty.
+    """
+
+    verb: str
+    target: Target
+    lasts_ms: float | None = None
+    point: str = ""
+    action: str = ""
+
+
+class Outcome(NamedTuple):
+    """What a verb has done.
+
+    Attributes:
+        done: the names of the processes that it acted on.
+        skipped: of a target with several brokers, why some were left out.
+        note: what follows later, in words; empty where nothing does.
+    """
+
+    verb: str
+    done: tuple[str, ...]
+    skipped: tuple[str, ...] = ()
+    note: str = ""
+
+    def __str__(self) -> str:
+        words = f"{', '.join(self.done)} {VERBS[self.verb].done}"
+        return "; ".join(filter(None, (words, self.note, *self.skipped)))
+
+
+def checked(verb: str, body: OnTarget) -> VerbRequest:
+    """Check the target and the duration of a request.
+
+    Raises:
+        BadValue: one of them is wrong, or the verb cannot be done to such a target. The message says what is expected.
+    """
+    target = _target(body.target)
+    if target.role == "zookeeper" and not VERBS[verb].on_zookeeper:
+        able = ", ".join(name for name, each in VERBS.items() if each.on_zookeeper)
+        raise BadValue(f"zookeeper cannot be the target of {verb}; it can be that of {able}")
+    if isinstance(body, Arm):
+        with _as_bad_value():
+            check_point(body.point, body.action)
+        return VerbRequest(verb, target, point=body.point, action=body.action)
+    lasts_ms = None
+    if isinstance(body, OnTargetFor) and body.lasts is not None:
+        lasts_ms = parse_duration(body.lasts)
+        if lasts_ms <= 0:
+            raise BadValue(f"{body.lasts!r} is no duration that can pass; expected for example 5s")
+    return VerbRequest(verb, target, lasts_ms)
+
+
+def _target(text: str) -> Target:
+    """Return a target that is not a name, which only experiments can give. Raises BadValue."""
+    try:
+        target = parse_target(text)
+    except BadValue:
+        if ":" in text or "(" in text:
+            raise
+    else:
+        if target.role != "bound":
+            return target
+    raise one_of(text, tuple(TARGETS), "target")
+
+
+@contextlib.contextmanager
+def _as_bad_value() -> Iterator[None]:
+    try:
+        yield
+    except ClusterError as error:
+        raise BadValue(str(error)) from None
+
+
+class Commanded(Protocol):
+    """A running cluster, as the control port acts on it."""
+
+    def begin(self, request: VerbRequest) -> Future[Outcome]:
+        """Do a verb when the verbs before it are done. It may wait for ZooKeeper in the calling thread.
+
+        It raises, and so does the future: ClusterError where the verb is refused, one of `NO_ANSWER` where ZooKeeper
+        does not answer, ZooKeeperNotStarted, and OSError where the fault cannot be recorded.
+        """
+
+    def bootstrap(self) -> list[str]:
+        """Return the addresses of the brokers that can answer: a paused one would accept a connection and stay silent.
+
+        Raises:
+            ClusterError: there is none.
+        """
+
+    def described(self, view: ClusterView) -> dict[str, Any]:
+        """Return what `GET /cluster` answers.
+
+        Args:
+            view: reads the cluster in ZooKeeper.
+
+        Raises:
+            ClusterError, NotARunFolder: the cluster has ended.
+            One of `NO_ANSWER`: ZooKeeper does not answer.
+        """
+
+
+class ClusterVerbs:
+    """Does verbs on the processes that one cluster has started, and on no others.
+
+    Args:
+        cluster: a cluster that has started. Until `close` has returned, only this object acts on it.
+        report: is called with a line for each verb that was done and for each undo.
+    """
+
+    def __init__(self, cluster: LocalCluster, report: Callable[[str], None]) -> None:
+        self.cluster = cluster
+        self._report = report
+        self._jobs = JobThread("understudy-verbs")
+        self._view = ClusterView(cluster.zookeeper_connect, answer_timeout_s=ANSWER_TIMEOUT_S)
+        self._reading = threading.Lock()
+        self._undos = WaitingUndos(self._jobs)
+        self._to_undo: dict[tuple[str, str], Handle] = {}
+        """What has to be undone before the cluster can stop in order, by the process and the verb that undoes."""
+
+    def find(self, request: VerbRequest) -> Sequence[Handle]:
+        """Return the processes that the target of a request means now.
+
+        It may wait for ZooKeeper, and does so in the calling thread: an undo that is due does not wait for it.
+
+        Raises:
+            ClusterError: there are none, or they do not belong to this cluster.
+            One of `NO_ANSWER`: ZooKeeper does not answer which broker has a role.
+        """
+        with self._reading:
+            handles = self._resolve(request.target)
+            if request.verb == "depose":
+                controller = self._view.controller_id()
+                names = ", ".join(each.name for each in handles)
+                handles = [each for each in handles if isinstance(each, LocalBroker) and each.id == controller]
+                if not handles:
+                    owner = "no broker" if controller is None else f"broker {controller}"
+                    raise ClusterError(f"{names} cannot be deposed: {owner} is the controller")
+            return handles
+
+    def begin(self, request: VerbRequest) -> Future[Outcome]:
+        """Do a verb on what its target means now; see `Commanded`."""
+        return self.submit(request, self.find(request))
+
+    def submit(self, request: VerbRequest, handles: Sequence[Handle]) -> Future[Outcome]:
+        """Do a verb on what `find` has returned, when the verbs before it are done.
+
+        The future raises what the verb raises: ClusterError where it is refused, one of `NO_ANSWER` where ZooKeeper
+        does not answer, ZooKeeperNotStarted, and OSError where the fault cannot be recorded.
+        """
+        return self._jobs.submit(lambda: self._do(request, handles))
+
+    def bootstrap(self) -> list[str]:
+        """Return the addresses of the brokers that can answer; see `Commanded`."""
+        brokers = [each for each in self.cluster.brokers if each.is_running and not each.is_paused]
+        if not brokers:
+            raise ClusterError(NO_BROKER)
+        return [broker.address for broker in brokers]
+
+    def described(self, view: ClusterView) -> dict[str, Any]:
+        """Return what `GET /cluster` answers; see `Commanded`."""
+        entry = read_cluster_file(self.cluster.directory)
+        return {
+            **summary(view.picture(), entry),
+            "run": entry.run,
+            "bootstrap": entry.bootstrap,
+            "zookeeper": entry.zookeeper,
+            "session_timeout_ms": self.cluster.session_timeout_ms,
+            "is_proxied": self.cluster.is_proxied,
+        }
+
+    def close(self) -> None:
+        """Do no further verb, and undo what would keep the cluster from stopping in order.
+
+        That is an isolation, a paused broker, and a ZooKeeper that a verb has paused or ended: while the controller or
+        ZooKeeper is paused, no broker can finish its controlled shutdown.
+        """
+        has_ended = self._jobs.close(CLOSE_TIMEOUT_S)
+        if has_ended:
+            for broker in self.cluster.brokers:
+                if self._is_paused(broker):
+                    self._to_undo[broker.name, "resume"] = broker
+            for (_, undo), handle in sorted(self._to_undo.items(), key=lambda item: item[0]):
+                with contextlib.suppress(ClusterError, ZooKeeperNotStarted, *NO_ANSWER):
+                    _DO[undo](handle)
+                    self._report(f"{handle.name} {VERBS[undo].done}, so that the cluster can stop in order")
+            self._to_undo.clear()
+        self._view.close()
+
+    def _is_paused(self, broker: LocalBroker) -> bool:
+        """Whether a broker is paused, by a verb or at an armed point."""
+        with contextlib.suppress(ClusterError):  # The cluster has not been started.
+            return broker.is_paused
+        return False
+
+    # ------------------------------------------------------------------ one verb
+
+    def _do(self, request: VerbRequest, handles: Sequence[Handle]) -> Outcome:
+        refusals = {handle.name: self._refusal(request.verb, handle) for handle in handles}
+        able = [handle for handle in handles if not refusals[handle.name]]
+        skipped = tuple(reason for reason in refusals.values() if reason)
+        if not able:
+            raise ClusterError("; ".join(skipped) or f"no broker is {request.target} at this moment")
+        for handle in able:
+            if request.verb == "arm":
+                assert isinstance(handle, LocalBroker)
+                handle.arm(request.point, request.action)
+            else:
+                _DO[request.verb](handle)
+            self._note(request.verb, handle)
+            if request.lasts_ms is not None:
+                undo = VERBS[request.verb].undo
+                self._undos.later(handle.name, undo, request.lasts_ms, partial(self._undo, handle, undo))
+        outcome = Outcome(request.verb, tuple(_with_role(handle) for handle in able), skipped, note_of(request))
+        self._report(str(outcome))
+        return outcome
+
+    def _refusal(self, verb: str, handle: Handle) -> str:
+        """Why a process is not in the state for a verb; empty where it is."""
+        if isinstance(handle, LocalBroker):
+            _await_end(handle)
+        if isinstance(handle, LocalBroker) and not handle.is_running:
+            # Also where it was ended from outside: what waits for another broker later must not fail because of it.
+            handle.process.should_run = False
+        reason = ""
+        if verb in ("kill", "pause", "resume", "stop", "depose", "isolate") and not handle.is_running:
+            reason = "it is not running"
+        elif verb == "start" and handle.is_running:
+            reason = "it is running"
+        elif verb == "pause" and handle.is_paused:
+            reason = "it is paused already"
+        elif verb == "resume" and not handle.is_paused:
+            reason = "it is not paused"
+        elif verb in ("isolate", "heal") and not self.cluster.is_proxied:
+            reason = "its traffic goes through no proxy; start the cluster with `understudy up --proxied`"
+        return reason and f"{handle.name} cannot be {VERBS[verb].done}: {reason}"
+
+    def _note(self, verb: str, handle: Handle) -> None:
+        """Leave out the undos that a verb has made pointless, and keep what must be undone at the end."""
+        self._undos.note(verb, handle.name)
+        for undo in ended_by(verb):
+            self._to_undo.pop((handle.name, undo), None)
+        undo = VERBS[verb].undo
+        if undo and (isinstance(handle, ZooKeeperHandle) or undo == "heal"):
+            self._to_undo[handle.name, undo] = handle
+
+    def _undo(self, handle: Handle, undo: str) -> None:
+        try:
+            refusal = self._refusal(undo, handle)
+            if not refusal:
+                _DO[undo](handle)
+                self._note(undo, handle)
+        except (ClusterError, ZooKeeperNotStarted, OSError, *NO_ANSWER) as error:
+            refusal = str(error)
+        self._report(refusal or f"{handle.name} {VERBS[undo].done}")
+
+    # ------------------------------------------------------------------ targets
+
+    def _resolve(self, target: Target) -> Sequence[Handle]:
+        """Return the processes that a target means now.
+
+        Raises:
+            ClusterError: there are none, or they do not belong to this cluster.
+        """
+        match target.role:
+            case "zookeeper":
+                server = self.cluster.embedded_zookeeper
+                if server is None:
+                    raise ClusterError("zookeeper cannot be a target: this cluster uses a server that it did not start")
+                return [ZooKeeperHandle(self.cluster, server)]
+            case "broker":
+                return [self.cluster.broker(target.broker_id)]
+            case "all":
+                return self.cluster.brokers
+            case "random":
+                running = [broker for broker in self.cluster.brokers if broker.is_running]
+                return [secrets.choice(running)] if running else []
+            case "rack":
+                return self._of_rack(target.name)
+            case "controller":
+                return [self._holder(self._view.controller_id(), "controller")]
+        assert target.partition is not None
+        role = f"{target.role} of {target.partition}"
+        leader = self._view.leader(target.partition)
+        if target.role == "leader":
+            return [self._holder(leader, role)]
+        followers = [broker_id for broker_id in self._view.isr(target.partition) if broker_id != leader]
+        return [self._holder(secrets.choice(followers) if followers else None, role)]
+
+    def _of_rack(self, name: str) -> Sequence[Handle]:
+        found = [broker for broker in self.cluster.brokers if broker.process.rack == name]
+        if not found:
+            racks = sorted({broker.process.rack for broker in self.cluster.brokers if broker.process.rack is not None})
+            raise ClusterError(f"no broker is in rack {name!r}; the racks are: {', '.join(racks) or 'none'}")
+        return [LocalBroker(self.cluster, broker.id, f"rack {name}") for broker in found]
+
+    def _holder(self, broker_id: int | None, role: str) -> LocalBroker:
+        if broker_id is None:
+            raise ClusterError(f"no broker is {role} at this moment")
+        if broker_id not in self.cluster.broker_ids:
+            raise ClusterError(f"the {role} is broker {broker_id}, which this cluster did not start")
+        return LocalBroker(self.cluster, broker_id, role)
+
+
+def _await_end(broker: LocalBroker) -> None:
+    """Wait for the end of a process that is ending: the system has left its threads to end, and cannot reap it yet."""
+    child = broker.process.process
+    if child is not None and child.is_running and linux.start_time(child.pid) != child.started:
+        child.wait(_ENDING_S)
+
+
+def note_of(request: VerbRequest) -> str:
+    """Return what follows a verb later, in words; empty where nothing does."""
+    if request.lasts_ms is None:
+        return ""
+    return f"to be {VERBS[VERBS[request.verb].undo].done} after {duration(request.lasts_ms)}"
+
+
+def _with_role(handle: Handle) -> str:
+    return f"{handle.name} ({handle.role})" if handle.role else handle.name
+
+
+def _isolate(handle: Handle) -> None:
+    assert isinstance(handle, LocalBroker)
+    handle.isolate()
+
+
+def _heal(handle: Handle) -> None:
+    assert isinstance(handle, LocalBroker)
+    handle.heal()
+
+
+def _depose(handle: Handle) -> None:
+    assert isinstance(handle, LocalBroker)
+    handle.depose()
+
+
+_DO: Final[Mapping[str, Callable[[Handle], None]]] = {
+    "kill": lambda handle: handle.kill(),
+    "pause": lambda handle: handle.pause(),
+    "resume": lambda handle: handle.resume(),
+    "stop": lambda handle: handle.stop(),
+    "start": lambda handle: handle.start(),
+    "restart": lambda handle: handle.restart(),
+    "depose": _depose,
+    "isolate": _isolate,
+    "heal": _heal,
+}
+"""What each verb does to one process; `arm` has further arguments."""

@@ -1,0 +1,337 @@
+"""`LinkFaults`: the faults that a cluster injects into the links between its brokers, their clients and ZooKeeper.
+
+A fault is recorded before it is injected, in the words of the simulator. A cut delays what is sent over it and loses
+nothing, as TCP does; resetting a connection loses what was on its way.
+"""
+
+from __future__ import annotations
+
+import itertools
+import socket
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from understudy.clusters.cluster import ClusterError, Unsupported, no_such_broker
+from understudy.clusters.processes.proxied_brokers import ProxiedBrokers, node_of
+from understudy.clusters.processes.proxy.frames import closing_requests
+from understudy.clusters.processes.proxy.proxy import CLIENT, ZOOKEEPER, Proxy
+from understudy.clusters.request_rules import Effect, LostWrite, Rule
+from understudy.foundation.wire.registry import APIS
+
+Direction: TypeAlias = Literal["both", "sent", "received"]
+"""Which traffic of the first broker a fault applies to."""
+
+_EXPIRE_TIMEOUT_S = 10.0
+_API_KEYS = {api.name: api.key for api in APIS}
+
+
+class LinkFaults:
+    """The faults of links; `LocalCluster` inherits them.
+
+    All of them raise `Unsupported` where the cluster was created without `proxied=True`, and `ClusterError` where it
+    has no such broker.
+    """
+
+    def __init__(self, *, proxied: bool) -> None:
+        self.is_proxied = proxied
+        self._proxied: ProxiedBrokers | None = None
+        self._isolated: set[int] = set()
+        self._numbers = itertools.count(1)
+
+    @property
+    def proxy(self) -> Proxy | None:
+        """The proxy; None where the cluster has none, or does not run."""
+        return self._proxied.proxy if self._proxied is not None else None
+
+    # -- for the cluster
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    def record_fault(self, fault: str, target: str, role: str = "") -> None:
+        raise NotImplementedError
+
+    def _start_proxy(self, zookeeper_connect: str) -> None:
+        """Start the proxy, if the cluster has one. Raises ClusterError as `ProxiedBrokers`."""
+        if self.is_proxied:
+            self._proxied = ProxiedBrokers(self.broker_ids, zookeeper_connect)
+
+    def _proxied_properties(self, broker_id: int) -> dict[str, str]:
+        """The keys of `server.properties` by which a broker's traffic goes through the proxy; empty without one."""
+        return self._proxied.properties_of(broker_id) if self._proxied is not None else {}
+
+    def _close_proxy(self) -> None:
+        if self._proxied is not None:
+            self._proxied.close()
+            self._proxied = None
+
+    # -- brokers
+
+    def isolate_broker(self, broker_id: int, role: str = "") -> None:
+        """Hold all traffic of a broker: with other brokers, clients and ZooKeeper. See `BrokerHandle.isolate`."""
+        proxy = self._proxy_to(f"{node_of(broker_id)} cannot be isolated")
+        self.record_fault("isolate", node_of(broker_id), role)
+        self._isolated.add(broker_id)
+        proxy.hold(_both_ways(node_of(broker_id), self._all_but(broker_id)))
+
+    def heal_broker(self, broker_id: int, role: str = "") -> None:
+        """End the isolation and the cuts of a broker, except for its links to brokers that are isolated themselves."""
+        proxy = self._proxy_to(f"{node_of(broker_id)} cannot be healed")
+        self.record_fault("heal", node_of(broker_id), role)
+        self._isolated.discard(broker_id)
+        isolated = {node_of(other) for other in self._isolated}
+        proxy.release(
+            _both_ways(node_of(broker_id), [each for each in self._all_but(broker_id) if each not in isolated])
+        )
+
+    def cut(self, one: int, others: Sequence[int], *, direction: Direction = "both") -> None:
+        """Hold what a broker and others send to each other, or one direction of it, until it is healed."""
+        nodes = self._nodes(one, others)
+        proxy = self._proxy_to(f"{node_of(one)} cannot be cut from others")
+        self.record_fault("cut", _target(one, others, direction))
+        proxy.hold(_pairs(node_of(one), nodes, direction))
+
+    def heal_between(self, one: int, others: Sequence[int]) -> None:
+        """End the cuts between a broker and others; what was held arrives late and in order."""
+        nodes = self._nodes(one, others)
+        proxy = self._proxy_to("links cannot be healed")
+        self.record_fault("heal", _target(one, others))
+        proxy.release(_both_ways(node_of(one), nodes))
+
+    def heal_links(self) -> None:
+        """End all faults of links, those to ZooKeeper included; what was held arrives late and in order."""
+        proxy = self._proxy_to("links cannot be healed")
+        self.record_fault("heal", "all links")
+        self._isolated.clear()
+        proxy.heal()
+
+    def refuse(self, one: int, others: Sequence[int]) -> None:
+        """Reset every connection that a broker opens to others, until `accept`; those that are open stay."""
+        nodes = self._nodes(one, others)
+        proxy = self._proxy_to("connections cannot be refused")
+        self.record_fault("refuse", _target(one, others, "sent"))
+        proxy.refuse(_pairs(node_of(one), nodes, "sent"), True)
+
+    def accept(self, one: int, others: Sequence[int]) -> None:
+        """End `refuse`."""
+        nodes = self._nodes(one, others)
+        proxy = self._proxy_to("links cannot be healed")
+        self.record_fault("heal", _target(one, others, "sent"))
+        proxy.refuse(_pairs(node_of(one), nodes, "sent"), False)
+
+    def cut_from_clients(self, broker_id: int) -> None:
+        """Hold everything between a broker and all clients; `heal_clients` and `heal_broker` end it."""
+        proxy = self._proxy_to(f"{node_of(broker_id)} cannot be cut from clients")
+        node = self._node(broker_id)
+        self.record_fault("cut", f"{node} -> clients")
+        proxy.hold(_both_ways(node, [CLIENT]))
+
+    def heal_clients(self, broker_id: int) -> None:
+        """End the cut between a broker and all clients."""
+        proxy = self._proxy_to(f"{node_of(broker_id)} cannot be healed")
+        node = self._node(broker_id)
+        self.record_fault("heal", f"{node} -> clients")
+        proxy.release(_both_ways(node, [CLIENT]))
+
+    def not_injected(self) -> list[str]:
+        """The faults of single requests and writes that have found none so far: they were recorded, and did nothing."""
+        return self._proxy_to("the faults of requests are unknown").not_injected()
+
+    def reset(self, one: int, others: Sequence[int]) -> None:
+        """Break the connections between a broker and others (RST); they may connect again at once."""
+        nodes = self._nodes(one, others)
+        proxy = self._proxy_to("connections cannot be reset")
+        self.record_fault("reset", _target(one, others))
+        proxy.reset([(node_of(one), node) for node in nodes])
+
+    def delay(self, one: int, others: Sequence[int], by_ms: float) -> None:
+        """Delay what a broker and others send to each other by `by_ms` milliseconds each way; 0 ends it."""
+        nodes = self._nodes(one, others)
+        proxy = self._proxy_to("links cannot be delayed")
+        self.record_fault("delay" if by_ms else "heal", _target(one, others))
+        proxy.delay(_both_ways(node_of(one), nodes), by_ms)
+
+    def throttle(self, one: int, others: Sequence[int], bytes_per_s: float) -> None:
+        """Let at most so many bytes a second pass on each connection between a broker and others; 0 ends it."""
+        nodes = self._nodes(one, others)
+        proxy = self._proxy_to("links cannot be throttled")
+        self.record_fault("throttle" if bytes_per_s else "heal", _target(one, others))
+        proxy.throttle(_both_ways(node_of(one), nodes), bytes_per_s)
+
+    def split(self, one: int, others: Sequence[int], piece_bytes: int) -> None:
+        """Forward what a broker and others send to each other in pieces of so many bytes; 0 ends it."""
+        nodes = self._nodes(one, others)
+        proxy = self._proxy_to("traffic cannot be split")
+        self.record_fault("split" if piece_bytes else "heal", _target(one, others))
+        proxy.split(_both_ways(node_of(one), nodes), piece_bytes)
+
+    # -- single requests
+
+    def add_rule(
+        self,
+        one: int,
+        others: Sequence[int],
+        effect: Effect,
+        *,
+        api: str | None = None,
+        nth: int = 1,
+        every: int | None = None,
+        delay_ms: float = 0.0,
+        count: int = 1,
+    ) -> str:
+        """Inject a fault into requests that a broker sends to others; see `Rule` for its options.
+
+        Args:
+            api: Kafka's name, such as `LeaderAndIsr`; None for every request.
+
+        Returns:
+            The name of the rule, for `remove_rule`.
+
+        Raises:
+            ClusterError: there is no such API.
+        """
+        if api is not None and api not in _API_KEYS:
+            raise ClusterError(f"there is no API {api!r}; Kafka's are {', '.join(sorted(_API_KEYS))}")
+        nodes = self._nodes(one, others)
+        proxy = self._proxy_to("requests cannot be changed")
+        rule = Rule(
+            name=f"{effect.value}-{next(self._numbers)}",
+            sources=(node_of(one),),
+            destinations=tuple(nodes),
+            effect=effect,
+            api=None if api is None else _API_KEYS[api],
+            nth=nth,
+            every=every,
+            delay_ms=delay_ms,
+            count=count,
+        )
+        self.record_fault(effect.value, f"{_target(one, others, 'sent')}: {api or 'all requests'}")
+        proxy.add_rule(rule)
+        return rule.name
+
+    def remove_rule(self, name: str) -> None:
+        """End a fault of requests, and forward the requests that it holds. Harmless where it has ended."""
+        proxy = self._proxy_to("requests cannot be released")
+        self.record_fault("heal", name)
+        proxy.remove_rule(name)
+
+    # -- ZooKeeper
+
+    def refuse_to_zookeeper(self, broker_id: int, is_refusing: bool) -> None:
+        """Break a broker's connection to ZooKeeper and reset those that it opens; or let it connect again."""
+        proxy = self._proxy_to("connections cannot be refused")
+        node = self._node(broker_id)
+        self.record_fault("refuse" if is_refusing else "heal", f"{node} -> zookeeper")
+        proxy.refuse([(node, ZOOKEEPER)], is_refusing)
+        if is_refusing:
+            proxy.reset([(node, ZOOKEEPER)])
+
+    def cut_from_zookeeper(self, broker_id: int, *, requests: bool = True, answers: bool = True) -> None:
+        """Hold everything between a broker and ZooKeeper, or one direction of it."""
+        proxy = self._proxy_to(f"{node_of(broker_id)} cannot be cut from ZooKeeper")
+        node = self._node(broker_id)
+        self.record_fault("cut", f"{node} -> zookeeper")
+        proxy.hold([(node, ZOOKEEPER)] * requests + [(ZOOKEEPER, node)] * answers)
+
+    def heal_zookeeper(self, broker_id: int) -> None:
+        """End the cut between a broker and ZooKeeper."""
+        proxy = self._proxy_to(f"{node_of(broker_id)} cannot be healed")
+        node = self._node(broker_id)
+        self.record_fault("heal", f"{node} -> zookeeper")
+        proxy.release(_both_ways(node, [ZOOKEEPER]))
+
+    def delay_zookeeper(self, by_ms: float) -> None:
+        """Delay everything that ZooKeeper sends to brokers by `by_ms` milliseconds; 0 ends it."""
+        proxy = self._proxy_to("ZooKeeper cannot be delayed")
+        self.record_fault("delay" if by_ms else "heal", ZOOKEEPER)
+        proxy.delay([(ZOOKEEPER, node_of(broker_id)) for broker_id in self.broker_ids], by_ms)
+
+    def hold_next_event(self, broker_id: int) -> None:
+        """Hold the next watch event for a broker and what follows on its connection, until `heal_zookeeper`."""
+        proxy = self._proxy_to("watch events cannot be held")
+        node = self._node(broker_id)
+        self.record_fault("hold-watch", f"{node} -> zookeeper")
+        proxy.hold_next_event((ZOOKEEPER, node))
+
+    def reset_zookeeper_connection(self, broker_id: int) -> None:
+        """Break a broker's connection to ZooKeeper; it may connect again at once."""
+        proxy = self._proxy_to("connections cannot be reset")
+        node = self._node(broker_id)
+        self.record_fault("reset", f"{node} -> zookeeper")
+        proxy.reset([(node, ZOOKEEPER)])
+
+    def expire_session(self, broker_id: int, role: str = "") -> None:
+        """Make ZooKeeper end a broker's session at once: another connection takes it over and closes it.
+
+        Harmless where the session has ended.
+
+        Raises:
+            ClusterError: the broker has not had a session, or the server does not answer in time.
+        """
+        proxy = self._proxy_to(f"the session of {node_of(broker_id)} cannot be expired")
+        node = self._node(broker_id)
+        found = proxy.session_of(node)
+        if found is None:
+            raise ClusterError(f"the session of {node} cannot be expired: it has had none")
+        session, address = found
+        self.record_fault("expire", node, role)
+        try:
+            with socket.create_connection(address, _EXPIRE_TIMEOUT_S) as connection:
+                connection.sendall(closing_requests(session))
+                while connection.recv(4096):
+                    pass  # the server closes the connection after its answers
+        except OSError as error:
+            raise ClusterError(f"ZooKeeper has not ended the session of {node}: {error}") from None
+
+    def lose_answer(self, broker_id: int, path: str, applied: bool) -> None:
+        """Break a broker's connection to ZooKeeper at its next write, so that it does not learn the outcome.
+
+        Args:
+            path: the write must contain an operation whose path, without the chroot, contains this.
+            applied: whether ZooKeeper applies the write before the connection breaks.
+        """
+        proxy = self._proxy_to("answers of ZooKeeper cannot be lost")
+        node = self._node(broker_id)
+        self.record_fault("lose-answer", f"{node} -> zookeeper")
+        proxy.lose_write(node, LostWrite(path, applied))
+
+    # -- internals
+
+    def _proxy_to(self, refused: str) -> Proxy:
+        if not self.is_proxied:
+            raise Unsupported(
+                f"{refused}: this LocalCluster has no proxy between its processes; create it with proxied=True, or use "
+                "a SimulatedCluster"
+            )
+        if self.proxy is None:
+            raise ClusterError(f"{refused}: this cluster does not run")
+        return self.proxy
+
+    def _node(self, broker_id: int) -> str:
+        if broker_id not in self.broker_ids:
+            raise no_such_broker(broker_id, self.broker_ids)
+        return node_of(broker_id)
+
+    def _nodes(self, one: int, others: Sequence[int]) -> list[str]:
+        own = self._node(one)
+        return [node for node in map(self._node, others) if node != own]
+
+    def _all_but(self, broker_id: int) -> list[str]:
+        return [*self._nodes(broker_id, self.broker_ids), CLIENT, ZOOKEEPER]
+
+
+def _target(one: int, others: Sequence[int], direction: Direction = "both") -> str:
+    """The target of a fault in its record, such as `broker-1 -> broker-2, broker-3`."""
+    own, peers = node_of(one), ", ".join(map(node_of, others))
+    return f"{peers} -> {own}" if direction == "received" else f"{own} -> {peers}"
+
+
+def _both_ways(one: str, others: Sequence[str]) -> list[tuple[str, str]]:
+    return _pairs(one, others, "both")
+
+
+def _pairs(one: str, others: Sequence[str], direction: Direction) -> list[tuple[str, str]]:
+    sent = [(one, other) for other in others]
+    received = [(other, one) for other in others]
+    return {"both": sent + received, "sent": sent, "received": received}[direction]

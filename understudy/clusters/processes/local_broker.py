@@ -1,0 +1,152 @@
+"""`LocalBroker`: one broker process of a local cluster, and the faults injected into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from understudy.clusters.cluster import BrokerHandle, ClusterError, check_point
+from understudy.clusters.processes.broker_process import HOST, BrokerProcess
+from understudy.clusters.processes.processes import RunningProcess
+
+STOP_TIMEOUT_S = 15.0
+
+
+class BrokerOwner(Protocol):
+    """What the handles of brokers use of their cluster."""
+
+    is_proxied: bool
+    """Whether a proxy can hold the traffic of its brokers."""
+
+    def process_of(self, broker_id: int) -> BrokerProcess: ...
+
+    def inject(
+        self, broker_id: int, fault: str, role: str, action: Callable[[RunningProcess], object], *, ends: bool = False
+    ) -> None:
+        """Record a fault, then run `action` on the broker's process.
+
+        Args:
+            ends: whether the fault ends the process, so that its end is expected.
+
+        Raises:
+            ClusterError: the process is not running.
+        """
+
+    def stop_broker(self, broker_id: int, role: str, timeout_s: float) -> None:
+        """Inject `stop`, wait for the end of the process, and inject `kill` where it has not ended in time."""
+
+    def begin_start(self, broker_id: int) -> None:
+        """Start the broker, and do not wait."""
+
+    def start_broker(self, broker_id: int) -> None:
+        """Start the broker and wait until it serves requests."""
+
+    def depose(self, broker_id: int, role: str) -> None:
+        """Record the fault, then delete `/controller` if the broker owns it; otherwise raise ClusterError."""
+
+    def record_step(self, step: str, note: str = "") -> None: ...
+
+    def isolate_broker(self, broker_id: int, role: str = "") -> None:
+        """Record the fault, then hold all traffic of the broker; raise Unsupported where there is no proxy."""
+
+    def heal_broker(self, broker_id: int, role: str = "") -> None:
+        """Record the fault, then end the isolation and the cuts of the broker; raise as `isolate_broker`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalBroker:
+    """One broker of a local cluster; implements `BrokerHandle`.
+
+    Attributes:
+        role: the role by which the broker was looked up, for the records of its faults; empty where it was looked up
+            by id.
+    """
+
+    cluster: BrokerOwner
+    id: int
+    role: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"broker-{self.id}"
+
+    @property
+    def process(self) -> BrokerProcess:
+        return self.cluster.process_of(self.id)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process exists; a paused one does."""
+        return self.process.is_running
+
+    @property
+    def is_paused(self) -> bool:
+        return self.process.is_paused
+
+    @property
+    def address(self) -> str:
+        """`host:port` of its listener."""
+        return f"{HOST}:{self.process.port}"
+
+    @property
+    def metrics_address(self) -> str:
+        """`host:port` of its metrics server, which answers `GET /metrics`.
+
+        Raises:
+            ClusterError: it does not run, or the cluster has no `metrics.port` among its `properties`.
+        """
+        bound = self.process.metrics_address() if self.is_running else None
+        if bound is None:
+            raise ClusterError(
+                f"{self.name} serves no metrics; start it, in a cluster with properties={{'metrics.port': '0'}}"
+            )
+        return bound
+
+    def kill(self) -> None:
+        self.cluster.inject(self.id, "kill", self.role, lambda process: process.kill(), ends=True)
+
+    def pause(self) -> None:
+        self.cluster.inject(self.id, "pause", self.role, lambda process: process.pause())
+
+    def resume(self) -> None:
+        self.cluster.inject(self.id, "continue", self.role, lambda process: process.resume())
+
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """Stop the broker by a controlled shutdown; kill it, which is recorded, if that takes over `timeout_s`."""
+        self.cluster.stop_broker(self.id, self.role, timeout_s)
+
+    def start(self) -> None:
+        """Start the broker again on its own port and data, and wait until it serves requests.
+
+        After a kill this waits until ZooKeeper has deleted the old registration.
+        """
+        if self.is_running:
+            raise ClusterError(f"{self.name} cannot be started: it is running")
+        self.cluster.start_broker(self.id)
+
+    def restart(self) -> None:
+        if self.is_running:
+            self.stop()
+        self.start()
+
+    def depose(self) -> None:
+        self.cluster.depose(self.id, self.role)
+
+    def isolate(self) -> None:
+        if self.cluster.is_proxied and not self.is_running:
+            raise ClusterError(f"isolate was not injected: {self.name} is not running")
+        self.cluster.isolate_broker(self.id, self.role)
+
+    def heal(self) -> None:
+        self.cluster.heal_broker(self.id, self.role)
+
+    def arm(self, point: str, action: str) -> None:
+        check_point(point, action)
+        self.cluster.record_step("armed", f"{self.name}: {action} at {point}")
+        self.process.arm(point, action)
+
+
+def _as_handle(broker: LocalBroker) -> BrokerHandle:
+    """Let mypy check that a broker process's handle implements `BrokerHandle`."""
+    return broker

@@ -1,0 +1,324 @@
+"""`Proxy`: a thread whose event loop forwards the connections between the nodes of a local cluster.
+
+Its methods can be called from any other thread. They return when the fault has been injected, or ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import Future
+from typing import Final, TypeAlias, TypeVar
+
+from understudy.clusters.processes.proxy.connection import Language, Link, ProxiedConnection, Route, Side, reset
+from understudy.clusters.processes.proxy.frames import Session
+from understudy.clusters.request_rules import LostWrite, Rule
+
+T = TypeVar("T")
+Pairs: TypeAlias = Iterable[tuple[str, str]]
+"""Ordered pairs of nodes: what the first sends to the second."""
+
+CLIENT: Final = "client"
+"""The node of every connection whose source address belongs to no broker."""
+ZOOKEEPER: Final = "zookeeper"
+HOST: Final = "127.0.0.1"
+
+MAX_CONNECTIONS: Final = 2_000
+"""Further connections are reset."""
+_CALL_TIMEOUT_S: Final = 10.0
+_BACKLOG: Final = 128
+
+
+class Proxy:
+    """The listeners, connections and links between nodes, and the thread that serves them.
+
+    Args:
+        sources: the node that connects from each loopback address; all other addresses are those of clients.
+    """
+
+    def __init__(self, sources: dict[str, str]) -> None:
+        self._sources = dict(sources)
+        self._links: dict[tuple[str, str], Link] = {}
+        self._connections: dict[ProxiedConnection, None] = {}
+        self._sessions: dict[str, tuple[Session, tuple[str, int]]] = {}
+        self._servers: list[asyncio.Server] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._missed: list[str] = []
+        """The removed rules that had changed no request, in words."""
+        self._loop: asyncio.AbstractEventLoop
+        self._thread = threading.Thread(target=self._run, name="understudy-proxy", daemon=True)
+        self._is_running = False
+
+    # ------------------------------------------------------------------ start and end
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._loop = asyncio.new_event_loop()
+        self._is_running = True
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Reset all connections, close the listeners and end the thread. Harmless where it has ended."""
+        if not self._is_running:
+            return
+        self._call(self._close)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_CALL_TIMEOUT_S)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
+            self._loop.close()
+
+    def _close(self) -> None:
+        self._is_running = False
+        for server in self._servers:
+            server.close()
+        for connection in tuple(self._connections):
+            connection.reset()
+        for task in self._tasks:
+            task.cancel()
+
+    def listen(
+        self,
+        destination: str,
+        address: tuple[str, int],
+        *,
+        source: str | None = None,
+        language: Language = Language.KAFKA,
+        chroot: str = "",
+    ) -> int:
+        """Open a listener on 127.0.0.1 that leads to a node, and return its port.
+
+        Args:
+            destination: the node.
+            address: its host and port.
+            source: the node that connects to this listener; None tells it by the source address.
+            chroot: what is removed from the paths of ZooKeeper before a `LostWrite` is compared with them.
+        """
+        route = Route(destination, *address, language, chroot)
+        listening = socket.create_server((HOST, 0), backlog=_BACKLOG)
+        port: int = listening.getsockname()[1]
+
+        async def serve() -> None:
+            server = await self._loop.create_server(
+                lambda: Side(lambda side: self._accepted(side, route, source)), sock=listening
+            )
+            self._servers.append(server)
+
+        asyncio.run_coroutine_threadsafe(serve(), self._loop).result(_CALL_TIMEOUT_S)
+        return port
+
+    @property
+    def connections(self) -> int:
+        """How many connections it forwards."""
+        return len(self._connections)
+
+    # ------------------------------------------------------------------ faults
+
+    def hold(self, pairs: Pairs) -> None:
+        """Hold everything that these nodes send, until it is released."""
+
+        def act() -> None:
+            for link in self._each(pairs):
+                link.is_held = True
+                link.changed()
+
+        self._call(act)
+
+    def hold_next_event(self, pair: tuple[str, str]) -> None:
+        """Hold the next watch event of ZooKeeper's, and what follows, until it is released."""
+
+        def act() -> None:
+            self._link(*pair).holds_next_event = True
+
+        self._call(act)
+
+    def release(self, pairs: Pairs) -> None:
+        """Forward what was held, in order, and hold nothing more. Harmless where nothing was held."""
+
+        def act() -> None:
+            for link in self._each(pairs):
+                if link.holds_next_event:
+                    self._missed.append(_missed_event(link))
+                link.is_held = link.holds_next_event = False
+                link.changed()
+
+        self._call(act)
+
+    def delay(self, pairs: Pairs, by_ms: float) -> None:
+        """Delay everything that these nodes send by so much; 0 ends the delay."""
+
+        def act() -> None:
+            for link in self._each(pairs):
+                link.delay_ms = by_ms
+
+        self._call(act)
+
+    def throttle(self, pairs: Pairs, bytes_per_s: float) -> None:
+        """Let at most so many bytes a second pass on each connection; 0 ends the limit."""
+
+        def act() -> None:
+            for link in self._each(pairs):
+                link.bytes_per_s = bytes_per_s
+
+        self._call(act)
+
+    def split(self, pairs: Pairs, piece_bytes: int) -> None:
+        """Forward everything that these nodes send in pieces of so many bytes, one a millisecond; 0 ends it."""
+
+        def act() -> None:
+            for link in self._each(pairs):
+                link.piece_bytes = piece_bytes
+
+        self._call(act)
+
+    def reset(self, pairs: Pairs) -> int:
+        """Reset the connections between these nodes, whichever opened them (RST); return how many there were."""
+
+        def act() -> int:
+            wanted = {frozenset(pair) for pair in pairs}
+            found = [each for each in self._connections if frozenset(each.nodes) in wanted]
+            for connection in found:
+                connection.reset()
+            return len(found)
+
+        return self._call(act)
+
+    def add_rule(self, rule: Rule) -> None:
+        """Apply a rule to requests that arrive from now on."""
+
+        def act() -> None:
+            for link in self._each(_pairs(rule.sources, rule.destinations)):
+                link.rules.append(rule)
+
+        self._call(act)
+
+    def remove_rule(self, name: str) -> None:
+        """End a rule, and forward the frames that it holds. Harmless where there is none of this name."""
+
+        def act() -> None:
+            removed = {id(rule): rule for rule in self._rules() if rule.name == name and not rule.applied}
+            self._missed += [rule.missed for rule in removed.values()]
+            for link in self._links.values():
+                link.rules = [rule for rule in link.rules if rule.name != name]
+                for flow in tuple(link.flows):
+                    flow.release(name)
+
+        self._call(act)
+
+    def session_of(self, node: str) -> tuple[Session, tuple[str, int]] | None:
+        """A node's newest session, which may have ended, and the address of ZooKeeper; None where it has had none."""
+        return self._call(lambda: self._sessions.get(node))
+
+    def lose_write(self, source: str, lost: LostWrite) -> None:
+        """Let the outcome of the node's next write to a path be unknown to it; see `LostWrite`."""
+        self._call(lambda: self._link(source, ZOOKEEPER).lost_writes.append(lost))
+
+    def refuse(self, pairs: Pairs, is_refusing: bool) -> None:
+        """Reset the connections that these nodes open from now on, or accept them again."""
+
+        def act() -> None:
+            for link in self._each(pairs):
+                link.is_refusing = is_refusing
+
+        self._call(act)
+
+    def not_injected(self) -> list[str]:
+        """The rules and lost writes that have found no request so far, in words."""
+
+        def act() -> list[str]:
+            found = {rule.name: rule.missed for rule in self._rules() if not rule.applied}
+            lost = [
+                f"lose-answer of {link.source} at {write.path}"
+                for link in self._links.values()
+                for write in link.lost_writes
+            ]
+            events = [_missed_event(link) for link in self._links.values() if link.holds_next_event]
+            return [*self._missed, *found.values(), *lost, *events]
+
+        return self._call(act)
+
+    def heal(self) -> None:
+        """End every fault; what was held is forwarded."""
+
+        def act() -> None:
+            self._missed.clear()
+            for link in self._links.values():
+                held_by = {rule.name for rule in link.rules}
+                link.is_held = link.is_refusing = link.holds_next_event = False
+                link.delay_ms = link.bytes_per_s = 0.0
+                link.piece_bytes = 0
+                link.rules.clear()
+                link.lost_writes.clear()
+                for flow in tuple(link.flows):
+                    for name in held_by:
+                        flow.release(name)
+                link.changed()
+
+        self._call(act)
+
+    # ------------------------------------------------------------------ on the loop (`Owner`)
+
+    def forget(self, connection: ProxiedConnection) -> None:
+        self._connections.pop(connection, None)
+
+    def keep(self, task: asyncio.Task[None]) -> None:
+        """Keep a task from being garbage-collected until it is done."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def note_session(self, node: str, session: Session, server: tuple[str, int]) -> None:
+        self._sessions[node] = session, server
+
+    def _accepted(self, side: Side, route: Route, source: str | None) -> None:
+        """Forward a connection that a node has opened."""
+        if len(self._connections) >= MAX_CONNECTIONS or not self._is_running:
+            side.transport.abort()
+            return
+        if source is None:
+            peer = side.transport.get_extra_info("peername")
+            source = self._sources.get(peer[0] if peer else "", CLIENT)
+        requests, answers = self._link(source, route.destination), self._link(route.destination, source)
+        if requests.is_refusing:
+            reset(side.transport)
+            return
+        self._connections[ProxiedConnection(self, route, side, requests, answers)] = None
+
+    def _link(self, source: str, destination: str) -> Link:
+        link = self._links.get((source, destination))
+        if link is None:
+            link = self._links[source, destination] = Link(source, destination)
+        return link
+
+    def _rules(self) -> list[Rule]:
+        return [rule for link in self._links.values() for rule in link.rules]
+
+    def _each(self, pairs: Pairs) -> list[Link]:
+        return [self._link(source, destination) for source, destination in pairs]
+
+    def _call(self, act: Callable[[], T]) -> T:
+        """Run `act` on the loop, and return its result."""
+        result: Future[T] = Future()
+
+        def call() -> None:
+            try:
+                result.set_result(act())
+            except Exception as error:  # noqa: BLE001  raised in the calling thread
+                result.set_exception(error)
+
+        self._loop.call_soon_threadsafe(call)
+        return result.result(_CALL_TIMEOUT_S)
+
+
+def _missed_event(link: Link) -> str:
+    return f"hold-watch: no watch event was sent to {link.destination}"
+
+
+def _pairs(sources: Collection[str], destinations: Collection[str]) -> list[tuple[str, str]]:
+    return [(source, destination) for source in sources for destination in destinations if source != destination]

@@ -1,0 +1,314 @@
+"""`SimulatedCluster`: a cluster of brokers in one process and in virtual time.
+
+    with SimulatedCluster(seed=7, brokers=5) as cluster:
+        cluster.start()
+        cluster.create_topic("orders", partitions=6, replication_factor=3)
+        cluster.controller().kill()
+        cluster.settle()
+        assert cluster.leader_id("orders", 0) is not None
+
+It implements `understudy.clusters.cluster.Cluster`, as a cluster of processes does. `run_for`, `wait_until` and
+`settle` let time pass. The brokers are `understudy.brokers.broker.KafkaBroker`, as in a real process; only their
+`World` differs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Coroutine, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import msgspec
+import structlog
+
+from understudy.clusters.clients.admin_client import AdminClient
+from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
+from understudy.clusters.cluster import Cluster, Unsettled, no_holder, no_such_broker
+from understudy.clusters.findings import FindingKind, Findings, findings, in_words
+from understudy.clusters.picture import ClusterPicture
+from understudy.clusters.simulated.broker import SimulatedBroker
+from understudy.clusters.simulated.environment import STEP_MS, WAIT_TIMEOUT_S, SimulatedEnvironment
+from understudy.clusters.simulated.world import Node
+from understudy.clusters.software import software_version
+from understudy.foundation.cluster.errors import ApiError
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.eventlog.fences import Switch
+from understudy.foundation.eventlog.records import RunDescribed
+from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost
+from understudy.foundation.wire.request_channel import RequestTimedOut
+
+_T = TypeVar("_T")
+
+PORT = 9092
+SETTINGS: Mapping[str, str] = {
+    "zookeeper.connect": "zookeeper:2181",
+    "zookeeper.session.timeout.ms": "6000",
+    "zookeeper.connection.timeout.ms": "6000",
+    "log.dir": "data",
+    "replica.lag.time.max.ms": "4000",
+    "controller.socket.timeout.ms": "3000",
+    "request.timeout.ms": "5000",
+    "replica.socket.timeout.ms": "3000",
+    "controlled.shutdown.retry.backoff.ms": "500",
+    "leader.imbalance.check.interval.seconds": "20",
+}
+"""Timeouts and intervals, shorter than Kafka's defaults but in proportion to each other: more elections per minute."""
+
+
+class SimulatedCluster(SimulatedEnvironment):
+    """The brokers of one run and their environment; implements `Cluster`.
+
+    Args:
+        seed: determines everything random.
+        brokers: the number of brokers; their hosts are `broker-1` and so on.
+        first_broker_id: the id of the first broker; the other ids follow it.
+        racks: the rack of each broker, in order.
+        settings: `server.properties` of all brokers; they override `SETTINGS`.
+        own_settings: `server.properties` of each broker, in order; they override `settings`.
+        fences_off: fences that refuse nothing, and fixes that are undone.
+        reordering: change the order in which processes run their callbacks at random. See `SimulatedLoop`.
+        trace: compute a checksum over every callback. See `SimulatedLoop`.
+        run_id: the run id of every record; by default the seed gives one.
+        described: what the first record contains beside what the cluster itself knows, for example the planned fault.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        brokers: int = 3,
+        first_broker_id: int = 1,
+        racks: Sequence[str] | None = None,
+        settings: Mapping[str, str] | None = None,
+        own_settings: Sequence[Mapping[str, str]] | None = None,
+        fences_off: tuple[Switch, ...] = (),
+        reordering: bool = False,
+        trace: bool = False,
+        run_id: str | None = None,
+        described: RunDescribed | None = None,
+    ) -> None:
+        _disable_operator_logs()
+        super().__init__(seed, run_id=run_id, reordering=reordering, trace=trace)
+        self.examined = Counter[FindingKind]()
+        """How many cases all calls of `findings` have examined, by kind."""
+        self._brokers: dict[BrokerId, SimulatedBroker] = {}
+        names = [f"broker-{first_broker_id + position}" for position in range(brokers)]
+        for position, name in enumerate(names):
+            node = Node(
+                name, run=self.run_id, seed=seed, loop=self.loop, log_lines=self.log_lines, switched_off=fences_off
+            )
+            broker_id = BrokerId(first_broker_id + position)
+            properties = {
+                **SETTINGS,
+                "broker.id": str(broker_id),
+                "listeners": f"PLAINTEXT://{name}:{PORT}",
+                "understudy.run.id": self.run_id,
+                **(settings or {}),
+                **(own_settings[position] if own_settings is not None else {}),
+            }
+            if racks is not None:
+                properties["broker.rack"] = racks[position]
+            peers = [*(other for other in names if other != name), self.simulator.name]
+            self._brokers[broker_id] = SimulatedBroker(self, broker_id, node, properties, peers=peers)
+        self.admin = AdminClient(self.client_network, [f"{name}:{PORT}" for name in names])
+        known = described or RunDescribed()
+        self._events.append(
+            msgspec.structs.replace(
+                known,
+                world="simulator",
+                brokers=brokers,
+                session_timeout_ms=self._session_timeout_ms(),
+                seed=seed if known.seed is None else known.seed,
+                software_version=software_version(),
+            )
+        )
+
+    def __enter__(self) -> Self:
+        """Return the cluster without starting it: a test may prepare znodes or faults before it calls `start`."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self, *, settle: bool = True) -> None:
+        """Start every broker that is not running.
+
+        Args:
+            settle: wait until the cluster has settled; otherwise no time passes.
+        """
+        if all(broker.is_running for broker in self.brokers):
+            return
+        for broker in self.brokers:
+            broker.launch()
+        if settle:
+            self.run_for(STEP_MS)
+            self.settle()
+
+    def close(self) -> None:
+        """End the run. Afterwards `loop.failures` is complete."""
+        self.loop.close()
+
+    # ------------------------------------------------------------------ brokers and partitions
+
+    @property
+    def broker_ids(self) -> tuple[BrokerId, ...]:
+        return tuple(self._brokers)
+
+    @property
+    def brokers(self) -> tuple[SimulatedBroker, ...]:
+        return tuple(self._brokers.values())
+
+    def broker(self, broker_id: int) -> SimulatedBroker:
+        if BrokerId(broker_id) not in self._brokers:
+            raise no_such_broker(broker_id, self.broker_ids)
+        return self._brokers[BrokerId(broker_id)]
+
+    def controller(self) -> SimulatedBroker:
+        return self._holder(self.controller_id(), "controller")
+
+    def leader_id(self, topic: str, partition: int) -> BrokerId | None:
+        state = self.znodes.state(TopicPartition(topic, partition))
+        return None if state is None or state.leader < 0 else state.leader
+
+    def leader(self, topic: str, partition: int) -> SimulatedBroker:
+        return self._holder(self.leader_id(topic, partition), f"leader of {topic}-{partition}")
+
+    def isr(self, topic: str, partition: int) -> tuple[BrokerId, ...]:
+        state = self.znodes.state(TopicPartition(topic, partition))
+        return () if state is None else state.isr
+
+    def unassigned_replicas(self) -> list[tuple[BrokerId, TopicPartition]]:
+        """Replicas on running brokers that ZooKeeper does not assign to them."""
+        topics = self.znodes.topics()
+        assigned = {
+            partition: placed.replicas for topic in topics.values() for partition, placed in topic.partitions.items()
+        }
+        return [
+            (broker.id, partition)
+            for broker in self.brokers
+            if broker.instance is not None
+            for partition in sorted(broker.instance.hosted)
+            if broker.id not in assigned.get(partition, ())
+        ]
+
+    def _session_timeout_ms(self) -> int | None:
+        """The ZooKeeper session timeout of all brokers; None where they differ."""
+        timeouts = {broker.session_timeout_ms for broker in self.brokers}
+        return timeouts.pop() if len(timeouts) == 1 else None
+
+    def _holder(self, broker_id: BrokerId | None, role: str) -> SimulatedBroker:
+        if broker_id is None:
+            raise no_holder(role)
+        return self.broker(broker_id)
+
+    # ------------------------------------------------------------------ findings
+
+    def picture(self) -> ClusterPicture:
+        return self.znodes.picture()
+
+    def findings(self) -> Findings:
+        """Compare what ZooKeeper and the running brokers hold now; return what is wrong."""
+        memories = {broker.id: memory for broker in self.brokers if (memory := broker.memory()) is not None}
+        missing = [
+            broker.id for broker in self.brokers if broker.should_run and (broker.is_stopping or not broker.is_running)
+        ]
+        result = findings(self.picture(), running=memories.keys(), missing=missing, memories=memories)
+        self.examined.update(result.examined)
+        return result
+
+    def settle(self, *, timeout_s: float = WAIT_TIMEOUT_S) -> None:
+        """Let time pass until no finding is left that the live brokers must resolve.
+
+        Raises:
+            Unsettled: one was left after `timeout_s`.
+        """
+        began_ms = self.now_ms
+        while left := self.findings().unresolved:
+            if self.now_ms - began_ms >= timeout_s * 1000:
+                within = f"not settled within {timeout_s:g} s without faults"
+                raise Unsettled(f"seed {self.seed}, {within}: {in_words(left)}")
+            self.run_for(STEP_MS)
+
+    # ------------------------------------------------------------------ faults
+
+    def heal(self) -> None:
+        """End every fault: heal all links, start ZooKeeper and all brokers, and resume those that are paused."""
+        self.zookeeper.unknown_probability = 0.0
+        self.zookeeper.lost_answers.clear()
+        self.zookeeper.slow_ms = 0.0
+        self.zookeeper.resume()
+        self.start_zookeeper()
+        self.heal_network()
+        for broker in self.brokers:
+            broker.node.disarm()
+            self.heal_zookeeper(broker.id)
+            broker.resume_if_paused()
+            if not broker.is_stopping:
+                broker.launch()
+            broker.should_run = True
+
+    # ------------------------------------------------------------------ clients
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = 1,
+        replication_factor: int = 1,
+        assignment: Mapping[int, Sequence[int]] | None = None,
+    ) -> None:
+        """Create a topic as a client does, over the wire. Raises as `AdminClient.create_topic`."""
+        self.ask(
+            self.admin.create_topic(
+                name, partitions=partitions, replication_factor=replication_factor, assignment=assignment
+            )
+        )
+
+    def ask(self, call: Coroutine[Any, Any, _T]) -> _T:
+        """Run a client's call to its end, and return its result."""
+        assert self.simulator.process is not None
+        result: _T = self.loop.run_until_complete(self.simulator.process.spawn(call))
+        return result
+
+    def begin(self, call: Coroutine[Any, Any, object]) -> None:
+        """Start a client's call and do not wait. It may fail: while faults are injected that is expected."""
+        assert self.simulator.process is not None
+        self.simulator.process.spawn(_ignoring_refusals(call))
+
+    # ------------------------------------------------------------------ event logs
+
+    @property
+    def nodes(self) -> list[Node]:
+        return [*(broker.node for broker in self.brokers), self.simulator]
+
+    def dump(self, folder: Path) -> None:
+        """Write every node's event log in the layout of a run on real processes."""
+        for broker in self.brokers:
+            broker.node.dump(folder / broker.node.name / "events")
+        self.simulator.dump(folder / "testbed" / "events")
+
+
+def _as_cluster(cluster: SimulatedCluster) -> Cluster:
+    """Let mypy check that a simulated cluster implements `Cluster`."""
+    return cluster
+
+
+async def _ignoring_refusals(call: Coroutine[Any, Any, object]) -> None:
+    with contextlib.suppress(ApiError, NoBrokerAnswers, ConnectionFailed, ConnectionLost, RequestTimedOut):
+        await call
+
+
+def _disable_operator_logs() -> None:
+    """Discard the operators' logs of simulated brokers: their event logs have the same information."""
+    if not structlog.is_configured():
+        # One logger for all, because each line that is discarded would make one.
+        structlog.configure(
+            wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL),
+            logger_factory=structlog.ReturnLoggerFactory(),
+        )

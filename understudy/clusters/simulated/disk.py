@@ -1,0 +1,429 @@
+"""The disk of a simulated node: files and folders in memory, what a loss of power does to them, and faults by rule.
+
+The end of a process keeps everything, since the operating system has it. What a loss of power may undo:
+
+- Bytes that were added to a file after its last flush: the file is cut at any byte from there on. A truncation, which a
+  real disk may also undo, is durable at once.
+- Names: each file or folder that was created, renamed or deleted since the last flush of its folder may be so or may
+  not. A rename is undone as a whole, and what happened to a name is undone from the last change back, so that no file
+  has two names and none loses its only one, as on a file system with a journal. The flush of a file keeps no name.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+from collections import deque
+from typing import TypeAlias
+
+from understudy.brokers.world import Volume, check_path
+from understudy.clusters.simulated.disk_faults import DiskFaults, ProcessEnded
+from understudy.foundation.records.varint import Buffer
+
+VOLUME_BYTES = 2**40
+"""The size of a node's disk: more than any simulation fills."""
+
+_MOST_CHANGES = 1_000
+"""How many changes of names a loss of power may undo; the operating system has written older ones."""
+
+
+class _File:
+    """The bytes of a file, and how many of them a loss of power keeps in any case.
+
+    Attributes:
+        is_rest_lost: whether a failed flush has lost the bytes that are not flushed.
+    """
+
+    __slots__ = ("data", "flushed", "is_rest_lost")
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.data = bytearray(data)
+        self.flushed = 0
+        self.is_rest_lost = False
+
+    def lose_power(self, source: random.Random) -> None:
+        if not self.is_rest_lost:
+            size = len(self.data)
+            self.flushed = source.choice((self.flushed, size, source.randint(self.flushed, size)))
+        del self.data[self.flushed :]
+        self.is_rest_lost = False
+
+
+class _Folder:
+    """The names in a folder, now and after a loss of power that undoes all it can."""
+
+    __slots__ = ("durable", "names")
+
+    def __init__(self) -> None:
+        self.names: dict[str, _File | _Folder] = {}
+        self.durable: dict[str, _File | _Folder] = {}
+
+
+_Change: TypeAlias = tuple[tuple[_Folder, str, _File | _Folder | None], ...]
+"""What has the name in the folder since; None where nothing has. A rename changes two names at once."""
+
+
+class SimulatedDisk:
+    """The files of a node, in memory; implements `Disk`. They outlive the node's processes.
+
+    Attributes:
+        volume_bytes: how many bytes all files together may have; an append beyond it adds what has room, and raises
+            ENOSPC.
+    """
+
+    directory = "/data"
+
+    def __init__(self, *, volume_bytes: int = VOLUME_BYTES) -> None:
+        self.volume_bytes = volume_bytes
+        self._used_bytes = 0
+        self._root = _Folder()
+        self._files: dict[str, _File] = {}
+        """All files, by path."""
+        self._folders: dict[str, _Folder] = {"": self._root}
+        self._changes: deque[_Change] = deque()
+        """The changes of names that a loss of power may undo, oldest first."""
+        self.faults = DiskFaults()
+        self._failed_flushes: set[_File | _Folder] = set()
+        """What this process has failed to flush."""
+
+    # ------------------------------------------------------------------ the port
+
+    def lock(self) -> None:
+        """Does nothing: no other process uses these files."""
+
+    def volume(self) -> Volume:
+        self._fail_by_rule("volume", "")
+        return Volume(self.volume_bytes, max(0, self.volume_bytes - self._used_bytes))
+
+    def read(self, path: str) -> bytes | None:
+        self._fail_by_rule("read", path)
+        file = self._files.get(path)
+        if file is not None:
+            return bytes(file.data)
+        if check_path(path) in self._folders:
+            raise _error(errno.EISDIR, path)
+        return None
+
+    def read_at(self, path: str, position: int, size: int) -> bytes:
+        file = self._file(path)
+        self._fail_by_rule("read_at", path)
+        if position < 0:
+            raise _error(errno.EINVAL, path)
+        return bytes(file.data[position : position + size])
+
+    def size(self, path: str) -> int | None:
+        file = self._files.get(path)
+        if file is None:
+            check_path(path)
+            return None
+        return len(file.data)
+
+    def list_folder(self, folder: str) -> tuple[str, ...]:
+        self._fail_by_rule("list_folder", folder)
+        if not self.is_folder(folder):
+            return ()
+        return tuple(sorted(name for name in self._folders[folder].names if not name.endswith(".tmp")))
+
+    def is_folder(self, path: str) -> bool:
+        if path:
+            check_path(path)
+        return path in self._folders
+
+    def make_folder(self, folder: str) -> None:
+        self._fail_by_rule("make_folder", folder)
+        if self.is_folder(folder):
+            return
+        if folder in self._files:
+            raise _error(errno.EEXIST, folder)
+        above, name = self._place(folder)
+        self._folders[folder] = made = _Folder()
+        self._change(((above, name, made),))
+
+    def write(self, path: str, data: bytes, *, flush: bool = True) -> None:
+        folder, name = self._place_of_file(path)
+        self._fail_by_rule("write", path)
+        if self._used_bytes + len(data) > self.volume_bytes:
+            raise _error(errno.ENOSPC, path)
+        replaced = self._files.get(path)
+        self._used_bytes += len(data) - (0 if replaced is None else len(replaced.data))
+        self._files[path] = file = _File(data)
+        self._change(((folder, name, file),))
+        if flush:
+            file.flushed = len(data)
+            self._flush_names(folder, path.rpartition("/")[0])
+
+    def append(self, path: str, data: Buffer) -> None:
+        file = self._files.get(path)
+        if file is None:
+            folder, name = self._place_of_file(path)
+            self._files[path] = file = _File()
+            self._change(((folder, name, file),))
+        size = len(data)
+        try:
+            self._fail_by_rule("append", path)
+        except (OSError, ProcessEnded):
+            self._add(file, data[: size // 2])
+            raise
+        room = self.volume_bytes - self._used_bytes
+        if size > room:
+            self._add(file, data[: max(0, room)])
+            raise _error(errno.ENOSPC, path)
+        self._add(file, data)
+
+    def truncate(self, path: str, size: int) -> None:
+        file = self._file(path)
+        self._fail_by_rule("truncate", path)
+        self._used_bytes -= max(0, len(file.data) - size)
+        del file.data[size:]
+        if len(file.data) <= file.flushed:
+            file.flushed = len(file.data)
+            file.is_rest_lost = False
+
+    def flush(self, path: str) -> None:
+        file = self._file(path)
+        self._refuse_second_flush(file, path)
+        try:
+            is_skipped = self._fail_by_rule("flush", path)
+        except OSError:
+            self._failed_flushes.add(file)
+            file.is_rest_lost = file.flushed < len(file.data)
+            raise
+        if not file.is_rest_lost and not is_skipped:
+            file.flushed = len(file.data)
+
+    def flush_directory(self, folder: str) -> None:
+        if not self.is_folder(folder):
+            raise self._missing(folder)
+        found = self._folders[folder]
+        self._refuse_second_flush(found, folder)
+        try:
+            is_skipped = self._fail_by_rule("flush_directory", folder)
+        except OSError:
+            self._failed_flushes.add(found)
+            raise
+        if not is_skipped:
+            self._flush_names(found, folder)
+
+    def rename(self, path: str, to: str) -> None:
+        check_path(path)
+        check_path(to)
+        self._fail_by_rule("rename", path)
+        node = self._files.get(path) or self._folders.get(path)
+        if node is None:
+            raise _error(errno.ENOENT, path)
+        if to in self._folders or (isinstance(node, _Folder) and to in self._files):
+            raise _error(errno.EEXIST, to)
+        (folder, name), (target, new_name) = self._place(path), self._place(to)
+        if isinstance(node, _Folder) and to.startswith(f"{path}/"):
+            raise _error(errno.EINVAL, to)
+        if path == to:
+            return
+        replaced = self._files.pop(to, None)
+        self._used_bytes -= 0 if replaced is None else len(replaced.data)
+        if isinstance(node, _Folder) and folder is not target:
+            self._keep_all_changes()  # otherwise a loss of power could leave two folders inside each other
+        self._change(((folder, name, None), (target, new_name, node)))
+        if isinstance(node, _File):
+            del self._files[path]
+            self._files[to] = node
+        else:
+            self._forget(path, node)
+            self._index(to, node)
+
+    def delete(self, path: str) -> None:
+        check_path(path)
+        self._fail_by_rule("delete", path)
+        if path in self._folders:
+            raise _error(errno.EISDIR, path)
+        if path in self._files:
+            self._remove_file(path)
+
+    def delete_folder(self, folder: str) -> None:
+        check_path(folder)
+        self._fail_by_rule("delete_folder", folder)
+        if folder in self._files:
+            raise _error(errno.ENOTDIR, folder)
+        if folder in self._folders:
+            self._remove_folder(folder)
+
+    # ------------------------------------------------------------------ faults
+
+    def fail(self, path_prefix: str, operation: str, error: int, *, times: int | None = None) -> None:
+        """Make an operation on paths with this prefix fail, until `clear_faults`.
+
+        An append that fails adds half of its data first. A failed `flush` loses the bytes that were not flushed, at
+        the next loss of power; a process that flushes such a file again fails an assertion.
+
+        Args:
+            operation: one of `OPERATIONS`; a rename fails by the path that it renames.
+            error: an errno, such as `errno.EIO` or `errno.ENOSPC`.
+            times: how many calls fail; None for all.
+        """
+        self.faults.fail(path_prefix, operation, error, times=times)
+
+    def clear_faults(self) -> None:
+        """Let every operation succeed again. What a failed flush has lost stays lost."""
+        self.faults.clear()
+
+    def end_process(self) -> None:
+        """Let the next process flush what this one failed to flush: it cannot know. All files stay as they are."""
+        self._failed_flushes.clear()
+
+    def lose_power(self, source: random.Random) -> None:
+        """Undo what was not flushed, as far as `source` draws it (module docstring), and end the process."""
+        probability = source.choice((0.0, 0.5, 1.0))
+        undone: set[tuple[_Folder, str]] = set()
+        for change in self._changes:
+            names = {(folder, name) for folder, name, _ in change}
+            if not undone.isdisjoint(names) or source.random() < probability:
+                undone |= names
+            else:
+                _make_durable(change)
+        self._changes.clear()
+        self._files.clear()
+        self._folders.clear()
+        self.end_process()
+        self._lose_unflushed_bytes(self._root, source)
+        self._index("", self._root)
+        self._used_bytes = sum(len(file.data) for file in self._files.values())
+
+    def _lose_unflushed_bytes(self, folder: _Folder, source: random.Random) -> None:
+        folder.names = {name: folder.durable[name] for name in sorted(folder.durable)}
+        for node in folder.names.values():
+            if isinstance(node, _File):
+                node.lose_power(source)
+            else:
+                self._lose_unflushed_bytes(node, source)
+
+    def _fail_by_rule(self, operation: str, path: str) -> bool:
+        return self.faults.apply(operation, path)
+
+    def _refuse_second_flush(self, node: _File | _Folder, path: str) -> None:
+        if node in self._failed_flushes:
+            raise AssertionError(
+                f"{path or self.directory} is flushed again after a flush of it has failed: what it held may be lost"
+            )
+
+    # ------------------------------------------------------------------ bytes
+
+    def _file(self, path: str) -> _File:
+        file = self._files.get(path)
+        if file is None:
+            check_path(path)
+            raise self._missing(path)
+        return file
+
+    def _add(self, file: _File, data: Buffer) -> None:
+        file.data += data
+        self._used_bytes += len(data)
+
+    # ------------------------------------------------------------------ names
+
+    def _place(self, path: str) -> tuple[_Folder, str]:
+        """The folder of `path`, and the name in it.
+
+        Raises:
+            OSError: its folder is missing or a file.
+        """
+        above, _, name = check_path(path).rpartition("/")
+        folder = self._folders.get(above)
+        if folder is None:
+            raise self._missing(path)
+        return folder, name
+
+    def _place_of_file(self, path: str) -> tuple[_Folder, str]:
+        """As `_place`. Raises OSError, too, where `path` is a folder."""
+        if path in self._folders:
+            raise _error(errno.EISDIR, check_path(path))
+        return self._place(path)
+
+    def _missing(self, path: str) -> OSError:
+        """The error for a path at which there is no file; it depends on what is there, or above it."""
+        if path in self._folders:
+            return _error(errno.EISDIR, path)
+        folder = path
+        while folder:
+            if folder in self._files:
+                return _error(errno.ENOTDIR, path)
+            folder = folder.rpartition("/")[0]
+        return _error(errno.ENOENT, path)
+
+    def _change(self, change: _Change) -> None:
+        for folder, name, node in change:
+            if node is None:
+                del folder.names[name]
+            else:
+                folder.names[name] = node
+        self._changes.append(change)
+        if len(self._changes) > _MOST_CHANGES:
+            _make_durable(self._changes.popleft())
+
+    def _flush_names(self, folder: _Folder, path: str) -> None:
+        """Make the changes in `folder` durable, and earlier ones of the same names in other folders."""
+        self._refuse_second_flush(folder, path)
+        flushed: list[_Change] = []
+        kept: deque[_Change] = deque()
+        needed: set[tuple[_Folder, str]] = set()
+        for change in reversed(self._changes):
+            for changed, name, _ in change:
+                if changed is folder or (needed and (changed, name) in needed):
+                    needed.update((changed, name) for changed, name, _ in change)
+                    flushed.append(change)
+                    break
+            else:
+                kept.appendleft(change)
+        self._changes = kept
+        for change in reversed(flushed):
+            _make_durable(change)
+
+    def _keep_all_changes(self) -> None:
+        while self._changes:
+            _make_durable(self._changes.popleft())
+
+    def _remove_file(self, path: str) -> None:
+        folder, name = self._place(path)
+        self._used_bytes -= len(self._files.pop(path).data)
+        self._change(((folder, name, None),))
+
+    def _remove_folder(self, path: str) -> None:
+        for name in sorted(self._folders[path].names):
+            child = f"{path}/{name}"
+            if child in self._files:
+                self._remove_file(child)
+            else:
+                self._remove_folder(child)
+        del self._folders[path]
+        above, _, name = path.rpartition("/")
+        self._change(((self._folders[above], name, None),))
+
+    def _forget(self, path: str, folder: _Folder) -> None:
+        """Remove a folder and all below it from the paths, not from the names."""
+        del self._folders[path]
+        for name, node in folder.names.items():
+            if isinstance(node, _File):
+                del self._files[f"{path}/{name}"]
+            else:
+                self._forget(f"{path}/{name}", node)
+
+    def _index(self, path: str, folder: _Folder) -> None:
+        """Add a folder and all below it to the paths."""
+        self._folders[path] = folder
+        for name, node in folder.names.items():
+            child = f"{path}/{name}" if path else name
+            if isinstance(node, _File):
+                self._files[child] = node
+            else:
+                self._index(child, node)
+
+
+def _make_durable(change: _Change) -> None:
+    for folder, name, node in change:
+        if node is None:
+            folder.durable.pop(name, None)
+        else:
+            folder.durable[name] = node
+
+
+def _error(number: int, path: str) -> OSError:
+    return OSError(number, os.strerror(number), path)

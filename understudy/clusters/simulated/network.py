@@ -1,0 +1,544 @@
+"""A network between simulated nodes: it carries bytes over connections, in order, after a delay drawn from the seed.
+
+A connection belongs to two processes. A link is one direction between two nodes. Cutting it holds what is sent over it,
+as TCP does: nothing is lost, and the held bytes arrive when the link is healed, however old they are by then; so a
+broker may receive requests of an old controller. When a process is killed, its connections are closed (reset, if
+received bytes were not read) and new ones are refused; while it is paused, connections are accepted but not read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+
+from understudy.clusters.simulated.loop import Process, SimulatedLoop
+from understudy.clusters.simulated.randomness import derived
+from understudy.clusters.simulated.request_faults import End, RequestFaults
+from understudy.foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network, Server
+
+BUFFER_BYTES = 4 * 1024 * 1024
+"""How many bytes of one direction, unread ones included, may be on their way before `send` waits."""
+
+FRAGMENTED = 0.05
+"""The probability that a read returns less than has arrived."""
+
+_BACKLOG = 50
+_LOOPBACK_MS = 0.02
+_PIECE_GAP_S = 0.001
+"""The time between two pieces of what a link carries in pieces."""
+_DUPLICATE_S = 5.0
+"""How long the second connection of a duplicated request stays open."""
+_FIRST_EPHEMERAL_PORT = 20_000
+_LOCAL_HOSTS = ("", "localhost", "127.0.0.1", "0.0.0.0")
+
+
+@dataclass(slots=True)
+class _Link:
+    """One direction between two nodes: its latency, and what it holds while it is cut."""
+
+    latency_ms: float
+    delay_ms: float = 0.0
+    """What an injected fault adds to the latency."""
+    cut: bool = False
+    is_refusing: bool = False
+    """Whether connections that the source opens are refused."""
+    bytes_per_s: float = 0.0
+    """How much arrives in a second on each connection; 0 for no limit."""
+    piece_bytes: int = 0
+    """In pieces of how many bytes it carries what is sent; 0 for whole."""
+    held: deque[Callable[[], None]] = field(default_factory=deque)
+
+    def heal(self) -> None:
+        """Send the held packets, and let new ones pass. Harmless where the link is not cut."""
+        if self.cut:
+            self.cut = False
+            held, self.held = self.held, deque()
+            for send in held:
+                send()
+
+
+@dataclass(slots=True)
+class _Listener:
+    """A listening socket: its connections that wait to be accepted, and those that are served."""
+
+    process: Process
+    host: str
+    port: int
+    serve: Callable[[Connection], Awaitable[None]]
+    started: bool = False
+    backlog: deque[SimulatedConnection] = field(default_factory=deque)
+    accepted: dict[SimulatedConnection, asyncio.Task[None]] = field(default_factory=dict)
+
+
+class SimulatedNetwork:
+    """All links of one run. A node's host name is its node name."""
+
+    def __init__(self, loop: SimulatedLoop, *, seed: int, latency_ms: tuple[float, float] = (0.1, 3.0)) -> None:
+        self.loop = loop
+        self.context = contextvars.Context()
+        """The context of packets that are sent: they belong to no process, and arrive after it was killed."""
+        self.messages = 0
+        self._seed = seed
+        self._latency_ms = latency_ms
+        self._links: dict[tuple[str, str], _Link] = {}
+        self._jitter = derived(seed, "network", "jitter")
+        self._fragments = derived(seed, "network", "fragments")
+        self._listeners: dict[tuple[str, int], _Listener] = {}
+        self._connections: dict[SimulatedConnection, None] = {}
+        self.requests = RequestFaults(lambda ms, act: self._after(ms / 1000, act))
+
+    def _after(self, seconds: float, act: Callable[[], None]) -> None:
+        self.loop.call_later(seconds, act, context=self.context)
+
+    @property
+    def connections(self) -> int:
+        """How many ends of connections are open."""
+        return len(self._connections)
+
+    def node(self, process: Process) -> NodeNetwork:
+        """The network as one incarnation of a node sees it."""
+        process.on_kill(lambda: self._close_sockets(process))
+        return NodeNetwork(self, process)
+
+    # ------------------------------------------------------------------ injected faults
+
+    def cut(self, sources: Iterable[str], destinations: Iterable[str]) -> None:
+        """Hold everything that `sources` send to `destinations`, but not the opposite direction."""
+        for source in sources:
+            for destination in destinations:
+                if source != destination:
+                    self._link(source, destination).cut = True
+
+    def partition(self, one_side: Iterable[str], other_side: Iterable[str]) -> None:
+        """Hold everything between two groups of nodes, both ways."""
+        one, other = tuple(one_side), tuple(other_side)
+        self.cut(one, other)
+        self.cut(other, one)
+
+    def delay(self, one_side: Iterable[str], other_side: Iterable[str], by_ms: float) -> None:
+        """Add `by_ms` to the latency of the links between two groups of nodes, both ways; 0 ends it."""
+        other = tuple(other_side)
+        for source in one_side:
+            for destination in other:
+                if source != destination:
+                    self._link(source, destination).delay_ms = self._link(destination, source).delay_ms = by_ms
+
+    def throttle(self, one_side: Iterable[str], other_side: Iterable[str], bytes_per_s: float) -> None:
+        """Limit each connection between two groups of nodes to so many bytes a second, both ways; 0 ends it."""
+        for link in self._both_ways(one_side, other_side):
+            link.bytes_per_s = bytes_per_s
+
+    def split(self, one_side: Iterable[str], other_side: Iterable[str], piece_bytes: int) -> None:
+        """Carry what two groups of nodes send to each other in pieces, one a millisecond; 0 ends it."""
+        for link in self._both_ways(one_side, other_side):
+            link.piece_bytes = piece_bytes
+
+    def refuse(self, sources: Iterable[str], destinations: Iterable[str], is_refusing: bool) -> None:
+        """Refuse the connections that `sources` open to `destinations`, or accept them again; open ones stay."""
+        others = tuple(destinations)
+        for source in sources:
+            for destination in others:
+                self._link(source, destination).is_refusing = is_refusing
+
+    def _both_ways(self, one_side: Iterable[str], other_side: Iterable[str]) -> list[_Link]:
+        other = tuple(other_side)
+        pairs = [(source, destination) for source in one_side for destination in other if source != destination]
+        return [self._link(*ends) for pair in pairs for ends in (pair, pair[::-1])]
+
+    def heal(self) -> None:
+        """End all faults of links and requests; what was held arrives, late and in order."""
+        for _, link in sorted(self._links.items()):
+            link.delay_ms = link.bytes_per_s = 0.0
+            link.piece_bytes = 0
+            link.is_refusing = False
+            link.heal()
+        self.requests.clear()
+
+    def heal_between(self, one_side: Iterable[str], other_side: Iterable[str]) -> None:
+        """End the cuts between two groups of nodes, both ways."""
+        one, other = frozenset(one_side), frozenset(other_side)
+        for (source, destination), link in sorted(self._links.items()):
+            if (source in one and destination in other) or (source in other and destination in one):
+                link.heal()
+
+    def is_cut(self, source: str, destination: str) -> bool:
+        """Whether what `source` sends to `destination` is held."""
+        return self._link(source, destination).cut
+
+    def reset(self, node: str) -> None:
+        """Reset every connection of a node, at both ends at once."""
+        for connection in [connection for connection in self._connections if connection.process.name == node]:
+            other = connection.other
+            connection.break_now()
+            other.break_now()
+
+    # ------------------------------------------------------------------ links
+
+    def _link(self, source: str, destination: str) -> _Link:
+        link = self._links.get((source, destination))
+        if link is None:
+            low, high = (_LOOPBACK_MS, _LOOPBACK_MS) if source == destination else self._latency_ms
+            draw = derived(self._seed, "network", source, destination)
+            link = self._links[source, destination] = _Link(draw.uniform(low, high))
+        return link
+
+    def carry(
+        self, link: _Link, sender: SimulatedConnection | None, arrive: Callable[[], None], *, size: int = 0
+    ) -> None:
+        """Call `arrive` after the link's delay, or once the link is healed.
+
+        Args:
+            sender: the end of a connection that sends the packet; its packets keep their order. None for a packet that
+                opens or refuses a connection.
+            size: how many bytes it has, for a link that is limited.
+        """
+        if link.cut:
+            link.held.append(lambda: self.carry(link, sender, arrive, size=size))
+            return
+        when = self.loop.now + link.latency_ms * (0.9 + 0.2 * self._jitter.random()) / 1000 + link.delay_ms / 1000
+        if sender is not None:
+            if when < sender.last_arrival:
+                when = sender.last_arrival
+            if link.bytes_per_s:
+                when += size / link.bytes_per_s
+            if link.piece_bytes and size:
+                when += _PIECE_GAP_S
+            sender.last_arrival = when
+        self.loop.call_at(when, arrive, context=self.context)
+
+    def readable(self, size: int) -> int:
+        """Draw how many of `size` bytes that have arrived one read returns.
+
+        TCP has no message boundaries: a frame may be read in several parts.
+        """
+        return self._fragments.randint(1, size) if self._fragments.random() < FRAGMENTED else size
+
+    # ------------------------------------------------------------------ connections
+
+    def listen(
+        self, process: Process, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]
+    ) -> _Listener:
+        """Bind a listening socket; port 0 takes a free one.
+
+        Raises:
+            ConnectionFailed: the node has no such address, or another process has bound it.
+        """
+        if port == 0:
+            port = next(
+                free for free in range(_FIRST_EPHEMERAL_PORT, 65_536) if (process.name, free) not in self._listeners
+            )
+        if host not in (*_LOCAL_HOSTS, process.name):
+            raise ConnectionFailed(f"{host}:{port} cannot be bound: {process.name} has no such address")
+        if (process.name, port) in self._listeners:
+            raise ConnectionFailed(f"{process.name}:{port} cannot be bound: the address is in use")
+        listener = self._listeners[process.name, port] = _Listener(process, process.name, port, serve)
+        return listener
+
+    def stop_listening(self, listener: _Listener) -> None:
+        """Close a listening socket and the connections that it has not accepted."""
+        if self._listeners.get((listener.host, listener.port)) is listener:
+            del self._listeners[listener.host, listener.port]
+        for waiting in listener.backlog:
+            waiting.close()
+        listener.backlog.clear()
+
+    def open_connection(
+        self, process: Process, host: str, port: int, opened: asyncio.Future[SimulatedConnection | None]
+    ) -> None:
+        """Connect to a listener; set `opened` to the connection, or to None where it is refused.
+
+        While a link between the two nodes is cut, `opened` is not set.
+        """
+        destination = process.name if host in _LOCAL_HOSTS else host
+        there, back = self._link(process.name, destination), self._link(destination, process.name)
+
+        def arrive() -> None:
+            listener = self._listeners.get((destination, port))
+            is_listening = listener is not None and listener.process.alive and len(listener.backlog) < _BACKLOG
+            if listener is None or not is_listening or there.is_refusing:
+                self.carry(back, None, lambda: _resolve(opened, None))
+                return
+            near = SimulatedConnection(self, process, there, f"{destination}:{port}", has_opened=True)
+            far = SimulatedConnection(self, listener.process, back, f"{process.name}:{40_000 + len(self._connections)}")
+            near.other, far.other = far, near
+            self._connections |= {near: None, far: None}
+            self.carry(back, far, lambda: self._opened(near, opened))
+            listener.backlog.append(far)
+            if listener.started:
+                self.accept(listener)
+
+        self.carry(there, None, arrive)
+
+    def _opened(self, near: SimulatedConnection, opened: asyncio.Future[SimulatedConnection | None]) -> None:
+        if opened.done() or not near.process.alive:
+            near.close()
+        else:
+            opened.set_result(near)
+
+    def accept(self, listener: _Listener) -> None:
+        """Accept and serve the connections that wait."""
+        while listener.backlog:
+            connection = listener.backlog.popleft()
+            listener.accepted[connection] = listener.process.spawn(self._serve(listener, connection))
+
+    async def _serve(self, listener: _Listener, connection: SimulatedConnection) -> None:
+        try:
+            await listener.serve(connection)
+        finally:
+            connection.close()
+            listener.accepted.pop(connection, None)
+
+    def forget(self, connection: SimulatedConnection) -> None:
+        self._connections.pop(connection, None)
+
+    def _close_sockets(self, process: Process) -> None:
+        """Close the sockets of a killed process, as its operating system does."""
+        for listener in [listener for listener in self._listeners.values() if listener.process is process]:
+            self.stop_listening(listener)
+        for connection in [connection for connection in self._connections if connection.process is process]:
+            connection.close()
+
+
+class NodeNetwork:
+    """The network of one incarnation; implements `Network`."""
+
+    def __init__(self, network: SimulatedNetwork, process: Process) -> None:
+        self._network = network
+        self._process = process
+
+    async def connect(self, host: str, port: int, *, timeout_ms: int) -> Connection:
+        opened: asyncio.Future[SimulatedConnection | None] = self._network.loop.create_future()
+        self._network.open_connection(self._process, host, port, opened)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                connection = await opened
+        except TimeoutError:
+            raise ConnectionFailed(f"{host}:{port} did not answer within {timeout_ms} ms") from None
+        if connection is None:
+            raise ConnectionFailed(f"{host}:{port} refused the connection: no process listens there")
+        return connection
+
+    async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> Server:
+        return SimulatedServer(self._network, self._network.listen(self._process, host, port, serve))
+
+
+class SimulatedServer:
+    """A bound listening socket; implements `Server`."""
+
+    def __init__(self, network: SimulatedNetwork, listener: _Listener) -> None:
+        self._network = network
+        self._listener = listener
+
+    @property
+    def port(self) -> int:
+        return self._listener.port
+
+    def start(self) -> None:
+        self._listener.started = True
+        self._network.accept(self._listener)
+
+    async def close(self) -> None:
+        self._network.stop_listening(self._listener)
+        serving = tuple(self._listener.accepted.items())
+        for connection, task in serving:
+            connection.close()
+            task.cancel()
+        await asyncio.gather(*(task for _, task in serving), return_exceptions=True)
+
+
+class SimulatedConnection:
+    """One end of a connection; implements `Connection`."""
+
+    other: SimulatedConnection
+
+    def __init__(
+        self, network: SimulatedNetwork, process: Process, link: _Link, peer: str, *, has_opened: bool = False
+    ) -> None:
+        self.process = process
+        self.has_opened = has_opened
+        self.last_arrival = 0.0
+        """When the last packet that this end has sent reaches the other end."""
+        self._network = network
+        self._link = link
+        """What carries the bytes that this end sends."""
+        self._peer = peer
+        self._open = True
+        self._received: deque[bytes] = deque()
+        self._unread_bytes = 0
+        self._ended: str | None = None
+        """How the other end has ended the connection: `closed` or `reset`; None where it has not."""
+        self._reader: asyncio.Future[None] | None = None
+        self._in_transit_bytes = 0
+        self._writers: deque[asyncio.Future[None]] = deque()
+        self._holds = 0
+        """How many faults keep what this end sends."""
+        self._held: deque[tuple[Callable[[], None], int]] = deque()
+        self._lost_answers: set[int] = set()
+        """The requests that this end must not answer, by correlation id."""
+
+    @property
+    def nodes(self) -> tuple[str, str]:
+        return self.process.name, self.other.process.name
+
+    @property
+    def peer(self) -> str:
+        return self._peer
+
+    async def send(self, data: bytes) -> None:
+        while self._open and self._in_transit_bytes > BUFFER_BYTES:
+            writer = self._network.loop.create_future()
+            self._writers.append(writer)
+            await writer
+        if not self._open or self._ended == "reset":
+            raise ConnectionLost(f"the connection to {self._peer} is over")
+        if data:
+            network = self._network
+            self._in_transit_bytes += len(data)
+            network.messages += 1
+            if network.requests.is_used:
+                network.requests.send(self, data)
+            else:
+                self.transmit(data)
+
+    async def receive(self) -> bytes:
+        while not self._received:
+            if self._ended == "closed" and self._open:
+                return b""
+            if self._ended is not None or not self._open:
+                raise ConnectionLost(f"the connection to {self._peer} was {self._ended or 'closed on this side'}")
+            self._reader = self._network.loop.create_future()
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+        received = self._received
+        data = b"".join(received) if len(received) > 1 else received[0]
+        received.clear()
+        size = len(data)
+        if (read := self._network.readable(size)) < size:
+            data, rest = data[:read], data[read:]
+            received.append(rest)
+        self._unread_bytes -= read
+        self.other.delivered(read)
+        return data
+
+    def close(self) -> None:
+        if not self._open:
+            return
+        self._open = False
+        ending = "reset" if self._unread_bytes else "closed"
+        self._carry(lambda: self.other.end(ending))
+        self._network.forget(self)
+        self._wake()
+
+    # ------------------------------------------------------------------ faults of requests (`request_faults.End`)
+
+    def transmit(self, data: bytes) -> None:
+        """Carry bytes to the other end."""
+        size = self._link.piece_bytes or len(data)
+        for start in range(0, len(data), size):
+            piece = data[start : start + size]
+            self._carry(functools.partial(self.other.arrived, piece), len(piece))
+
+    def hold(self) -> None:
+        self._holds += 1
+
+    def release(self) -> None:
+        self._holds -= 1
+        if not self._holds:
+            held, self._held = self._held, deque()
+            for arrive, size in held:
+                self._carry(arrive, size)
+
+    def lose_answer(self, correlation_id: int) -> None:
+        self.other._lost_answers.add(correlation_id)
+
+    def is_lost(self, correlation_id: int) -> bool:
+        return correlation_id in self._lost_answers
+
+    def break_both(self) -> None:
+        self.break_now()
+        self.other.break_now()
+
+    def break_after_sending(self) -> None:
+        self.break_now()
+        self._carry(lambda: self.other.end("closed"))
+
+    def send_again(self, data: bytes) -> None:
+        opened: asyncio.Future[SimulatedConnection | None] = self._network.loop.create_future()
+        opened.add_done_callback(functools.partial(self._send_once, data), context=self._network.context)
+        host, _, port = self._peer.rpartition(":")
+        self._network.open_connection(self.process, host, int(port), opened)
+
+    def _send_once(self, data: bytes, opened: asyncio.Future[SimulatedConnection | None]) -> None:
+        second = opened.result()
+        if second is not None:
+            second.transmit(data)
+            self._network.loop.call_later(_DUPLICATE_S, second.close, context=self._network.context)
+
+    # ------------------------------------------------------------------ packets that arrive
+
+    def arrived(self, data: bytes) -> None:
+        """Receive bytes; reset the connection where this end is closed."""
+        if not self._open:
+            self._carry(lambda: self.other.end("reset"))
+            return
+        if self._ended is None:
+            self._received.append(data)
+            self._unread_bytes += len(data)
+            self._wake()
+
+    def delivered(self, size: int) -> None:
+        """Make room for `size` bytes that the other end has read."""
+        self._in_transit_bytes -= size
+        while self._writers and self._in_transit_bytes <= BUFFER_BYTES:
+            writer = self._writers.popleft()
+            if not writer.done():
+                writer.set_result(None)
+
+    def end(self, ending: str) -> None:
+        """Note that the other end has closed (`closed`) or reset (`reset`) the connection."""
+        if self._ended is None:
+            self._ended = ending
+            if ending == "reset":
+                self._received.clear()
+            self._wake()
+
+    def break_now(self) -> None:
+        """Reset this end, as an injected fault."""
+        self.end("reset")
+        self._network.forget(self)
+
+    def _carry(self, arrive: Callable[[], None], size: int = 0) -> None:
+        if self._holds:
+            self._held.append((arrive, size))
+        else:
+            self._network.carry(self._link, self, arrive, size=size)
+
+    def _wake(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+        if not self._open or self._ended == "reset":
+            for writer in self._writers:
+                if not writer.done():
+                    writer.set_result(None)
+            self._writers.clear()
+
+
+def _resolve(opened: asyncio.Future[SimulatedConnection | None], connection: SimulatedConnection | None) -> None:
+    if not opened.done():
+        opened.set_result(connection)
+
+
+def _as_end(connection: SimulatedConnection) -> End:
+    """Let mypy check that rules can be applied to an end of a connection."""
+    return connection
+
+
+def _as_network(network: NodeNetwork) -> Network:
+    """Let mypy check that a node's network implements `Network`."""
+    return network

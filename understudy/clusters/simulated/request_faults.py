@@ -1,0 +1,131 @@
+"""The faults of single requests between simulated nodes: held, lost, repeated or damaged, as the proxy's on processes.
+
+A request is one call of `send` on the end of a connection that has opened it, as all clients and brokers send them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from understudy.clusters.request_rules import KAFKA_ANSWER, KAFKA_REQUEST, Effect, Rule, corrupted, shortened
+
+_SIZE_BYTES: Final = 4
+
+
+class End(Protocol):
+    """What the faults use of one end of a connection."""
+
+    @property
+    def nodes(self) -> tuple[str, str]:
+        """The node of this end, and that of the other one."""
+
+    @property
+    def has_opened(self) -> bool:
+        """Whether this end has opened the connection, and so sends the requests."""
+
+    def transmit(self, data: bytes) -> None: ...
+
+    def hold(self) -> None:
+        """Keep everything that this end sends from now on, its closing included."""
+
+    def release(self) -> None:
+        """Send what was kept, in order."""
+
+    def lose_answer(self, correlation_id: int) -> None:
+        """Break the connection instead of carrying the answer to this request."""
+
+    def is_lost(self, correlation_id: int) -> bool: ...
+
+    def break_both(self) -> None: ...
+
+    def break_after_sending(self) -> None:
+        """Break this end; the other one receives what was sent."""
+
+    def send_again(self, data: bytes) -> None:
+        """Send a request on a second connection, and ignore its answer."""
+
+
+class RequestFaults:
+    """The rules for requests on one network.
+
+    Args:
+        after: calls a function after so many milliseconds.
+    """
+
+    def __init__(self, after: Callable[[float, Callable[[], None]], None]) -> None:
+        self._after = after
+        self._rules: list[Rule] = []
+        self._held: dict[str, list[End]] = {}
+        """The ends that a rule holds, by its name."""
+        self._missed: list[str] = []
+        self.is_used = False
+        """Whether there has been a rule; otherwise `send` need not be asked."""
+
+    def add(self, rule: Rule) -> None:
+        """Apply a rule to requests that are sent from now on."""
+        self.is_used = True
+        self._rules.append(rule)
+
+    def remove(self, name: str) -> None:
+        """End a rule, and send the requests that it holds. Harmless where there is none of this name."""
+        self._missed += [rule.missed for rule in self._rules if rule.name == name and not rule.applied]
+        self._rules = [rule for rule in self._rules if rule.name != name]
+        for end in self._held.pop(name, ()):
+            end.release()
+
+    def clear(self) -> None:
+        """End every rule, and send what they hold."""
+        self._rules.clear()
+        self._missed.clear()
+        for name in tuple(self._held):
+            self.remove(name)
+
+    def not_injected(self) -> list[str]:
+        """The rules that have found no request so far, in words."""
+        return [*self._missed, *(rule.missed for rule in self._rules if not rule.applied)]
+
+    def send(self, end: End, data: bytes) -> None:
+        """Transmit what an end sends, as far as no rule says otherwise."""
+        if not end.has_opened:
+            is_answer = len(data) >= KAFKA_ANSWER.size
+            if is_answer and end.is_lost(KAFKA_ANSWER.unpack_from(data)[1]):
+                end.break_both()
+            else:
+                end.transmit(data)
+            return
+        if len(data) >= KAFKA_REQUEST.size:
+            size, api, _, correlation_id = KAFKA_REQUEST.unpack_from(data)
+            source, destination = end.nodes
+            for rule in self._rules if size + _SIZE_BYTES == len(data) else ():
+                is_between = source in rule.sources and destination in rule.destinations
+                if is_between and rule.selects(api, is_whole=True):
+                    self._apply(rule, end, data, correlation_id)
+                    return
+        end.transmit(data)
+
+    def _apply(self, rule: Rule, end: End, data: bytes, correlation_id: int) -> None:
+        match rule.effect:
+            case Effect.HOLD:
+                end.hold()
+                end.transmit(data)
+                self._held.setdefault(rule.name, []).append(end)
+            case Effect.DELAY:
+                end.hold()
+                end.transmit(data)
+                self._after(rule.delay_ms, end.release)
+            case Effect.LOSE_ANSWER:
+                end.lose_answer(correlation_id)
+                end.transmit(data)
+            case Effect.CUT_BEFORE:
+                end.break_both()
+            case Effect.CUT_AFTER:
+                end.transmit(data)
+                end.break_after_sending()
+            case Effect.DUPLICATE:
+                end.transmit(data)
+                end.send_again(data)
+            case Effect.CORRUPT:
+                end.transmit(corrupted(data, rule.count))
+            case Effect.SHORTEN:
+                end.transmit(shortened(data, rule.count))

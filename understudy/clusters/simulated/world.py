@@ -1,0 +1,211 @@
+"""A simulated node: its disk, clock, event log and points, and the `World` that its broker gets of them.
+
+A `Node` outlives its processes. Each start is an incarnation with a process, a session, connections and an event log of
+its own; disk and clock are those of the node. Wall clocks start at `EPOCH_MS`, so that two runs of a seed write the
+same event logs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from understudy.brokers.world import World
+from understudy.clusters.simulated.disk import SimulatedDisk
+from understudy.clusters.simulated.loop import Process, SimulatedLoop
+from understudy.clusters.simulated.network import SimulatedNetwork
+from understudy.clusters.simulated.randomness import derived
+from understudy.clusters.simulated.zookeeper import SimulatedZooKeeper
+from understudy.clusters.simulated.zookeeper_client import NodeZooKeeper
+from understudy.foundation.eventlog.fences import Fences, Switch
+from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.eventlog.records import PointReached
+
+EPOCH_MS = 1_767_225_600_000.0
+"""The wall clock at the start of every simulation: 2026-01-01T00:00:00Z."""
+
+
+class RunLog(list[bytes]):
+    """The lines of all nodes' event logs, in the order in which they were written.
+
+    Attributes:
+        observe: called with each line when it has been written, in the middle of the callback that writes it.
+    """
+
+    observe: Callable[[bytes], None] | None = None
+
+    def append(self, line: bytes) -> None:
+        super().append(line)
+        if self.observe is not None:
+            self.observe(line)
+
+
+class SimulatedClock:
+    """A node's clock.
+
+    Args:
+        offset_ms: by how much its wall clock is ahead; may be changed during the run (a step).
+        drift: the part by which its monotonic clock runs too fast, for example 0.001.
+    """
+
+    def __init__(self, loop: SimulatedLoop, *, offset_ms: float = 0.0, drift: float = 0.0) -> None:
+        self._loop = loop
+        self.offset_ms = offset_ms
+        self.drift = drift
+        self._rate = 1.0
+        self._since_ms = 0.0
+
+    def monotonic_ms(self) -> float:
+        return self._loop.now * 1000 * (1 + self.drift)
+
+    def wall_ms(self) -> float:
+        now_ms = EPOCH_MS + self.offset_ms + self._loop.now * 1000
+        return now_ms if self._rate == 1.0 else now_ms + self._drifted_ms()
+
+    def run_at(self, rate: float) -> None:
+        """Let the wall clock run at another speed from now on: 1.0 is right, 0.0 stands still."""
+        self.offset_ms += self._drifted_ms()
+        self._rate, self._since_ms = rate, self._loop.now * 1000
+
+    def correct(self) -> None:
+        """Let the wall clock be right again."""
+        self.offset_ms, self._rate = 0.0, 1.0
+
+    def _drifted_ms(self) -> float:
+        return (self._rate - 1.0) * (self._loop.now * 1000 - self._since_ms) if self._rate != 1.0 else 0.0
+
+
+class SimulatedPoints:
+    """The named points of one incarnation; an armed point pauses or crashes its process when it is reached, once."""
+
+    def __init__(self, node: Node, events: EventLog) -> None:
+        self._node = node
+        self._events = events
+
+    async def reach(self, name: str) -> None:
+        node = self._node
+        if node.at_point is not None:
+            node.at_point(name)
+        if (armed := node.armed.pop(name, None)) is not None:
+            self._events.append(PointReached(point=name, action=armed.action))
+            armed.inject()
+            await asyncio.sleep(0)  # the process has been paused or killed: it gets no further
+
+
+class Armed(NamedTuple):
+    """A fault that is injected when a node next reaches a point."""
+
+    action: str
+    """The name of the fault in the event log: `pause` or `crash`."""
+    inject: Callable[[], None]
+
+
+class Node:
+    """A machine of the simulation, on which the processes of one broker run one after the other.
+
+    Attributes:
+        lines: the lines of the node's event log, by incarnation.
+        log_lines: the lines of all nodes' event logs, in the order in which they were written.
+        switched_off: fences and fixes that are switched off, from the next incarnation on.
+        armed: the armed faults, by point.
+        at_point: called with the name of each point that is reached, before an armed fault is injected; it may arm a
+            fault at that point.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        run: str,
+        seed: int,
+        loop: SimulatedLoop,
+        log_lines: list[bytes],
+        switched_off: tuple[Switch, ...] = (),
+    ) -> None:
+        self.name = name
+        self.log_lines = log_lines
+        self.disk = SimulatedDisk()
+        self.clock = SimulatedClock(loop)
+        self.lines: dict[int, list[bytes]] = {}
+        self.switched_off = switched_off
+        self.process: Process | None = None
+        self.events: EventLog | None = None
+        self.fence_hits: Counter[Switch] = Counter()
+        """How often each fence was reached with an old epoch, in all incarnations."""
+        self._run = run
+        self._seed = seed
+        self._loop = loop
+        self.armed: dict[str, Armed] = {}
+        self.at_point: Callable[[str], None] | None = None
+
+    @property
+    def incarnation(self) -> int:
+        return len(self.lines)
+
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.alive
+
+    def start(
+        self,
+        server: SimulatedZooKeeper,
+        network: SimulatedNetwork,
+        *,
+        session_timeout_ms: int,
+        connection_timeout_ms: int,
+    ) -> World:
+        """Start the next incarnation, and return its world."""
+        self.disk.end_process()
+        lines: list[bytes] = []
+
+        def write(line: bytes) -> None:
+            lines.append(line)
+            self.log_lines.append(line)
+
+        self.lines[self.incarnation + 1] = lines
+        incarnation = self.incarnation
+        self.process = process = self._loop.process(self.name, incarnation)
+        self.disk.faults.stall = process.stall
+        self.events = EventLog(run=self._run, node=self.name, incarnation=incarnation, clock=self.clock, write=write)
+        fences = Fences(self.events, switched_off=self.switched_off)
+        fences.hits = self.fence_hits
+        return World(
+            zookeeper=NodeZooKeeper(
+                server,
+                self.name,
+                session_timeout_ms=session_timeout_ms,
+                connection_timeout_ms=connection_timeout_ms,
+            ),
+            network=network.node(process),
+            clock=self.clock,
+            random=derived(self._seed, self.name, incarnation),
+            disk=self.disk,
+            events=self.events,
+            fences=fences,
+            points=SimulatedPoints(self, self.events),
+        )
+
+    def lose_power(self) -> None:
+        """Undo what was not flushed to the disk, as far as the seed draws it; the process has ended."""
+        self.disk.lose_power(derived(self._seed, self.name, "loss of power", self.incarnation))
+
+    def arm(self, point: str, action: str, inject: Callable[[], None]) -> None:
+        """Call `inject` when this node next reaches `point`.
+
+        Args:
+            action: the name of the fault in the event log: `pause` or `crash`.
+        """
+        self.armed[point] = Armed(action, inject)
+
+    def disarm(self) -> None:
+        """Remove all armed faults."""
+        self.armed.clear()
+
+    def dump(self, folder: Path) -> None:
+        """Write the event log as the files that a broker process leaves."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for incarnation, lines in self.lines.items():
+            (folder / f"{self.name}-{incarnation:04d}-0001.jsonl").write_bytes(b"".join(lines))

@@ -1,0 +1,262 @@
+"""The tree of znodes of the simulated ZooKeeper: it applies transactions, and says which watches they may fire.
+
+A failed `multi` changes nothing. Mirrors `org.apache.zookeeper.server.DataTree` and the checks of
+`PrepRequestProcessor`. It has no connections and no clock; sessions are only ids here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+from understudy.checks.history import OpKind, ZnodeOp
+from understudy.foundation.zk.client import (
+    MATCH_ANY_VERSION,
+    Check,
+    Checked,
+    Children,
+    Create,
+    Created,
+    Delete,
+    Deleted,
+    Failure,
+    Op,
+    OpResult,
+    SetData,
+    Stat,
+    Updated,
+    WatchKind,
+    ZNodeData,
+)
+
+
+class Touched(NamedTuple):
+    """A change that may fire watches: `path` was created, changed or deleted, or its list of children changed."""
+
+    path: str
+    kind: WatchKind
+
+
+class Applied(NamedTuple):
+    """The result of one operation, its entry in the history, and the changes that may fire watches."""
+
+    result: OpResult
+    op: ZnodeOp
+    touched: tuple[Touched, ...]
+
+
+class Refusal(NamedTuple):
+    """The failure of the operation at `position`; nothing of its transaction was applied."""
+
+    position: int
+    failure: Failure
+
+
+@dataclass(slots=True)
+class _Znode:
+    data: bytes | None = None
+    version: int = 0
+    czxid: int = 0
+    mzxid: int = 0
+    pzxid: int = 0
+    ctime_ms: int = 0
+    creates: int = 0
+    """How many children were ever created; the number of the next sequential child."""
+    ephemeral_owner: int = 0
+    children: set[str] = field(default_factory=set)
+
+    def stat(self) -> Stat:
+        return Stat(
+            czxid=self.czxid,
+            mzxid=self.mzxid,
+            version=self.version,
+            cversion=2 * self.creates - len(self.children),
+            ephemeral_owner=self.ephemeral_owner,
+            data_length=len(self.data or b""),
+            num_children=len(self.children),
+            ctime_ms=self.ctime_ms,
+        )
+
+
+class ZnodeTree:
+    """All znodes, by path."""
+
+    def __init__(self) -> None:
+        self._znodes: dict[str, _Znode] = {"/": _Znode()}
+
+    # ------------------------------------------------------------------ reading
+
+    def get(self, path: str) -> ZNodeData | Failure:
+        znode = self._find(path)
+        return znode if isinstance(znode, Failure) else ZNodeData(znode.data or b"", znode.stat())
+
+    def exists(self, path: str) -> Stat | Failure:
+        znode = self._find(path)
+        return znode if isinstance(znode, Failure) else znode.stat()
+
+    def children(self, path: str) -> Children | Failure:
+        znode = self._find(path)
+        return znode if isinstance(znode, Failure) else Children(tuple(sorted(znode.children)), znode.stat())
+
+    def children_changed_at(self, path: str) -> int | None:
+        """The zxid of the last change to the list of children, or None where there is no such znode."""
+        znode = self._znodes.get(path)
+        return None if znode is None else znode.pzxid
+
+    def ephemerals(self, session_id: int) -> tuple[str, ...]:
+        """The paths of the ephemeral znodes of a session, sorted."""
+        return tuple(sorted(path for path, znode in self._znodes.items() if znode.ephemeral_owner == session_id))
+
+    def _find(self, path: str) -> _Znode | Failure:
+        if not is_valid_path(path):
+            return Failure.BAD_ARGUMENTS
+        return self._znodes.get(path, Failure.NO_NODE)
+
+    # ------------------------------------------------------------------ writing
+
+    def transact(
+        self, ops: Sequence[Op], *, zxid: int, session_id: int, wall_ms: float = 0.0
+    ) -> list[Applied] | Refusal:
+        """Apply all of `ops` as one transaction, or none of them.
+
+        Args:
+            wall_ms: the time of the transaction by the server's clock.
+        """
+        applied: list[Applied] = []
+        undo: list[Callable[[], object]] = []
+        for position, op in enumerate(ops):
+            match op:
+                case Create():
+                    outcome = self._create(op, zxid, session_id, int(wall_ms), undo)
+                case SetData():
+                    outcome = self._set(op, zxid, undo)
+                case Delete():
+                    outcome = self._delete(op, zxid, undo)
+                case Check():
+                    outcome = self._check(op)
+            if isinstance(outcome, Failure):
+                for step in reversed(undo):
+                    step()
+                return Refusal(position, outcome)
+            applied.append(outcome)
+        return applied
+
+    def remove(self, path: str, *, zxid: int) -> Applied:
+        """Delete an ephemeral znode whose session has ended."""
+        outcome = self._delete(Delete(path), zxid, [])
+        assert isinstance(outcome, Applied), f"ephemeral {path} could not be removed: {outcome}"
+        return outcome
+
+    def _create(
+        self, op: Create, zxid: int, session_id: int, ctime_ms: int, undo: list[Callable[[], object]]
+    ) -> Applied | Failure:
+        if not is_valid_path(op.path + "0" if op.sequential else op.path) or op.path == "/":
+            return Failure.BAD_ARGUMENTS if op.path != "/" else Failure.NODE_EXISTS
+        parent_path = parent_of(op.path)
+        parent = self._znodes.get(parent_path)
+        if parent is None:
+            return Failure.NO_NODE
+        path = f"{op.path}{parent.creates:010d}" if op.sequential else op.path
+        if path in self._znodes:
+            return Failure.NODE_EXISTS
+        if parent.ephemeral_owner:
+            return Failure.NO_CHILDREN_FOR_EPHEMERALS
+        owner = session_id if op.ephemeral else 0
+        name = path.rpartition("/")[2]
+        before = parent.creates, parent.pzxid
+        self._znodes[path] = _Znode(
+            data=op.data, czxid=zxid, mzxid=zxid, pzxid=zxid, ctime_ms=ctime_ms, ephemeral_owner=owner
+        )
+        parent.children.add(name)
+        parent.creates, parent.pzxid = parent.creates + 1, zxid
+
+        def undo_create() -> None:
+            del self._znodes[path]
+            parent.children.discard(name)
+            parent.creates, parent.pzxid = before
+
+        undo.append(undo_create)
+        return Applied(
+            Created(path),
+            ZnodeOp(OpKind.CREATE, path, op.data, 0, owner),
+            (Touched(path, WatchKind.CREATED), Touched(parent_path, WatchKind.CHILDREN)),
+        )
+
+    def _set(self, op: SetData, zxid: int, undo: list[Callable[[], object]]) -> Applied | Failure:
+        znode = self._find(op.path)
+        if isinstance(znode, Failure):
+            return znode
+        if op.version not in (MATCH_ANY_VERSION, znode.version):
+            return Failure.BAD_VERSION
+        before = znode.data, znode.version, znode.mzxid
+        znode.data, znode.version, znode.mzxid = op.data, znode.version + 1, zxid
+
+        def undo_set() -> None:
+            znode.data, znode.version, znode.mzxid = before
+
+        undo.append(undo_set)
+        return Applied(
+            Updated(znode.stat()),
+            ZnodeOp(OpKind.SET, op.path, op.data, znode.version),
+            (Touched(op.path, WatchKind.CHANGED),),
+        )
+
+    def _delete(self, op: Delete, zxid: int, undo: list[Callable[[], object]]) -> Applied | Failure:
+        znode = self._find(op.path)
+        if op.path == "/":
+            return Failure.BAD_ARGUMENTS
+        if isinstance(znode, Failure):
+            return znode
+        if op.version not in (MATCH_ANY_VERSION, znode.version):
+            return Failure.BAD_VERSION
+        if znode.children:
+            return Failure.NOT_EMPTY
+        parent_path, name = parent_of(op.path), op.path.rpartition("/")[2]
+        parent, removed = self._znodes[parent_path], znode
+        before = parent.pzxid
+        del self._znodes[op.path]
+        parent.children.discard(name)
+        parent.pzxid = zxid
+
+        def undo_delete() -> None:
+            self._znodes[op.path] = removed
+            parent.children.add(name)
+            parent.pzxid = before
+
+        undo.append(undo_delete)
+        return Applied(
+            Deleted(),
+            ZnodeOp(OpKind.DELETE, op.path),
+            (Touched(op.path, WatchKind.DELETED), Touched(parent_path, WatchKind.CHILDREN)),
+        )
+
+    def _check(self, op: Check) -> Applied | Failure:
+        znode = self._find(op.path)
+        if isinstance(znode, Failure):
+            return znode
+        if op.version not in (MATCH_ANY_VERSION, znode.version):
+            return Failure.BAD_VERSION
+        return Applied(Checked(), ZnodeOp(OpKind.CHECK, op.path, None, op.version), ())
+
+
+def parent_of(path: str) -> str:
+    """The path of a znode's parent."""
+    return path.rpartition("/")[0] or "/"
+
+
+@lru_cache(maxsize=65_536)
+def is_valid_path(path: str) -> bool:
+    """Whether ZooKeeper accepts `path` (`PathUtils.validatePath`)."""
+    if path == "/":
+        return True
+    if not path.startswith("/") or path.endswith("/"):
+        return False
+    if any(name in ("", ".", "..") for name in path[1:].split("/")):
+        return False
+    return not any(_is_forbidden(ord(letter)) for letter in path)
+
+
+def _is_forbidden(code: int) -> bool:
+    return code <= 0x1F or 0x7F <= code <= 0x9F or 0xD800 <= code <= 0xF8FF or 0xFFF0 <= code <= 0xFFFF

@@ -1,0 +1,360 @@
+"""`ClusterUnderTest`: a cluster of broker processes for the test of a Kafka client.
+
+It wraps `understudy.clusters.processes.local_cluster.LocalCluster` for tests: topics exist when it has started, brokers
+are looked up by role, and waits are bounded and described.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, TypeVar
+
+from understudy.clusters.cluster import ClusterError, Unsettled, WaitTimedOut
+from understudy.clusters.processes.cluster_view import NO_ANSWER
+from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.testing.arguments import ClusterArguments
+from understudy.clusters.testing.broker_under_test import BrokerUnderTest
+from understudy.clusters.testing.conditions import Condition
+from understudy.clusters.testing.faults import TEST_BEGUN, RecordedFault, faults_of_test
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.records import RunDescribed
+
+T = TypeVar("T")
+
+WAIT_TIMEOUT_S: Final = 30.0
+ADMIN_TIMEOUT_MS: Final = 20_000
+"""Less than the view waits for any call."""
+
+
+@dataclass(slots=True)
+class Before:
+    """What the conditions compare with: the roles before the last fault into their holder, or when the test began."""
+
+    controller_epoch: int = 0
+    leaders: dict[TopicPartition, int] = field(default_factory=dict)
+
+
+class ClusterUnderTest:
+    """Brokers 1 to `brokers` as processes of this machine, and a ZooKeeper; a context manager.
+
+        with ClusterUnderTest(brokers=3, topics={"orders": 3}) as cluster:
+            ...  # a client on cluster.bootstrap
+            cluster.leader("orders", 0).kill()
+            cluster.wait_for(leader_change("orders", 0))
+
+    Its methods block, and must not be called from several threads at the same time. Ports are free ones of the loopback
+    interface.
+
+    Args:
+        racks: the racks of the brokers in order, repeated where there are fewer racks than brokers.
+        topics: name and number of partitions of topics to create, with up to three replicas.
+        session_timeout_ms: the ZooKeeper session timeout of the brokers: how long a killed broker stays registered.
+        properties: further keys of `server.properties` for every broker.
+        proxied: let the traffic of the brokers go through a proxy, so that they can be isolated. It needs a loopback
+            address for each broker, which Linux has.
+        directory: the run folder; None for a temporary one, which is deleted at the end.
+        zookeeper: a server to share, in which the cluster has a chroot; None for one of its own.
+
+    Raises:
+        BadArguments: an argument has a value that it cannot have.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        *,
+        racks: Sequence[str] | None = None,
+        topics: Mapping[str, int] | None = None,
+        session_timeout_ms: int = 3_000,
+        properties: Mapping[str, Any] | None = None,
+        proxied: bool = False,
+        directory: Path | None = None,
+        zookeeper: EmbeddedZooKeeper | None = None,
+    ) -> None:
+        self.arguments = ClusterArguments.of(
+            {
+                "brokers": brokers,
+                "racks": racks,
+                "topics": topics,
+                "session_timeout_ms": session_timeout_ms,
+                "properties": properties,
+                "proxied": proxied,
+            }
+        )
+        self.before = Before()
+        self.local = LocalCluster(
+            brokers,
+            racks=self.arguments.racks or None,
+            zookeeper=zookeeper,
+            directory=directory,
+            session_timeout_ms=session_timeout_ms,
+            properties=dict(self.arguments.properties),
+            proxied=proxied,
+            described=RunDescribed(),
+        )
+
+    # -- starting and ending
+
+    def start(self, test: str = "") -> None:
+        """Start ZooKeeper and the brokers, and create the topics.
+
+        Args:
+            test: as in `begin_test`.
+
+        Raises:
+            ClusterError: a broker did not start; the message ends with its log.
+            ZooKeeperNotStarted: ZooKeeper did not start; the message ends with its log.
+        """
+        self.local.start()
+        self.begin_test(test)
+
+    def close(self) -> None:
+        """Kill all processes at once. The run folder stays where `directory` named it."""
+        self.local.close()
+
+    def __enter__(self) -> ClusterUnderTest:
+        self.local.__enter__()
+        try:
+            self.begin_test()
+        except BaseException:
+            self.local.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.local.__exit__(kind, error, trace)
+
+    def begin_test(self, test: str = "") -> None:
+        """Undo what an earlier test has left, and record that a test begins.
+
+        Every broker is started, resumed and reachable, no point is armed, and the topics of the arguments exist.
+
+        Args:
+            test: the name of the test, for the event log.
+
+        Raises:
+            ClusterError: a broker does not start.
+            Unsettled: the cluster did not settle in time.
+        """
+        self.undo_faults()
+        existing = {key.topic for key in self.local.picture().partitions}
+        for topic, partitions in self.arguments.topics:
+            if topic not in existing:
+                self.create_topic(topic, partitions)
+        self.local.settle()
+        self.local.record_step(TEST_BEGUN, test)
+        now = self.local.picture()
+        leaders = {key: found.state.leader_and_isr.leader for key, found in now.partitions.items() if found.state}
+        self.before = Before(now.controller_epoch, {key: int(leader) for key, leader in leaders.items()})
+
+    def undo_faults(self) -> None:
+        """Disarm every point, heal every link, resume every paused broker, and start every broker that is down."""
+        if self.local.is_proxied:
+            self.local.heal_links()
+        for broker in self.local.brokers:
+            broker.process.points.unlink(missing_ok=True)
+            if broker.is_paused:
+                broker.resume()
+        for broker in self.local.brokers:
+            if broker.is_running:
+                broker.process.should_run = True  # arming a crash had said that it may end
+            else:
+                broker.start()
+
+    # -- addresses and brokers
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port` of every broker, separated by commas: the `bootstrap.servers` of a client."""
+        return self.local.bootstrap
+
+    @property
+    def directory(self) -> Path:
+        """The run folder, with the event logs and the logs of the brokers."""
+        return self.local.directory
+
+    @property
+    def brokers(self) -> tuple[BrokerUnderTest, ...]:
+        """Every broker, in order of id, running or not."""
+        return tuple(map(self.broker, self.local.broker_ids))
+
+    def broker(self, broker_id: int, *, role: str = "") -> BrokerUnderTest:
+        """Return the broker with this id.
+
+        Args:
+            role: the role to record with its faults.
+
+        Raises:
+            ClusterError: there is no such broker.
+        """
+        return BrokerUnderTest(dataclasses.replace(self.local.broker(broker_id), role=role), self._before_fault)
+
+    @property
+    def controller(self) -> BrokerUnderTest:
+        """The broker that owns `/controller`.
+
+        Raises:
+            ClusterError: there is no controller at this moment.
+        """
+        return self.broker(self.local.controller().id, role="controller")
+
+    def leader(self, topic: str, partition: int = 0) -> BrokerUnderTest:
+        """Return the partition's leader. Raises ClusterError where it has none at this moment."""
+        found = self.local.leader(topic, partition)
+        return self.broker(found.id, role=found.role)
+
+    def follower(self, topic: str, partition: int = 0) -> BrokerUnderTest:
+        """Return the first broker of the partition's ISR that is not its leader.
+
+        Raises:
+            ClusterError: the ISR has no follower at this moment.
+        """
+        leader = self.local.leader_id(topic, partition)
+        followers = [broker for broker in self.local.isr(topic, partition) if broker != leader]
+        if not followers:
+            raise ClusterError(f"the ISR of {topic}-{partition} has no follower at this moment; {self.describe()}")
+        return self.broker(followers[0], role=f"follower of {topic}-{partition}")
+
+    def create_topic(self, name: str, partitions: int = 1, *, replication_factor: int | None = None) -> None:
+        """Create a topic, and return when each partition has a leader.
+
+        Args:
+            replication_factor: None for three, or for every broker where there are fewer.
+
+        Raises:
+            ApiError: the controller refused it.
+            WaitTimedOut: a partition has no leader yet.
+        """
+        replicas = min(3, self.arguments.brokers) if replication_factor is None else replication_factor
+        addresses = [broker.address for broker in self.brokers if broker.is_running]
+        admin = self.local.admin.with_bootstrap(*addresses, timeout_ms=ADMIN_TIMEOUT_MS)
+        # On the loop of the view, because the test may itself run in an event loop.
+        self.local.view.run(admin.create_topic(name, partitions=partitions, replication_factor=replicas))
+        self.wait_until(
+            lambda: all(self.local.leader_id(name, number) is not None for number in range(partitions)),
+            f"every partition of {name} has a leader",
+        )
+
+    # -- faults
+
+    def crash_at(self, point: str, broker: BrokerUnderTest | None = None) -> BrokerUnderTest:
+        """Crash a broker when its controller next reaches a named point; `wait_for(point_reached(point))` waits.
+
+        Args:
+            point: one of `understudy.controller.points.POINTS`.
+            broker: None for the controller.
+
+        Raises:
+            ClusterError: there is no such point, or no controller at this moment.
+        """
+        return self._arm(point, "crash", broker)
+
+    def pause_at(self, point: str, broker: BrokerUnderTest | None = None) -> BrokerUnderTest:
+        """Pause a broker when its controller next reaches a named point. As `crash_at`; `resume` ends the pause."""
+        return self._arm(point, "pause", broker)
+
+    def _arm(self, point: str, action: str, broker: BrokerUnderTest | None) -> BrokerUnderTest:
+        chosen = broker or self.controller
+        chosen.arm(point, action)
+        return chosen
+
+    def faults(self) -> tuple[RecordedFault, ...]:
+        """The faults that the event logs record for this test, in order of time."""
+        return faults_of_test(self.directory).faults
+
+    def assert_injected(
+        self, fault: str, *, role: str | None = None, broker: int | None = None, point: str | None = None
+    ) -> None:
+        """Fail where the event logs do not record the fault in this test.
+
+        Args:
+            fault: `kill`, `pause`, `resume`, `stop`, `start`, `depose`, `isolate`, `heal`; `crash` at a point.
+            role: `controller`, `leader`, `follower`, or with the partition, `leader of orders-0`; None for any.
+            broker: the id of the broker; None for any.
+            point: the named point; None for any or none.
+
+        Raises:
+            AssertionError: there is no such record. The message lists the faults that are recorded.
+        """
+        found = faults_of_test(self.directory)
+        if any(each.matches(fault, role, broker, point) for each in found.faults):
+            return
+        wanted = {"role": role, "broker": broker, "point": point}
+        asked = ", ".join([repr(fault), *(f"{key}={value!r}" for key, value in wanted.items() if value is not None)])
+        recorded = "\n".join(["recorded in this test:", *found.lines()]) if found.faults else "none is recorded"
+        raise AssertionError(f"no fault {asked} was injected; {recorded}")
+
+    # -- waiting
+
+    def wait_for(self, condition: Condition[T], timeout_s: float = WAIT_TIMEOUT_S) -> T:
+        """Wait until a condition of `understudy.clusters.testing.conditions` is true, and return its value.
+
+        Raises:
+            WaitTimedOut: it was not true within `timeout_s`. The message has the condition and the cluster's state.
+            ClusterError: meanwhile a broker ended although no fault was injected into it.
+        """
+        return self.wait_until(lambda: condition.evaluate(self), condition.what, timeout_s)
+
+    def wait_until(self, condition: Callable[[], T | None], what: str, timeout_s: float = WAIT_TIMEOUT_S) -> T:
+        """Evaluate a function repeatedly until it is true, and return its value. Raises as `wait_for`.
+
+        Args:
+            what: the condition in words, for the message.
+        """
+        try:
+            return self.local.wait_until(condition, what, timeout_s)
+        except WaitTimedOut:
+            raise WaitTimedOut(f"not within {timeout_s:g} s: {what}; {self.describe()}") from None
+
+    def settle(self, timeout_s: float = WAIT_TIMEOUT_S) -> None:
+        """Wait until the live brokers have nothing left to correct: leaders elected, ISRs full.
+
+        Raises:
+            Unsettled: something was left after `timeout_s`. The message lists it.
+        """
+        try:
+            self.local.settle(timeout_s=timeout_s)
+        except Unsettled as unsettled:
+            left = str(unsettled).partition(". not within")[0]
+            raise Unsettled(f"{left} after {timeout_s:g} s; {self.describe()}") from None
+
+    def describe(self) -> str:
+        """Describe the cluster's state for a message: controller, brokers, partitions and the faults of the test."""
+        lines = ["the cluster:"]
+        try:
+            now = self.local.picture()
+        except NO_ANSWER as error:
+            return f"the cluster's state cannot be read: {error}"
+        lines.append(f"  controller: {now.controller or 'none'}, epoch {now.controller_epoch}")
+        for broker in self.brokers:
+            state = "paused" if broker.is_paused else "running" if broker.is_running else "down"
+            lines.append(f"  {broker.name}: {state}, {'' if broker.id in now.brokers else 'not '}registered")
+        for key, partition in sorted(now.partitions.items()):
+            replicas = list(partition.assignment.replicas)
+            if partition.state is None:
+                lines.append(f"  {key}: replicas {replicas}, no state in ZooKeeper")
+                continue
+            state_now = partition.state.leader_and_isr
+            leader = state_now.leader if state_now.leader >= 0 else "none"
+            lines.append(f"  {key}: leader {leader}, ISR {list(state_now.isr)}, replicas {replicas}")
+        found = faults_of_test(self.directory)
+        lines += ["faults of this test:", *found.lines()] if found.faults else ["this test has injected no fault"]
+        return "\n".join([*lines, f"run folder: {self.directory}"])
+
+    # -- internals
+
+    def _before_fault(self, broker_id: int) -> None:
+        """Remember the roles that the broker has now, for `controller_change` and `leader_change`."""
+        now = self.local.picture()
+        if now.controller == broker_id:
+            self.before.controller_epoch = now.controller_epoch
+        for key, partition in now.partitions.items():
+            if partition.state is not None and partition.state.leader_and_isr.leader == broker_id:
+                self.before.leaders[key] = broker_id

@@ -1,0 +1,116 @@
+"""Reads from a run's event logs which faults were injected, for assertions and for the report of a failed test."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from understudy.foundation.eventlog.records import Envelope, FaultInjected, PointReached, StepReached
+from understudy.history.reading.reader import read
+
+TEST_BEGUN: Final = "test begun"
+"""The step that `ClusterUnderTest` records when a test begins; faults before it belong to an earlier test."""
+_NAMES: Final = {"continue": "resume"}
+"""The faults that the event log names otherwise than the methods of `BrokerUnderTest`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedFault:
+    """A fault in the event log, or a named point at which a broker has paused or crashed.
+
+    Attributes:
+        fault: `kill`, `pause`, `resume`, `stop`, `start`, `depose`, `isolate`, `heal`; `crash` or `pause` at a point.
+        target: the broker, for example `broker-1`.
+        role: the role by which the broker was chosen, for example `leader of orders-0`; empty for a broker by id.
+        point: the named point; empty for other faults.
+        wall_ms: when it was recorded, in milliseconds since 1970.
+    """
+
+    fault: str
+    target: str
+    role: str = ""
+    point: str = ""
+    wall_ms: float
+
+    def __str__(self) -> str:
+        role = f" ({self.role})" if self.role else ""
+        point = f" at {self.point}" if self.point else ""
+        return f"{self.fault} {self.target}{role}{point}"
+
+    def matches(self, fault: str, role: str | None, broker: int | None, point: str | None) -> bool:
+        """Whether this is the fault that the arguments describe; None stands for any.
+
+        The role `leader` stands for the leader of any partition, `follower` likewise.
+        """
+        return (
+            self.fault == fault
+            and (role is None or self.role == role or self.role.startswith(f"{role} of "))
+            and (broker is None or self.target == f"broker-{broker}")
+            and (point is None or self.point == point)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultsOfTest:
+    """The faults of one test.
+
+    Attributes:
+        begun_ms: when the test began, in milliseconds since 1970.
+        faults: in order of time.
+    """
+
+    begun_ms: float
+    faults: tuple[RecordedFault, ...]
+
+    def lines(self) -> list[str]:
+        """Each fault in a line, with its time of day (UTC) and the seconds since the test began."""
+        return [
+            f"  {_time_of_day(fault.wall_ms)} UTC, after {(fault.wall_ms - self.begun_ms) / 1000:.3f} s: {fault}"
+            for fault in self.faults
+        ]
+
+
+def faults_of_test(run_folder: Path) -> FaultsOfTest:
+    """Read the faults since the last test began in a run. The folder may be that of a cluster that is running."""
+    folders = [run_folder / "testbed" / "events", *run_folder.glob("broker-*/events")]
+    records = read([folder for folder in folders if folder.is_dir()]).records
+    begun_ms = max((record.wall_ms for record in records if _begins_a_test(record)), default=0.0)
+    found = (_fault(record) for record in records if record.wall_ms >= begun_ms)
+    faults = sorted((fault for fault in found if fault is not None), key=lambda fault: fault.wall_ms)
+    return FaultsOfTest(begun_ms=begun_ms, faults=tuple(faults))
+
+
+def describe_run(run_folder: Path) -> str:
+    """Describe a run for the output of a failed test: its folder, the faults of the test, and how to check the run."""
+    found = faults_of_test(run_folder)
+    return "\n".join(
+        [
+            f"run folder: {run_folder}",
+            "faults injected by the test:" if found.faults else "the test injected no fault",
+            *found.lines(),
+            f"to check its invariants: understudy check {run_folder}",
+        ]
+    )
+
+
+def _begins_a_test(record: Envelope) -> bool:
+    return isinstance(record.data, StepReached) and record.data.step == TEST_BEGUN
+
+
+def _fault(record: Envelope) -> RecordedFault | None:
+    match record.data:
+        case FaultInjected(fault=fault, target=target, role=role):
+            name = _NAMES.get(fault, fault)
+            return RecordedFault(fault=name, target=target, role=role, wall_ms=record.wall_ms)
+        case PointReached(point=point, action=action):  # all points are the controller's
+            return RecordedFault(
+                fault=action, target=record.node, role="controller", point=point, wall_ms=record.wall_ms
+            )
+        case _:
+            return None
+
+
+def _time_of_day(wall_ms: float) -> str:
+    return f"{time.strftime('%H:%M:%S', time.gmtime(wall_ms / 1000))}.{int(wall_ms % 1000):03}"

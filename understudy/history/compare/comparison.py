@@ -1,0 +1,301 @@
+"""Compares groups of runs: the distribution of each quantity, and its change against a baseline.
+
+The same runs give the same comparison to the last digit: every generator's seed is derived from the name of what it is
+used for, so that a further group changes no other group's numbers.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass
+
+import numpy as np
+
+from understudy.history.compare.groups import QUANTITIES, Group, Key, Observation, baseline_keys, group_runs, in_order
+from understudy.history.compare.statistics import (
+    PERMUTATIONS,
+    Integers,
+    bootstrap_quantiles,
+    difference_interval,
+    holm,
+    mean_ranks,
+    permutation_p_values,
+    quantile_interval,
+    runs_needed,
+    smallest_p,
+)
+from understudy.history.metrics.metrics import nearest_rank
+
+PERCENTS = (50, 90, 99)
+SIGNIFICANT = 0.05
+"""A corrected p value up to this is called a change."""
+WORST = 5
+"""How many of the worst runs are shown."""
+WORST_BY = ("outage", "leaderless")
+"""The quantities by which runs are the worst."""
+CURVE_POINTS = 400
+"""The most points of a curve: more than a picture has pixels for."""
+
+CHANGED = "changed"
+NOISE = "noise"
+TOO_FEW = "too few runs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """One quantity in one group. Values and intervals are in the whole numbers of `groups.QUANTITIES`."""
+
+    n: int
+    """The number of values."""
+    runs: int
+    """The number of runs that have a value."""
+    quantiles: Mapping[int, int | None]
+    """Nearest-rank quantiles by percent; 100 is the largest value."""
+    intervals: Mapping[int, tuple[int, int] | None]
+    """The interval of each quantile but the largest value; None where there are too few runs for one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """How one quantity of a group differs from that of its baseline group."""
+
+    baseline: Key
+    difference: int
+    """Of the medians."""
+    share: float | None
+    """The difference as a part of the baseline's median; None where that is 0."""
+    interval: tuple[int, int] | None
+    p: float
+    corrected_p: float
+    verdict: str
+    """`CHANGED`, `NOISE`, or `TOO_FEW` where even the smallest p would be too large after the correction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSummary:
+    """What the pages show of one group, without its changes. It has the same size whatever the number of runs."""
+
+    key: Key
+    runs: int
+    failovers: int
+    distributions: Mapping[str, Distribution]
+    """By the name of the quantity, as in the next two."""
+    curves: Mapping[str, tuple[tuple[int, float], ...]]
+    """Values in order, and the share of values up to each: at most `CURVE_POINTS`."""
+    medians: Mapping[str, tuple[int, ...]]
+    """The median of each bootstrap sample; empty where the median has no interval."""
+    mean_phases_ms: Mapping[str, float]
+    leaderless_s_by_cause: Mapping[str, tuple[float, int]]
+    """The mean leaderless partition-seconds of the runs with each cause, and the number of these runs."""
+    worst: Mapping[str, tuple[WorstRun, ...]]
+    """As in `Comparison`, of this group alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupResult:
+    """The numbers of one group."""
+
+    group: GroupSummary
+    changes: Mapping[str, Change]
+    """By the name of the quantity, without those that cannot be compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstRun:
+    """A run with a large value."""
+
+    run: str
+    opened_by: str
+    """The command that shows this run; empty where none is known."""
+    key: Key
+    value: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Everything that the pages show."""
+
+    by: tuple[str, ...]
+    baseline: Mapping[str, str]
+    groups: tuple[GroupResult, ...]
+    tests: int
+    """How many tests were made, for which p values are corrected."""
+    worst: Mapping[str, tuple[WorstRun, ...]]
+    """The runs with the largest outage, and those with the largest leaderless time."""
+
+    @property
+    def runs(self) -> int:
+        return sum(result.group.runs for result in self.groups)
+
+    @property
+    def failovers(self) -> int:
+        return sum(result.group.failovers for result in self.groups)
+
+
+def compare(runs: Iterable[Observation], by: Sequence[str], baseline: Mapping[str, str]) -> Comparison:
+    """Compare groups of runs with equal values of the settings `by`.
+
+    Args:
+        baseline: values of some of these settings; each other group is compared with the group that has them, and
+            otherwise its own values.
+
+    Raises:
+        CannotCompare: a setting is unknown, no run has a failover, or `baseline` matches no run.
+    """
+    groups = {group.key: group for group in group_runs(runs, by)}
+    pairs = baseline_keys(groups, by, baseline)
+    permutations = permutations_for(pairs)
+    tested = {key: p_values_of(groups[key], groups[other], permutations) for key, other in pairs.items()}
+    return assemble(map(summarize, groups.values()), tested, pairs, by, baseline)
+
+
+def permutations_for(pairs: Sized) -> int:
+    """Return how many permutations a test needs where these pairs of groups are compared.
+
+    The correction multiplies a p value by up to the number of tests, so the smallest one has to allow for that.
+    """
+    return max(PERMUTATIONS, 100 * len(pairs) * len(QUANTITIES))
+
+
+def summarize(group: Group) -> GroupSummary:
+    """Return the numbers of one group."""
+    samples = {quantity.name: _Sample.of(group, quantity.name) for quantity in QUANTITIES}
+    return GroupSummary(
+        key=group.key,
+        runs=len(group.runs),
+        failovers=group.failovers,
+        distributions={name: sample.distribution for name, sample in samples.items()},
+        curves={name: _curve(group.values(name)) for name in samples},
+        medians={name: tuple(sample.medians.tolist()) for name, sample in samples.items()},
+        mean_phases_ms=group.mean_phases_ms(),
+        leaderless_s_by_cause=group.leaderless_s_by_cause(),
+        worst={name: _worst(group, name) for name in WORST_BY},
+    )
+
+
+def p_values_of(group: Group, baseline: Group, permutations: int) -> dict[str, float]:
+    """Return the p value, not corrected, of each quantity of which both groups have values."""
+    names = [quantity.name for quantity in QUANTITIES if group.values(quantity.name) and baseline.values(quantity.name)]
+    if not names:
+        return {}
+    ranks = [mean_ranks((group.values_by_run(name), baseline.values_by_run(name))) for name in names]
+    first, second = (np.column_stack([pair[side] for pair in ranks]) for side in (0, 1))
+    generator = _generator(*group.key, "against", *baseline.key)
+    p_values = permutation_p_values(first, second, generator, permutations=permutations)
+    return dict(zip(names, p_values.tolist(), strict=True))
+
+
+def assemble(
+    summaries: Iterable[GroupSummary],
+    p_values: Mapping[Key, Mapping[str, float]],
+    pairs: Mapping[Key, Key],
+    by: Sequence[str],
+    baseline: Mapping[str, str],
+) -> Comparison:
+    """Put together what was computed group by group.
+
+    Args:
+        p_values: what `p_values_of` found, by the key of the group.
+        pairs: the baseline of each group that has one.
+    """
+    groups = {group.key: group for group in sorted(summaries, key=lambda group: in_order(group.key))}
+    tests = [(key, name) for key in groups for name in p_values.get(key, ())]
+    corrected = holm([p_values[key][name] for key, name in tests])
+    permutations = permutations_for(pairs)
+    changes: dict[Key, dict[str, Change]] = {key: {} for key in groups}
+    for (key, name), corrected_p in zip(tests, corrected, strict=True):
+        smallest = _smallest_p(groups[key], groups[pairs[key]], name, permutations)
+        changes[key][name] = _change(
+            groups[key],
+            groups[pairs[key]],
+            name,
+            p=p_values[key][name],
+            corrected_p=corrected_p,
+            is_possible=smallest * len(tests) <= SIGNIFICANT,
+        )
+    return Comparison(
+        by=tuple(by),
+        baseline=baseline,
+        groups=tuple(GroupResult(group=group, changes=changes[group.key]) for group in groups.values()),
+        tests=len(tests),
+        worst={name: _largest(worst for group in groups.values() for worst in group.worst[name]) for name in WORST_BY},
+    )
+
+
+def _smallest_p(group: GroupSummary, baseline: GroupSummary, quantity: str, permutations: int) -> float:
+    sizes = (each.distributions[quantity].runs for each in (group, baseline))
+    return smallest_p(*sizes, permutations=permutations)
+
+
+def _change(
+    group: GroupSummary, baseline: GroupSummary, quantity: str, *, p: float, corrected_p: float, is_possible: bool
+) -> Change:
+    """Return the change of one quantity.
+
+    Args:
+        is_possible: whether groups of these sizes could have a corrected p that is small enough.
+    """
+    mine, theirs = (each.distributions[quantity].quantiles[50] for each in (group, baseline))
+    assert mine is not None
+    assert theirs is not None
+    medians, other_medians = (np.array(each.medians[quantity], dtype=np.int64) for each in (group, baseline))
+    return Change(
+        baseline=baseline.key,
+        difference=mine - theirs,
+        share=(mine - theirs) / theirs if theirs else None,
+        interval=difference_interval(medians, other_medians) if len(medians) and len(other_medians) else None,
+        p=p,
+        corrected_p=corrected_p,
+        verdict=CHANGED if corrected_p <= SIGNIFICANT else NOISE if is_possible else TOO_FEW,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sample:
+    """One quantity in one group, with the medians of its bootstrap samples."""
+
+    distribution: Distribution
+    medians: Integers
+    """Empty without a value, or where the median has no interval."""
+
+    @staticmethod
+    def of(group: Group, quantity: str) -> _Sample:
+        by_run = group.values_by_run(quantity)
+        values = group.values(quantity)
+        runs = sum(bool(found) for found in by_run)
+        percents = [percent for percent in PERCENTS if runs >= runs_needed(percent)]
+        intervals: dict[int, tuple[int, int] | None] = dict.fromkeys(PERCENTS)
+        medians = np.empty(0, dtype=np.int64)
+        if percents:
+            found, places = bootstrap_quantiles(by_run, percents, _generator(*group.key, quantity))
+            intervals |= {
+                percent: quantile_interval(found, places[:, column]) for column, percent in enumerate(percents)
+            }
+            medians = found[places[:, 0]]
+        quantiles = {percent: nearest_rank(values, percent) for percent in (*PERCENTS, 100)}
+        distribution = Distribution(n=len(values), runs=runs, quantiles=quantiles, intervals=intervals)
+        return _Sample(distribution=distribution, medians=medians)
+
+
+def _curve(values: Sequence[int]) -> tuple[tuple[int, float], ...]:
+    """Return the empirical distribution of sorted values; of many values, evenly chosen ones and the last."""
+    every = -(-len(values) // CURVE_POINTS) or 1
+    places = sorted({*range(every - 1, len(values), every), len(values) - 1} - {-1})
+    return tuple((values[place], (place + 1) / len(values)) for place in places)
+
+
+def _worst(group: Group, quantity: str) -> tuple[WorstRun, ...]:
+    return _largest(
+        WorstRun(run=run.run, opened_by=run.opened_by, key=group.key, value=max(run.values[quantity]))
+        for run in group.runs
+        if any(run.values[quantity])
+    )
+
+
+def _largest(runs: Iterable[WorstRun]) -> tuple[WorstRun, ...]:
+    return tuple(sorted(runs, key=lambda worst: (-worst.value, worst.run))[:WORST])
+
+
+def _generator(*names: str) -> np.random.Generator:
+    return np.random.default_rng(zlib.crc32("\0".join(names).encode()))

@@ -1,0 +1,65 @@
+"""Observes the runs in folders of event logs; the only place where a comparison computes tables."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from understudy.history.compare.groups import CannotCompare, Observation, observe
+from understudy.history.reading.reader import LogFinding
+from understudy.history.report.kernel import Measured, for_page, groups_to_join, measure_files, without
+from understudy.history.report.runs import DIFFERENT_RUNS, RunFiles, find_logs
+
+
+class ObservedFolders(NamedTuple):
+    """What the files in some folders hold."""
+
+    runs: tuple[Observation, ...]
+    findings: tuple[LogFinding, ...]
+    """Damage to the files, and paths without any."""
+
+
+def observe_folders(
+    paths: Sequence[Path], *, begin: Callable[[int], None], step: Callable[[], None]
+) -> ObservedFolders:
+    """Observe all runs in the event logs at or below `paths`.
+
+    Args:
+        begin: called with the number of runs before the first is read.
+        step: called after each run.
+
+    Raises:
+        CannotCompare: different runs have the same id.
+    """
+    logs = find_logs(paths)
+    conflicts = [finding for finding in logs.findings if finding.kind == DIFFERENT_RUNS]
+    if conflicts:
+        raise CannotCompare(
+            f"run id {conflicts[0].what!r} is used by different runs: {conflicts[0].file} and {conflicts[1].file} "
+            "differ; leave one of them out"
+        )
+    begin(len(logs.groups))
+
+    def measured(group: RunFiles) -> Measured:
+        found = for_page(measure_files(group))
+        step()
+        return found
+
+    results = [measured(group) for group in logs.groups]
+    joined = groups_to_join(results)
+    results = [*without(results, joined), *map(measured, joined)]
+    runs = [observe(metrics, _command(result.group)) for result in results for metrics in result.runs]
+    return ObservedFolders(
+        runs=tuple(sorted(runs, key=lambda run: run.run)),
+        findings=(*logs.findings, *(finding for result in results for finding in result.findings)),
+    )
+
+
+def _command(group: RunFiles) -> str:
+    """Return the command that shows the run in some files: that of the smallest folder with all of them."""
+    folder = Path(os.path.commonpath([Path(file).parent for file in group.files]))
+    here = Path.cwd()
+    return f"understudy replay {shlex.quote(str(folder.relative_to(here) if folder.is_relative_to(here) else folder))}"

@@ -1,0 +1,213 @@
+"""Groups runs by their settings, and summarises each group's failovers. No numpy is needed here.
+
+`observe` keeps of a run's tables only what is compared, so that ten thousand runs fit into memory.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TypeAlias
+
+from understudy.history.metrics.metric_tables import Failover, RunMetrics, Settings
+from understudy.history.reading.run_records import micros
+
+SETTINGS: tuple[str, ...] = tuple(Settings.__struct_fields__)
+"""The settings by which runs can be grouped."""
+UNKNOWN = "unknown"
+"""The text of a setting that a run's records do not contain."""
+
+Key: TypeAlias = tuple[str, ...]
+"""The values of the settings by which runs are grouped, as text."""
+
+
+class CannotCompare(Exception):
+    """The runs cannot be compared as requested. The message says what is wrong, and what is possible."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """Something that is compared."""
+
+    name: str
+    unit: str
+    """The unit of a value divided by `scale`."""
+    scale: int
+    """How many of the whole numbers that are compared make one unit."""
+    meaning: str
+
+
+QUANTITIES: tuple[Quantity, ...] = (
+    Quantity("detection", "ms", 1_000, "from the loss of the controller until a broker notices it"),
+    Quantity("election", "ms", 1_000, "from noticing to the election of another"),
+    Quantity("takeover", "ms", 1_000, "from the election until every request is in its channel"),
+    Quantity("propagation", "ms", 1_000, "from there to the last answer of a broker"),
+    Quantity("outage", "ms", 1_000, "from the loss until another controller is ready"),
+    Quantity("leaderless", "partition-s", 1_000_000, "partition-seconds without a leader, in a whole run"),
+)
+"""What is compared: four phases of each failover, the outage, and the leaderless time of each run. Compared are whole
+microseconds and partition-microseconds."""
+PHASES = ("detection", "election", "takeover", "propagation")
+"""The quantities that add up to a failover."""
+
+_PER_FAILOVER: dict[str, Callable[[Failover], float | None]] = {
+    "detection": lambda row: row.detection_ms,
+    "election": lambda row: row.election_ms,
+    "takeover": lambda row: row.takeover_ms,
+    "propagation": lambda row: row.propagation_ms,
+    "outage": lambda row: row.outage_ms,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What one run contributes to a comparison."""
+
+    run: str
+    opened_by: str
+    """The command that shows this run alone."""
+    settings: Mapping[str, str]
+    failovers: int
+    cause: str
+    """What ended its controllers, for example `kill`."""
+    values: Mapping[str, tuple[int, ...]]
+    """The values of each quantity."""
+    phases: tuple[tuple[int, ...], ...]
+    """`PHASES` of each failover that has all of them."""
+
+
+def command_in_lake(lake: str, run: str) -> str:
+    """Return the command that shows a run of a lake."""
+    return f"understudy replay {shlex.quote(lake)} --run {shlex.quote(run)}"
+
+
+def observe(run: RunMetrics, opened_by: str) -> Observation:
+    """Return what is compared of a run."""
+    return observe_rows(run.run, run.settings, run.failovers, run.totals.leaderless_ms, opened_by)
+
+
+def observe_rows(
+    run: str, settings: Settings, failovers: Sequence[Failover], leaderless_ms: float, opened_by: str
+) -> Observation:
+    """Return what is compared of a run, from the rows of the three tables that have it."""
+    values = {
+        name: tuple(micros(ms) for row in failovers if (ms := read(row)) is not None)
+        for name, read in _PER_FAILOVER.items()
+    }
+    rows = [[_PER_FAILOVER[phase](row) for phase in PHASES] for row in failovers]
+    causes = sorted({row.cause for row in failovers})
+    return Observation(
+        run=run,
+        opened_by=opened_by,
+        settings={name: _text(getattr(settings, name)) for name in SETTINGS},
+        failovers=len(failovers),
+        cause=" and ".join(causes) or "no failover",
+        values=values | {"leaderless": (micros(leaderless_ms),)},
+        phases=tuple(tuple(micros(ms) for ms in row if ms is not None) for row in rows if None not in row),
+    )
+
+
+def _text(value: object) -> str:
+    return UNKNOWN if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The runs whose chosen settings have the same values."""
+
+    key: Key
+    runs: tuple[Observation, ...]
+
+    @property
+    def failovers(self) -> int:
+        return sum(run.failovers for run in self.runs)
+
+    def values_by_run(self, quantity: str) -> list[tuple[int, ...]]:
+        """Return the values of a quantity, run by run; a run may have none."""
+        return [run.values[quantity] for run in self.runs]
+
+    def values(self, quantity: str) -> list[int]:
+        """Return all values of a quantity, sorted."""
+        return sorted(value for run in self.runs for value in run.values[quantity])
+
+    def mean_phases_ms(self) -> dict[str, float]:
+        """Return the mean of each phase over the failovers that have all phases, in ms; empty if there is none."""
+        rows = [row for run in self.runs for row in run.phases]
+        return {phase: fmean(column) / 1_000 for phase, column in zip(PHASES, zip(*rows, strict=True), strict=False)}
+
+    def leaderless_s_by_cause(self) -> dict[str, tuple[float, int]]:
+        """Return the mean leaderless partition-seconds of the runs with each cause, and their number."""
+        by_cause: dict[str, list[int]] = {}
+        for run in self.runs:
+            by_cause.setdefault(run.cause, []).extend(run.values["leaderless"])
+        return {cause: (fmean(found) / 1_000_000, len(found)) for cause, found in sorted(by_cause.items())}
+
+
+def check_settings(names: Sequence[str], option: str) -> None:
+    """Raise `CannotCompare` if a name is no setting, or is given twice."""
+    unknown = sorted(set(names) - set(SETTINGS))
+    if unknown:
+        raise CannotCompare(f"{option}: {', '.join(unknown)} is no setting; the settings are {', '.join(SETTINGS)}")
+    if len(set(names)) < len(names):
+        raise CannotCompare(f"{option}: a setting is given twice")
+
+
+def check_failovers(number: int) -> None:
+    """Raise `CannotCompare` if there is no failover."""
+    if not number:
+        raise CannotCompare("none of the runs has a failover, and only failovers can be compared")
+
+
+def group_runs(runs: Iterable[Observation], by: Sequence[str]) -> tuple[Group, ...]:
+    """Return the groups of runs with equal values of the settings `by`, ordered by these values.
+
+    Raises:
+        CannotCompare: a name is no setting, or no run has a failover.
+    """
+    check_settings(by, "--by")
+    groups: dict[Key, list[Observation]] = {}
+    for run in sorted(runs, key=lambda run: (run.run, run.opened_by)):
+        groups.setdefault(tuple(run.settings[name] for name in by), []).append(run)
+    check_failovers(sum(run.failovers for found in groups.values() for run in found))
+    return tuple(Group(key=key, runs=tuple(groups[key])) for key in sorted(groups, key=in_order))
+
+
+def in_order(key: Key) -> tuple[tuple[bool, float, str], ...]:
+    """Return what sorts groups: numbers by size, before texts."""
+    return tuple((not text.isdecimal(), float(text) if text.isdecimal() else 0.0, text) for text in key)
+
+
+def baseline_keys(keys: Iterable[Key], by: Sequence[str], baseline: Mapping[str, str]) -> dict[Key, Key]:
+    """Return the group with which each other group is compared, by the other's key; nothing without a baseline.
+
+    It has the values of `baseline`, and otherwise the values of the group itself. Groups that are a baseline
+    themselves, and groups whose counterpart has no run, are left out.
+
+    Raises:
+        CannotCompare: a name of `baseline` is not among `by`, or no group has these values.
+    """
+    check_settings(tuple(baseline), "--baseline")
+    if not_grouped := sorted(set(baseline) - set(by)):
+        raise CannotCompare(
+            f"--baseline names {', '.join(not_grouped)}, by which the runs are not grouped; add it to --by"
+        )
+    found = sorted(keys, key=in_order)
+    wanted = {name: baseline[name] for name in by if name in baseline}
+    if not any(_has(key, by, wanted) for key in found):
+        described = ", ".join(f"{name}={value}" for name, value in wanted.items())
+        present = "; ".join(
+            f"{name} is {', '.join(dict.fromkeys(key[by.index(name)] for key in found))}" for name in wanted
+        )
+        raise CannotCompare(f"--baseline {described} matches no run: {present}")
+    counterparts = {
+        key: tuple(wanted.get(name, value) for name, value in zip(by, key, strict=True))
+        for key in found
+        if not _has(key, by, wanted)
+    }
+    return {key: other for key, other in counterparts.items() if other in found}
+
+
+def _has(key: Key, by: Sequence[str], wanted: Mapping[str, str]) -> bool:
+    return all(key[list(by).index(name)] == value for name, value in wanted.items())

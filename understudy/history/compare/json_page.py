@@ -1,0 +1,78 @@
+"""A `Comparison` as JSON: all numbers of the pages, in the units that their names end in."""
+
+from __future__ import annotations
+
+import msgspec
+
+from understudy.history.compare.comparison import Change, Comparison, Distribution
+from understudy.history.compare.groups import PHASES, QUANTITIES, Quantity
+
+VERSION = 1
+
+
+def as_json(comparison: Comparison) -> str:
+    """Return the comparison as indented JSON."""
+    page = {
+        "version": VERSION,
+        "by": comparison.by,
+        "baseline": comparison.baseline,
+        "tests": comparison.tests,
+        "groups": [
+            {
+                "settings": dict(zip(comparison.by, result.group.key, strict=True)),
+                "runs": result.group.runs,
+                "failovers": result.group.failovers,
+                "quantities": {
+                    quantity.name: _distribution(result.group.distributions[quantity.name], quantity)
+                    | ({"change": _change(change, quantity, comparison.by)} if change else {})
+                    for quantity in QUANTITIES
+                    for change in [result.changes.get(quantity.name)]
+                },
+                "mean_phases_ms": result.group.mean_phases_ms,
+                "leaderless_by_cause": {
+                    cause: {"mean_partition_s": mean, "runs": runs}
+                    for cause, (mean, runs) in result.group.leaderless_s_by_cause.items()
+                },
+            }
+            for result in comparison.groups
+        ],
+        "worst": {
+            quantity.name: [
+                {"run": worst.run, "value": worst.value / quantity.scale, "command": worst.opened_by}
+                for worst in comparison.worst[quantity.name]
+            ]
+            for quantity in QUANTITIES
+            if quantity.name in comparison.worst
+        },
+        "units": {quantity.name: quantity.unit for quantity in QUANTITIES},
+        "phases": PHASES,
+    }
+    return msgspec.json.format(msgspec.json.encode(page), indent=2).decode()
+
+
+def _distribution(found: Distribution, quantity: Quantity) -> dict[str, object]:
+    return {
+        "n": found.n,
+        "runs": found.runs,
+        **{
+            "max" if percent == 100 else f"p{percent}": None if value is None else value / quantity.scale
+            for percent, value in found.quantiles.items()
+        },
+        "intervals": {f"p{percent}": _scaled(ends, quantity) for percent, ends in found.intervals.items()},
+    }
+
+
+def _change(change: Change, quantity: Quantity, by: tuple[str, ...]) -> dict[str, object]:
+    return {
+        "baseline": dict(zip(by, change.baseline, strict=True)),
+        "p50_difference": change.difference / quantity.scale,
+        "interval": _scaled(change.interval, quantity),
+        "share": change.share,
+        "p": change.p,
+        "corrected_p": change.corrected_p,
+        "verdict": change.verdict,
+    }
+
+
+def _scaled(ends: tuple[int, int] | None, quantity: Quantity) -> tuple[float, float] | None:
+    return None if ends is None else (ends[0] / quantity.scale, ends[1] / quantity.scale)

@@ -1,0 +1,192 @@
+"""`render` turns a `Comparison` into a page of text, at most 100 characters wide.
+
+Only a command that opens a run may be longer: cut off, it would be of no use.
+"""
+
+from __future__ import annotations
+
+from understudy.history.compare.comparison import (
+    CHANGED,
+    PERCENTS,
+    SIGNIFICANT,
+    TOO_FEW,
+    Change,
+    Comparison,
+    Distribution,
+    GroupResult,
+)
+from understudy.history.compare.groups import QUANTITIES, Key, Quantity
+from understudy.history.compare.statistics import CONFIDENCE, runs_needed
+
+WIDTH = 100
+_QUANTILE = 14
+_CHANGE = 20
+_LABEL = 23
+"""The width of a group's name, where there is a column of changes too."""
+_SEPARATOR = " · "
+
+
+def render(comparison: Comparison) -> str:
+    """Return the page, without a newline at its end."""
+    sections = [
+        _head(comparison),
+        *(_quantity(comparison, quantity) for quantity in QUANTITIES),
+        _causes(comparison),
+        _worst(comparison),
+        _legend(comparison),
+    ]
+    return "\n\n".join("\n".join(section) for section in sections if section)
+
+
+def _head(comparison: Comparison) -> list[str]:
+    lines = [
+        f"{count(comparison.runs, 'run')}, {count(comparison.failovers, 'failover')}, "
+        f"{count(len(comparison.groups), 'group')} by {', '.join(comparison.by)}"
+    ]
+    if comparison.baseline:
+        lines.append(f"  compared with {assignments(comparison.baseline.items())}")
+    without = [result.group for result in comparison.groups if not result.group.failovers]
+    lines += [_fitted(f"  no failover in the runs of {name(group.key)}") for group in without]
+    return [_fitted(line) for line in lines]
+
+
+def _quantity(comparison: Comparison, quantity: Quantity) -> list[str]:
+    if not any(result.group.distributions[quantity.name].n for result in comparison.groups):
+        return [f"{quantity.name}: no run has a value"]
+    columns = "".join(f"{f'p{percent}':>{_QUANTILE}}" for percent in PERCENTS)
+    change = f"{'change of p50':>{_CHANGE}}" if comparison.baseline else ""
+    width = _LABEL if comparison.baseline else _LABEL + _CHANGE
+    by = _SEPARATOR.join(comparison.by)
+    head = _labelled(by if _fits(by, width) else "group", f"{'n':>5}{columns}{'max':>10}{change}", width)
+    rows = [line for result in comparison.groups for line in _rows(result, quantity, width)]
+    return [f"{quantity.name}, {quantity.unit}: {quantity.meaning}", *head, *rows]
+
+
+def _rows(result: GroupResult, quantity: Quantity, width: int) -> list[str]:
+    """Return the row of quantiles, and below it the row of their intervals and of the test."""
+    found = result.group.distributions[quantity.name]
+    change = result.changes.get(quantity.name)
+    quantiles = "".join(f"{number(found.quantiles[percent], quantity):>{_QUANTILE}}" for percent in PERCENTS)
+    largest = f"{number(found.quantiles[100], quantity):>10}"
+    intervals = "".join(f"{_interval(found, percent, quantity):>{_QUANTILE}}" for percent in PERCENTS)
+    second = f"{'':<{width + 5}}{intervals}{'':>10}{_verdict(change):>{_CHANGE}}".rstrip()
+    first = f"{found.n:>5,}{quantiles}{largest}{_difference(change, quantity):>{_CHANGE}}".rstrip()
+    return [*_labelled(name(result.group.key), first, width), *([second] if second else [])]
+
+
+def _labelled(label: str, columns: str, width: int) -> list[str]:
+    """Return a row with its label, which has a line of its own where it is too long for its column."""
+    if _fits(label, width):
+        return [f"  {label:<{width - 2}}{columns}"]
+    return [_fitted(f"  {label}"), f"{'':<{width}}{columns}"]
+
+
+def _fits(label: str, width: int) -> bool:
+    return len(label) <= width - 3
+
+
+def _interval(found: Distribution, percent: int, quantity: Quantity) -> str:
+    ends = found.intervals[percent]
+    return "" if ends is None else f"{number(ends[0], quantity)}–{number(ends[1], quantity)}"
+
+
+def _difference(change: Change | None, quantity: Quantity) -> str:
+    if change is None:
+        return ""
+    share = "" if change.share is None else f" ({signed(100 * change.share, '.0f')} %)"
+    return f"{difference(change.difference, quantity)}{share}"
+
+
+def _verdict(change: Change | None) -> str:
+    if change is None:
+        return ""
+    return change.verdict if change.verdict == TOO_FEW else f"{change.verdict}, {p_value(change.corrected_p)}"
+
+
+def _causes(comparison: Comparison) -> list[str]:
+    rows = [
+        _fitted(f"  {_cut(name(result.group.key), 40):<40}{cause:<20}{runs:>8,}{mean:>24,.3f}")
+        for result in comparison.groups
+        for cause, (mean, runs) in result.group.leaderless_s_by_cause.items()
+    ]
+    head = f"  {_cut(_SEPARATOR.join(comparison.by), 40):<40}{'cause':<20}{'runs':>8}{'partition-s per run':>24}"
+    return ["Leaderless time by what ended the controller, mean", head, *rows]
+
+
+def _worst(comparison: Comparison) -> list[str]:
+    lines = []
+    for quantity in QUANTITIES:
+        worst = comparison.worst.get(quantity.name, ())
+        if worst:
+            lines.append(f"Worst runs by {quantity.name}")
+        for run in worst:
+            lines.append(_fitted(f"  {number(run.value, quantity):>10} {quantity.unit}  {name(run.key)}"))
+            lines.append(f"{'':14}{run.opened_by or _fitted(run.run)}")
+    return lines
+
+
+def _legend(comparison: Comparison) -> list[str]:
+    needed = ", ".join(f"{runs_needed(percent)} for p{percent}" for percent in PERCENTS)
+    lines = [
+        f"Quantiles are nearest rank. Below them: {CONFIDENCE:.0%} bootstrap intervals (percentile method over whole",
+        f"runs), where there are enough runs: {needed}. A maximum has no interval.",
+    ]
+    if comparison.baseline:
+        lines += [
+            f'"{CHANGED}": p is at most {SIGNIFICANT} in a permutation test of ranks over whole runs, after Holm\'s',
+            f"correction for {count(comparison.tests, 'test')}. docs/guides/compare.md has the reasons.",
+        ]
+    return lines
+
+
+# ------------------------------------------------------------------ formats, which the HTML page has in common
+
+
+def name(key: Key) -> str:
+    """Return the name of a group."""
+    return _SEPARATOR.join(key)
+
+
+def assignments(settings: object) -> str:
+    """Return pairs of a name and a value as text."""
+    assert hasattr(settings, "__iter__")
+    return ", ".join(f"{setting}={value}" for setting, value in settings)
+
+
+def number(value: int | None, quantity: Quantity) -> str:
+    """Return a value in the quantity's unit with three digits or all whole ones; a dash for None."""
+    if value is None:
+        return "—"
+    scaled = value / quantity.scale
+    size = abs(scaled)
+    decimals = 0 if size >= 1_000 else 1 if size >= 100 else 2 if size >= 10 else 3
+    return f"{scaled:,.{decimals}f}"
+
+
+def difference(value: int, quantity: Quantity) -> str:
+    """Return a difference with its sign."""
+    return f"{'+' if value > 0 else '−' if value < 0 else '±'}{number(abs(value), quantity)}"
+
+
+def signed(value: float, form: str) -> str:
+    """Return a number with its sign."""
+    return f"{'−' if value < 0 else '+'}{abs(value):{form}}"
+
+
+def p_value(p: float) -> str:
+    """Return `p` and its value with as many digits as mean something."""
+    return "p < 0.001" if p < 0.001 else f"p {p:.3f}" if p < 0.1 else f"p {p:.2f}"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number and its noun."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def _fitted(line: str) -> str:
+    printable = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in line.rstrip())
+    return _cut(printable, WIDTH)

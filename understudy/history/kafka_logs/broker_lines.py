@@ -1,0 +1,319 @@
+"""Imports what every broker logs: its process, its ZooKeeper session, and the control requests that it handles.
+
+The statements are those of `KafkaServer`, `KafkaZkClient`, `ReplicaManager`, `Partition`, `ZkMetadataCache`,
+`KafkaApis`, and of ZooKeeper's client. docs/guides/import-kafka.md has them in a table.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from understudy.foundation.eventlog.fences import Fence
+from understudy.foundation.eventlog.records import (
+    BrokerRegistered,
+    FenceHit,
+    ProcessExiting,
+    RequestReceived,
+    ResponseSent,
+    SessionExpiredRecord,
+    SessionOpened,
+    SessionResumedRecord,
+    SessionSuspendedRecord,
+    WatchFiredRecord,
+)
+from understudy.history.kafka_logs.broker_node import HandledRequest
+from understudy.history.kafka_logs.kafka_text import UNKNOWN, session_id
+from understudy.history.kafka_logs.statements import STATE_CHANGE, Line, Statement, statement
+
+_SERVER = "kafka.server.KafkaServer"
+_ZK_CLIENT = "kafka.zk.KafkaZkClient"
+_ZOOKEEPER_CLIENT = "kafka.zookeeper.ZooKeeperClient"
+_CONNECTION = "org.apache.zookeeper.ClientCnxn"
+_REGISTRATION = "kafka.utils.Log4jControllerRegistration$"
+_APIS = "kafka.server.KafkaApis"
+_EVENT_THREAD = "kafka.controller.ControllerEventManager$ControllerEventThread"
+_WATCH_KINDS: Final = {
+    "NodeCreated": "created",
+    "NodeDeleted": "deleted",
+    "NodeDataChanged": "changed",
+    "NodeChildrenChanged": "children",
+}
+
+# ------------------------------------------------------------------ the process
+
+
+def process_began(line: Line) -> None:
+    """Begin an incarnation at the first line of a process."""
+    line.node.start_incarnation(line.ms)
+    line.node.has_begun = True
+
+
+def process_started(line: Line) -> None:
+    """Begin an incarnation, unless the line before this one was imported, which older versions do not have."""
+    if not line.node.has_begun:
+        line.node.start_incarnation(line.ms)
+    line.node.has_begun = False
+
+
+def event_thread_started(line: Line) -> None:
+    """Begin an incarnation where no server.log has done it: each process starts this thread once."""
+    if line.node.had_event_thread:
+        line.node.start_incarnation(line.ms)
+    line.node.had_event_thread = True
+
+
+def process_stops(line: Line) -> None:
+    line.node.stops_because = "the broker shuts down"
+
+
+def start_failed(line: Line) -> None:
+    line.node.stops_because = line.entry.rest[0] if line.entry.rest else "a fatal error"
+
+
+def process_exiting(line: Line) -> None:
+    line.node.write(line.ms, ProcessExiting(reason=line.node.stops_because or "shut down completed"))
+
+
+# ------------------------------------------------------------------ the ZooKeeper session
+
+
+def session_established(line: Line) -> None:
+    opened = session_id(line.found["session"])
+    node = line.node
+    if opened == node.session_id:
+        if not node.is_connected:
+            node.write(line.ms, SessionResumedRecord(session_id=opened))
+    else:
+        node.write(line.ms, SessionOpened(session_id=opened, timeout_ms=line.number("timeout")))
+    node.session_id = opened
+    node.is_connected = True
+
+
+def session_suspended(line: Line) -> None:
+    node = line.node
+    if node.is_connected and session_id(line.found["session"]) == node.session_id:
+        node.is_connected = False
+        node.write(line.ms, SessionSuspendedRecord(session_id=node.session_id))
+
+
+def session_expired(line: Line) -> None:
+    node = line.node
+    node.write(line.ms, SessionExpiredRecord(session_id=session_id(line.found["session"])))
+    node.session_id = 0
+    node.is_connected = True
+
+
+def broker_registered(line: Line) -> None:
+    """Record a registration, unless it is recorded from ZooKeeper's transaction log already."""
+    epoch = line.number("epoch")
+    if epoch not in line.cluster.registered:
+        line.cluster.registered.add(epoch)
+        line.node.write(
+            line.ms,
+            BrokerRegistered(broker_id=line.node.broker, broker_epoch=epoch, session_id=line.node.session_id),
+        )
+
+
+def watch_fired(line: Line) -> None:
+    node = line.node
+    kind = _WATCH_KINDS[line.found["type"]]
+    is_election = line.found["path"] == "/controller" and kind == "deleted"
+    if is_election and node.gone_cause is not None:
+        return  # it is recorded from ZooKeeper's transaction log already
+    seq = node.write(line.ms, WatchFiredRecord(path=line.found["path"], kind=kind))
+    if is_election:
+        node.gone_cause = seq
+
+
+# ------------------------------------------------------------------ control requests
+
+
+def leader_and_isr_received(line: Line) -> None:
+    line.node.handling = HandledRequest(line.number("correlation_id"))
+    _received(line, "LeaderAndIsr")
+
+
+def stop_replica_received(line: Line) -> None:
+    _received(line, "StopReplica")
+
+
+def refused_old_controller(line: Line) -> None:
+    """Record that a broker refused a request of a controller with an older epoch."""
+    api = "UpdateMetadata" if "update metadata" in line.found[0] else line.found["api"]
+    controller = line.number("controller")
+    line.node.write(
+        line.ms,
+        FenceHit(
+            fence=Fence.BROKER_CONTROLLER_EPOCH.value,
+            what=f"{api} from {controller}",
+            offered=line.number("epoch"),
+            known=line.number("known"),
+        ),
+    )
+    handling = line.node.handling
+    if api == "LeaderAndIsr" and handling is not None:
+        handling.error = "STALE_CONTROLLER_EPOCH"
+    else:
+        _answered(line, api, "STALE_CONTROLLER_EPOCH")
+
+
+def refused_old_registration(line: Line) -> None:
+    """Record that a broker refused a request for an earlier registration of its own."""
+    line.node.write(
+        line.ms,
+        FenceHit(
+            fence=Fence.BROKER_EPOCH.value,
+            what=f"{line.found['api']} from {line.number('controller')}",
+            offered=line.number("offered"),
+            known=line.number("known"),
+        ),
+    )
+    line.cluster.record_answer(
+        line.ms,
+        controller=line.number("controller"),
+        sender=line.node.broker,
+        api=line.found["api"],
+        correlation_id=UNKNOWN,
+        error="STALE_BROKER_EPOCH",
+    )
+
+
+def leader_and_isr_finished(line: Line) -> None:
+    """Record the answer to a LeaderAndIsr. What was applied is left out: the lines have no ISR of followers."""
+    handling, line.node.handling = line.node.handling, None
+    if handling is not None and handling.correlation_id == line.number("correlation_id"):
+        _answered(line, "LeaderAndIsr", handling.error)
+
+
+def metadata_updated(line: Line) -> None:
+    """Record an UpdateMetadata and its answer. What was applied is left out: the line has only numbers."""
+    line.node.controller_epoch = max(line.node.controller_epoch, line.number("epoch"))
+    _received(line, "UpdateMetadata", line.number("epoch"))
+    _answered(line, "UpdateMetadata", "NONE")
+
+
+def _received(line: Line, api: str, controller_epoch: int = UNKNOWN) -> None:
+    line.node.write(
+        line.ms,
+        RequestReceived(
+            api=api,
+            api_version=UNKNOWN,
+            client_id=line.found["controller"],
+            correlation_id=line.number("correlation_id"),
+            controller_epoch=controller_epoch,
+        ),
+    )
+
+
+def _answered(line: Line, api: str, error: str) -> None:
+    """Record an answer on both sides; on the controller's where its own log does not have it."""
+    controller, correlation_id = line.number("controller"), line.number("correlation_id")
+    line.node.write(
+        line.ms, ResponseSent(api=api, client_id=str(controller), correlation_id=correlation_id, error=error)
+    )
+    sender = line.cluster.known_node(controller)
+    if sender is not None and not sender.traces_answers:
+        line.cluster.record_answer(
+            line.ms,
+            controller=controller,
+            sender=line.node.broker,
+            api=api,
+            correlation_id=correlation_id,
+            error=error,
+        )
+
+
+# ------------------------------------------------------------------ the statements
+
+_FROM = r"correlationId (?P<correlation_id>\d+) from controller (?P<controller>\d+)"
+
+BROKER_STATEMENTS: Final[tuple[Statement, ...]] = (
+    statement(_REGISTRATION, r"Registered kafka:type=kafka\.Log4jController MBean", process_began),
+    statement(_SERVER, r"starting$", process_started),
+    statement(_EVENT_THREAD, r"Starting$", event_thread_started),
+    statement(_SERVER, r"shutting down$", process_stops),
+    statement(_SERVER, r"Fatal error during KafkaServer startup", start_failed),
+    statement(_SERVER, r"shut down completed$", process_exiting),
+    statement(
+        _CONNECTION,
+        r"Session establishment complete on server .*, session id = 0x(?P<session>[0-9a-f]+), "
+        r"negotiated timeout = (?P<timeout>\d+)",
+        session_established,
+    ),
+    statement(
+        _CONNECTION,
+        r"Unable to reconnect to ZooKeeper service, session 0x(?P<session>[0-9a-f]+) has expired",
+        session_expired,
+    ),
+    statement(
+        _CONNECTION,
+        r"(Client session timed out, have not heard from server in \d+ms for session id|Session|"
+        r"An exception was thrown while closing send thread for session) 0x(?P<session>[0-9a-f]+)",
+        session_suspended,
+    ),
+    statement(
+        _ZK_CLIENT,
+        r"Registered broker \d+ at path .*, czxid \(broker epoch\): (?P<epoch>\d+)",
+        broker_registered,
+    ),
+    statement(
+        _ZOOKEEPER_CLIENT,
+        rf"Received event: WatchedEvent state:\w+ type:(?P<type>{'|'.join(_WATCH_KINDS)}) path:(?P<path>[^ ]+)",
+        watch_fired,
+    ),
+    statement(STATE_CHANGE, rf"Handling LeaderAndIsr request {_FROM} for \d+ partitions", leader_and_isr_received),
+    statement(STATE_CHANGE, rf"Handling StopReplica request {_FROM} for \d+ partitions", stop_replica_received),
+    statement(
+        STATE_CHANGE,
+        r"Ignoring (?P<api>LeaderAndIsr|StopReplica) request from controller (?P<controller>\d+) with correlation id "
+        r"(?P<correlation_id>\d+) since its controller epoch (?P<epoch>\d+) is old\. "
+        r"Latest known controller epoch is (?P<known>\d+)",
+        refused_old_controller,
+    ),
+    statement(
+        STATE_CHANGE,
+        r"Received update metadata request with correlation id (?P<correlation_id>\d+) from an old controller "
+        r"(?P<controller>\d+) with epoch (?P<epoch>\d+)\. Latest known controller epoch is (?P<known>\d+)",
+        refused_old_controller,
+    ),
+    statement(
+        _APIS,
+        r"Received (?P<api>LeaderAndIsr|StopReplica|UpdateMetadata) request with broker epoch (?P<offered>\d+) "
+        r"smaller than the current broker epoch (?P<known>\d+) from controller (?P<controller>\d+)",
+        refused_old_registration,
+    ),
+    statement(
+        STATE_CHANGE, rf"Finished LeaderAndIsr request in \d+ms {_FROM} for \d+ partitions", leader_and_isr_finished
+    ),
+    statement(
+        STATE_CHANGE,
+        r"Add \d+ partitions and deleted \d+ partitions from metadata cache in response to UpdateMetadata request "
+        r"sent by controller (?P<controller>\d+) epoch (?P<epoch>\d+) with correlation id (?P<correlation_id>\d+)",
+        metadata_updated,
+    ),
+)
+"""The statements that become records, or that later records need."""
+
+_REPEATING: Final = {
+    STATE_CHANGE: (
+        "Stopped fetchers as part of|Leader \\S+ with topic id|Follower \\S+ starts at leader epoch|"
+        "(Skipped|Skipped the) (become|adding|update)|Deleted partition|Cached leader info|"
+        "Ignoring (LeaderAndIsr|StopReplica) request from|Received LeaderAndIsrRequest with correlation id|"
+        "Updating log for|The topic partition|Received LeaderAndIsr request|Received StopReplica request|"
+        "Completed LeaderAndIsr request|"
+        "Handling LeaderAndIsr request correlationId \\d+ from controller \\d+ epoch"
+    ),
+    _SERVER: (
+        "Connecting to zookeeper|Cluster ID|Rewriting|started$|Starting controlled shutdown|"
+        "Controlled shutdown request|Retrying controlled shutdown"
+    ),
+    _EVENT_THREAD: "Shutting down|Stopped|Shutdown completed",
+    _ZK_CLIENT: "Creating /|Stat of the created znode|Successfully created /controller_epoch",
+    _ZOOKEEPER_CLIENT: "Initializing a new session|Waiting until connected|Connected|Closing|Closed|Session expired",
+    _CONNECTION: "Opening socket connection|Socket connection established|EventThread shut down|zookeeper.request",
+}
+STATEMENTS_WITHOUT_RECORD: Final = tuple(
+    Statement(logger, re.compile(pattern, re.DOTALL)) for logger, pattern in _REPEATING.items()
+)
+"""The statements whose lines add nothing to other lines."""

@@ -1,0 +1,150 @@
+"""`ImportedCluster`: the brokers of the imported cluster, and the partition states that the logs have named so far."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from pathlib import Path
+from typing import NamedTuple
+
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.records import Leadership, ResponseReceived
+from understudy.history.kafka_logs.broker_node import BrokerNode, HeldAnswer
+
+LEADERSHIP_REPEATED = "states of LeadershipWritten: recorded already"
+
+
+class KnownState(NamedTuple):
+    """The newest state of a partition that the logs have named."""
+
+    state: Leadership
+    zxid: int
+    """The transaction that wrote it; 0 where only a log line names it."""
+
+
+class ImportedCluster:
+    """The state of an import that reads the logs of all brokers in one order.
+
+    Args:
+        folder: receives the event-log files.
+        run: the run id of every record.
+        state_change_logs: the brokers whose state-change.log is imported: these logs show what the broker answers.
+        controller_logs: the brokers whose controller.log is imported.
+        server_logs: the brokers whose server.log is imported.
+        logs: the brokers of which any log is imported.
+        knows_all_states: whether ZooKeeper's transaction log is imported from its first transaction.
+
+    Attributes:
+        written: how many records of each type have been written.
+        left_out: how many records are left out because the logs lack something they need, by record and reason.
+        states: the newest state of each partition.
+        topics: the assignments in ZooKeeper's transaction log.
+        elected: the controller epochs whose `ControllerElected` has been written.
+        registered: the broker epochs whose `BrokerRegistered` has been written.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        run: str,
+        *,
+        state_change_logs: Collection[int] = (),
+        controller_logs: Collection[int] = (),
+        server_logs: Collection[int] = (),
+        logs: Collection[int] = (),
+        knows_all_states: bool = False,
+    ) -> None:
+        self.folder = folder
+        self.run = run
+        self.state_change_logs = frozenset(state_change_logs)
+        self.controller_logs = frozenset(controller_logs)
+        self.server_logs = frozenset(server_logs)
+        self.logs = frozenset(logs)
+        self.knows_all_states = knows_all_states
+        self.written: Counter[str] = Counter()
+        self.left_out: Counter[str] = Counter()
+        self.states: dict[TopicPartition, KnownState] = {}
+        self.topics: dict[str, dict[TopicPartition, ReplicaAssignment]] = {}
+        self.elected: set[int] = set()
+        self.registered: set[int] = set()
+        self._nodes: dict[int, BrokerNode] = {}
+
+    def node(self, broker: int) -> BrokerNode:
+        if broker not in self._nodes:
+            self._nodes[broker] = BrokerNode(
+                broker, self.folder, self.run, written=self.written, left_out=self.left_out
+            )
+        return self._nodes[broker]
+
+    def known_node(self, broker: int) -> BrokerNode | None:
+        return self._nodes.get(broker)
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """The ids of the brokers that have an event log."""
+        return tuple(sorted(self._nodes))
+
+    def close(self) -> None:
+        for node in self._nodes.values():
+            node.close()
+
+    def is_newer(self, state: Leadership, *, is_created: bool = False) -> bool:
+        """Whether `state` is not the known state of its partition, nor one before it.
+
+        The partition epoch is the version of the state's znode, which grows with every write and begins at 0 again
+        when a topic is created again.
+        """
+        known = self.states.get(TopicPartition(state.topic, state.partition))
+        if known is None:
+            return True
+        if is_created:
+            return known.state.partition_epoch != 0 or known.state.controller_epoch != state.controller_epoch
+        return state.partition_epoch > known.state.partition_epoch
+
+    def write_leadership(self, node: BrokerNode, ms: float, why: str, state: Leadership, *, zxid: int = 0) -> None:
+        """Record a state that ZooKeeper has accepted, and remember it."""
+        partition = TopicPartition(state.topic, state.partition)
+        node.write_leadership(ms, why, state, zxid=zxid)
+        self.states[partition] = KnownState(state, zxid)
+
+    def forget_topic(self, topic: str) -> None:
+        """Forget the states of a topic that has been deleted."""
+        self.topics.pop(topic, None)
+        for partition in [partition for partition in self.states if partition.topic == topic]:
+            del self.states[partition]
+
+    def record_answer(
+        self,
+        ms: float,
+        *,
+        controller: int,
+        sender: int,
+        api: str,
+        correlation_id: int,
+        error: str = "NONE",
+        is_own_line: bool = False,
+    ) -> None:
+        """Record that a controller got the answer to its oldest unanswered request of this API to `sender`.
+
+        Args:
+            is_own_line: whether the answer is in the controller's own log; otherwise it is in that of `sender`.
+        """
+        node = self._nodes.get(controller)
+        request = None if node is None else node.next_answered(sender, api)
+        if node is None or request is None:
+            return
+        sending_since = max(request.ms, node.answered_ms.get(sender, 0.0))
+        node.answered_ms[sender] = ms
+        answer = ResponseReceived(
+            sender=sender,
+            api=api,
+            client_id=str(controller),
+            correlation_id=correlation_id,
+            error=error,
+            took_ms=round(ms - sending_since, 3),
+        )
+        if is_own_line:
+            node.write(ms, answer, cause=request.seq)
+        else:
+            node.hold_answer(HeldAnswer(ms, answer, request.seq))

@@ -1,0 +1,542 @@
+"""Imports what a controller logs: its election and failover, brokers, topics, partition states and requests.
+
+The statements are those of `KafkaController`, `ControllerChannelManager`, `ZkPartitionStateMachine` and
+`ZkReplicaStateMachine`. docs/guides/import-kafka.md has them in a table.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.eventlog.records import (
+    BrokersChanged,
+    ContextLoaded,
+    ControllerElected,
+    ControllerReady,
+    ControllerResigned,
+    ElectionLost,
+    InvalidTransition,
+    LeadershipNotWritten,
+    Refused,
+    RequestFailed,
+    RequestSent,
+    TopicsChanged,
+    Transition,
+)
+from understudy.history.kafka_logs.broker_node import SentRequest, Takeover
+from understudy.history.kafka_logs.cluster_state import LEADERSHIP_REPEATED
+from understudy.history.kafka_logs.kafka_text import (
+    LEADER_AND_ISR,
+    LEADER_ISR_AND_EPOCH,
+    UNKNOWN,
+    leadership,
+    names,
+    numbers,
+    topic_partition,
+)
+from understudy.history.kafka_logs.statements import CONTROLLER, STATE_CHANGE, Line, statement
+
+_IDENT_EPOCH = re.compile(r"Controller id=\d+ epoch=(?P<epoch>\d+)")
+_STRATEGY_REASONS: Final = {
+    "Offline": "offline",
+    "Preferred": "preferred",
+    "Reassign": "reassignment",
+    "Controlled": "controlled-shutdown",
+}
+_API_NAMES: Final = {
+    "LEADER_AND_ISR": "LeaderAndIsr",
+    "UPDATE_METADATA": "UpdateMetadata",
+    "STOP_REPLICA": "StopReplica",
+}
+_ERROR_NAMES: Final = {error.value: error.name for error in Errors}
+_BROKER_EPOCH = re.compile(r"(\d+) -> (\d+)")
+_EXCEPTION = re.compile(r"(?:[\w$]+\.)*(?P<name>[\w$]+?)(?:Exception)?(?:: .*)?", re.DOTALL)
+
+
+def elected(line: Line) -> None:
+    """Record an election, unless it is recorded from ZooKeeper's transaction log already."""
+    node, epoch = line.node, line.number("epoch")
+    node.controller_epoch = max(node.controller_epoch, epoch)
+    if epoch in line.cluster.elected:
+        return
+    line.cluster.elected.add(epoch)
+    cause, node.gone_cause = node.gone_cause, None
+    node.takeover = Takeover(epoch=epoch, elected_ms=line.ms, cause=cause)
+    node.forget_requests()
+    node.write(
+        line.ms,
+        ControllerElected(
+            broker_id=node.broker, epoch=epoch, epoch_zk_version=line.number("version"), session_id=node.session_id
+        ),
+        cause=cause,
+    )
+
+
+def reading_begins(line: Line) -> None:
+    if line.node.takeover is not None:
+        line.node.takeover.reading_since_ms = line.ms
+
+
+def broker_epochs(line: Line) -> None:
+    if line.node.takeover is not None:
+        found = _BROKER_EPOCH.findall(line.found["epochs"])
+        line.node.takeover.broker_epochs = tuple(sorted((int(broker), int(epoch)) for broker, epoch in found))
+
+
+def active_brokers(line: Line) -> None:
+    if line.node.takeover is not None:
+        line.node.takeover.live_brokers = numbers(line.found["brokers"])
+
+
+def shutting_down_brokers(line: Line) -> None:
+    if line.node.takeover is not None:
+        line.node.takeover.shutting_down = numbers(line.found["brokers"])
+
+
+def topics_of_cluster(line: Line) -> None:
+    """Record that the cluster's state has been read, with the partition states that the logs have named so far."""
+    takeover = line.node.takeover
+    if takeover is None:
+        return
+    takeover.topics = names(line.found["topics"])
+    if takeover.broker_epochs is None or takeover.reading_since_ms is None:
+        line.cluster.left_out["ContextLoaded: the log lacks the broker epochs, or when reading began"] += 1
+        return
+    line.node.write(
+        line.ms,
+        ContextLoaded(
+            epoch=takeover.epoch,
+            live_brokers=takeover.broker_epochs,
+            partitions=tuple(known.state for _, known in sorted(line.cluster.states.items())),
+            took_ms=line.ms - takeover.reading_since_ms,
+        ),
+        cause=takeover.cause,
+    )
+
+
+def partition_states(line: Line) -> None:
+    if line.node.takeover is not None:
+        line.node.takeover.partitions = line.found["states"].count(" -> ")
+
+
+def ready(line: Line) -> None:
+    takeover, epoch = line.node.takeover, line.number("epoch")
+    if takeover is None or takeover.epoch != epoch or takeover.live_brokers is None or takeover.topics is None:
+        line.cluster.left_out["ControllerReady: the log begins after the election"] += 1
+        return
+    partitions = takeover.partitions
+    if partitions == UNKNOWN and line.cluster.knows_all_states:
+        partitions = sum(map(len, line.cluster.topics.values()))
+    line.node.write(
+        line.ms,
+        ControllerReady(
+            epoch=epoch,
+            brokers=tuple(sorted({*takeover.live_brokers, *takeover.shutting_down})),
+            topics=len(takeover.topics),
+            partitions=partitions,
+            took_ms=line.ms - takeover.elected_ms,
+        ),
+        cause=takeover.cause,
+    )
+
+
+def takeover_ended(line: Line) -> None:
+    if line.node.takeover is not None:
+        line.node.takeover.is_under_way = False
+
+
+def resignation_reason(line: Line) -> None:
+    line.node.resigns_because = line.entry.message.partition("] ")[2].rstrip(".")
+
+
+def resigned(line: Line) -> None:
+    """Record a resignation once: Kafka logs `Resigning` at DEBUG, and `Resigned` when it has stopped its channels."""
+    node = line.node
+    was_logged, node.is_resigning = node.is_resigning, line.found[0] == "Resigning"
+    # A broker that is not controller logs the same when it shuts down.
+    if was_logged or node.takeover is None:
+        return
+    node.write(line.ms, ControllerResigned(epoch=node.takeover.epoch, why=node.resigns_because or node.stops_because))
+    node.takeover = None
+    node.resigns_because = ""
+    node.forget_requests()
+
+
+def election_lost(line: Line) -> None:
+    winner = line.found.groupdict().get("winner")
+    line.node.write(line.ms, ElectionLost(winner=-1 if winner is None else int(winner)), cause=line.node.gone_cause)
+    line.node.gone_cause = None
+
+
+def brokers_changed(line: Line) -> None:
+    found = {name: numbers(line.found[name]) for name in ("new", "dead", "bounced", "live")}
+    line.node.write(
+        line.ms,
+        BrokersChanged(new=found["new"], dead=found["dead"], bounced=found["bounced"], live=found["live"]),
+    )
+    for broker in (*found["dead"], *found["bounced"]):
+        line.node.forget_requests(broker)
+
+
+def topics_changed(line: Line) -> None:
+    new, deleted = names(line.found["new"]), names(line.found["deleted"])
+    if new or deleted:
+        line.node.write(line.ms, TopicsChanged(new=new, deleted=deleted))
+    for topic in deleted:
+        line.cluster.forget_topic(topic)
+
+
+def topic_deleted(line: Line) -> None:
+    """Record the end of a topic. The controller forgets the topic itself, so that its next comparison misses it."""
+    line.node.write(line.ms, TopicsChanged(new=(), deleted=(line.found["topic"],)))
+    line.cluster.forget_topic(line.found["topic"])
+
+
+def isr_updated(line: Line) -> None:
+    epoch = line.node.takeover.epoch if line.node.takeover is not None else UNKNOWN
+    _leadership(line, "alter-partition", epoch)
+
+
+def replica_election_begins(line: Line) -> None:
+    line.node.why = "preferred" if line.found["type"] == "PREFERRED" else ""
+
+
+def reassignment_elects(line: Line) -> None:
+    line.node.why = "reassignment"
+
+
+def controlled_shutdown_begins(line: Line) -> None:
+    line.node.why = "controlled-shutdown"
+
+
+def request_failed(line: Line) -> None:
+    """Record that a request got no answer. The controller sends it again as long as the broker is live."""
+    queue = line.node.sent.get(line.number("to"))
+    if not queue:
+        line.cluster.left_out["RequestFailed: its request has no record"] += 1
+        return
+    line.node.write(
+        line.ms,
+        RequestFailed(
+            to=line.number("to"),
+            api=queue[0].api,
+            client_id=str(line.node.broker),
+            correlation_id=UNKNOWN,
+            why=line.entry.rest[0] if line.entry.rest else "",
+        ),
+        cause=queue[0].seq,
+    )
+
+
+# ------------------------------------------------------------------ state-change.log
+
+
+def partition_online(line: Line) -> None:
+    """Record a partition that got a leader: its new state, and its transition."""
+    partition = topic_partition(line.found["partition"])
+    if partition is None:
+        return
+    source = line.found["source"]
+    before = line.cluster.states.get(partition)
+    state = leadership(partition, line.found, _epoch(line))
+    if source == "NewPartition":
+        why = "initialise"
+    elif source == "OfflinePartition":
+        left_isr = before is not None and state.leader not in before.state.isr
+        why = "unclean" if state.leader_recovery_state or left_isr else "offline"
+    else:
+        why = line.node.why
+    if line.cluster.is_newer(state, is_created=source == "NewPartition"):
+        line.cluster.write_leadership(line.node, line.ms, why, state)
+    else:
+        line.cluster.left_out[LEADERSHIP_REPEATED] += 1
+    partition_moved(line)
+
+
+def partition_moved(line: Line) -> None:
+    partition = topic_partition(line.found["partition"])
+    if partition is not None:
+        moved = Transition(partition.topic, partition.partition, -1, line.found["source"])
+        line.node.write_partition_moved(line.ms, line.found["target"], moved)
+
+
+def replica_moved(line: Line) -> None:
+    partition = topic_partition(line.found["partition"])
+    if partition is not None:
+        moved = Transition(partition.topic, partition.partition, line.number("replica"), line.found["source"])
+        line.node.write_replica_moved(line.ms, line.found["target"], moved)
+
+
+def isr_removal(line: Line) -> None:
+    """Record a removal from an ISR. Kafka logs this line also for ISRs that the replica had left before."""
+    _leadership(line, "isr-removal", line.number("controller_epoch"))
+
+
+def reassigned(line: Line) -> None:
+    _leadership(line, "reassignment", line.number("controller_epoch"))
+
+
+def not_elected(line: Line) -> None:
+    """Record an election that found no leader, or a transition that Kafka's table does not allow."""
+    partition = topic_partition(line.found["partition"])
+    if partition is None:
+        return
+    cause = line.entry.rest[0] if line.entry.rest else ""
+    if "should be in one of" in cause:
+        line.node.write(
+            line.ms,
+            InvalidTransition(
+                target=line.found["target"],
+                source=line.found["source"],
+                topic=partition.topic,
+                partition=partition.partition,
+            ),
+        )
+        return
+    strategy = re.search(r"under strategy (Offline|Preferred|Reassign|Controlled)", cause)
+    if line.found["source"] in ("NewPartition", "New"):
+        why = "initialise"
+    else:
+        why = _STRATEGY_REASONS[strategy[1]] if strategy else ""
+    error = _EXCEPTION.fullmatch(cause)
+    refused = Refused(partition.topic, partition.partition, error["name"] if error else "")
+    line.node.write(line.ms, LeadershipNotWritten(why=why, partitions=(refused,)))
+
+
+def replica_not_moved(line: Line) -> None:
+    partition = topic_partition(line.found["partition"])
+    if partition is not None and line.entry.rest and "should be in the" in line.entry.rest[0]:
+        line.node.write(
+            line.ms,
+            InvalidTransition(
+                target=line.found["target"],
+                source=line.found["source"],
+                topic=partition.topic,
+                partition=partition.partition,
+                replica=line.number("replica"),
+            ),
+        )
+
+
+def leader_and_isr_sent(line: Line) -> None:
+    _sent(line, line.number("to"), "LeaderAndIsr", line.number("leaders") + line.number("followers"))
+
+
+def update_metadata_sent(line: Line) -> None:
+    for broker in sorted(numbers(line.found["brokers"])):
+        _sent(line, broker, "UpdateMetadata", line.number("partitions"))
+
+
+def stop_replica_sent(line: Line) -> None:
+    _sent(line, line.number("to"), "StopReplica", line.number("partitions"))
+
+
+def answer_received(line: Line) -> None:
+    """Record an answer from its TRACE line, which has the correlation id and the answer."""
+    line.node.traces_answers = True
+    api = _API_NAMES.get(line.found["api"])
+    if api is not None:
+        error = re.search(r"errorCode=(\d+)", line.found["response"])
+        line.cluster.record_answer(
+            line.ms,
+            controller=line.node.broker,
+            sender=line.number("sender"),
+            api=api,
+            correlation_id=line.number("correlation_id"),
+            error=_error_name(int(error[1]) if error else 0),
+            is_own_line=True,
+        )
+
+
+def _error_name(code: int) -> str:
+    return _ERROR_NAMES.get(code, f"error {code}")
+
+
+def _sent(line: Line, to: int, api: str, partitions: int) -> None:
+    """Record a request, unless no log would have its answer: it would look unanswered."""
+    node = line.node
+    # At INFO a broker logs neither the end of a StopReplica nor an UpdateMetadata without partitions.
+    is_logged_by_receiver = partitions > 0 and api != "StopReplica" and to in line.cluster.state_change_logs
+    if not (node.traces_answers or is_logged_by_receiver):
+        line.cluster.left_out[f"RequestSent of {api}: no log would have its answer"] += 1
+        return
+    is_of_takeover = node.takeover is not None and node.takeover.is_under_way
+    seq = node.write(
+        line.ms,
+        RequestSent(
+            to=to,
+            api=api,
+            api_version=UNKNOWN,
+            client_id=str(node.broker),
+            correlation_id=UNKNOWN,
+            controller_epoch=_epoch(line),
+            partitions=partitions,
+        ),
+        cause=node.takeover.cause if node.takeover is not None and is_of_takeover else None,
+    )
+    node.remember_sent(to, SentRequest(seq, api, line.ms))
+
+
+def _epoch(line: Line) -> int:
+    match = _IDENT_EPOCH.fullmatch(line.ident)
+    epoch = int(match["epoch"]) if match else UNKNOWN
+    line.node.controller_epoch = max(line.node.controller_epoch, epoch)
+    return epoch
+
+
+def _leadership(line: Line, why: str, controller_epoch: int) -> None:
+    partition = topic_partition(line.found["partition"])
+    if partition is None:
+        return
+    state = leadership(partition, line.found, controller_epoch)
+    if line.cluster.is_newer(state):
+        line.cluster.write_leadership(line.node, line.ms, why, state)
+    else:
+        line.cluster.left_out[LEADERSHIP_REPEATED] += 1
+
+
+# ------------------------------------------------------------------ the statements
+
+_CHANNELS = "kafka.controller.ControllerChannelManager"
+_SENDER = "kafka.controller.RequestSendThread"
+_BATCH = "kafka.controller.ControllerBrokerRequestBatch"
+_PARTITIONS = "kafka.controller.ZkPartitionStateMachine"
+_REPLICAS = "kafka.controller.ZkReplicaStateMachine"
+_DELETION = "kafka.controller.TopicDeletionManager"
+_TO = r"(?P<node>\S+ \(id: (?P<to>\d+) rack: .*?\))"
+
+CONTROLLER_STATEMENTS: Final = (
+    statement(
+        CONTROLLER,
+        r"\d+ successfully elected as the controller\. Epoch incremented to (?P<epoch>\d+) "
+        r"and epoch zk version is now (?P<version>\d+)",
+        elected,
+    ),
+    statement(CONTROLLER, r"Initializing controller context", reading_begins),
+    statement(CONTROLLER, r"Initialized broker epochs cache: (?P<epochs>.*)", broker_epochs),
+    statement(CONTROLLER, r"Currently active brokers in the cluster: (?P<brokers>.*)", active_brokers),
+    statement(CONTROLLER, r"Currently shutting brokers in the cluster: (?P<brokers>.*)", shutting_down_brokers),
+    statement(CONTROLLER, r"Current list of topics in the cluster: (?P<topics>.*)", topics_of_cluster),
+    statement(_PARTITIONS, r"Started partition state machine with initial state -> (?P<states>.*)", partition_states),
+    statement(CONTROLLER, r"Ready to serve as the new controller with epoch (?P<epoch>\d+)", ready),
+    statement(CONTROLLER, r"Starting the controller scheduler", takeover_ended),
+    statement(CONTROLLER, r"(Resigning|Resigned)", resigned),
+    statement(CONTROLLER, r"(Forcing the controller to resign|Controller moved to another broker)", resignation_reason),
+    statement(
+        CONTROLLER,
+        r"Broker (?P<winner>-?\d+) (has been elected as the controller, so stopping the election process"
+        r"|was elected as controller instead of broker)",
+        election_lost,
+    ),
+    statement(CONTROLLER, r"A controller has been elected but just resigned", election_lost),
+    statement(
+        CONTROLLER,
+        r"Newly added brokers: (?P<new>[\d,]*), deleted brokers: (?P<dead>[\d,]*), "
+        r"bounced brokers: (?P<bounced>[\d,]*), all live brokers: (?P<live>[\d,]*)",
+        brokers_changed,
+    ),
+    statement(
+        CONTROLLER,
+        r"New topics: \[(?P<new>[^\]]*)\], deleted topics: \[(?P<deleted>[^\]]*)\], new partition replica assignment",
+        topics_changed,
+    ),
+    statement(_DELETION, r"Deletion of topic (?P<topic>\S+) successfully completed", topic_deleted),
+    statement(CONTROLLER, rf"ISR for partition (?P<partition>\S+) updated to {LEADER_AND_ISR}", isr_updated),
+    statement(CONTROLLER, r"Starting replica leader election \((?P<type>\w+)\)", replica_election_begins),
+    statement(CONTROLLER, r"Leader -?\d+ for partition \S+ being reassigned", reassignment_elects),
+    statement(CONTROLLER, r"Shutting down broker \d+", controlled_shutdown_begins),
+    statement(_SENDER, rf"Controller \d+ epoch \d+ fails to send request .* to broker {_TO}", request_failed),
+    statement(_SENDER, rf"Controller \d+'s connection to broker {_TO} was unsuccessful", request_failed),
+    statement(
+        STATE_CHANGE,
+        r"Changed partition (?P<partition>\S+) state from (?P<source>\w+) to (?P<target>\w+)",
+        partition_moved,
+    ),
+    statement(
+        STATE_CHANGE,
+        rf"Changed partition (?P<partition>\S+) from (?P<source>\w+) to (?P<target>\w+) with state {LEADER_AND_ISR}",
+        partition_online,
+    ),
+    statement(
+        STATE_CHANGE,
+        rf"Partition (?P<partition>\S+) state changed to {LEADER_ISR_AND_EPOCH} after removing replica",
+        isr_removal,
+    ),
+    statement(
+        STATE_CHANGE,
+        rf"Sent LeaderAndIsr request {LEADER_ISR_AND_EPOCH} with new replica assignment .* "
+        r"for partition being reassigned (?P<partition>\S+)",
+        reassigned,
+    ),
+    statement(
+        STATE_CHANGE,
+        r"Changed state of replica (?P<replica>\d+) for partition (?P<partition>\S+) "
+        r"from (?P<source>\w+) to (?P<target>\w+)",
+        replica_moved,
+    ),
+    statement(
+        STATE_CHANGE,
+        r"Controller \d+ epoch \d+ failed to change state for partition (?P<partition>\S+) "
+        r"from (?P<source>\w+) to (?P<target>\w+)",
+        not_elected,
+    ),
+    statement(
+        STATE_CHANGE,
+        r"Controller \d+ epoch \d+ initiated state change of replica (?P<replica>\d+) for partition "
+        r"(?P<partition>\S+) from (?P<source>\w+) to (?P<target>\w+) failed",
+        replica_not_moved,
+    ),
+    statement(
+        STATE_CHANGE,
+        r"Sending LeaderAndIsr request to broker (?P<to>\d+) with (?P<leaders>\d+) become-leader "
+        r"and (?P<followers>\d+) become-follower partitions",
+        leader_and_isr_sent,
+    ),
+    statement(
+        STATE_CHANGE,
+        r"Sending UpdateMetadata request to brokers (?P<brokers>.*) for (?P<partitions>\d+) partitions",
+        update_metadata_sent,
+    ),
+    statement(
+        STATE_CHANGE,
+        r"Sending StopReplica request (?:\(delete = \w+\) )?for (?P<partitions>\d+) replicas to broker (?P<to>\d+)",
+        stop_replica_sent,
+    ),
+    statement(
+        STATE_CHANGE,
+        r"Received response (?P<response>.*) for request (?P<api>\w+) with correlation id (?P<correlation_id>\d+) "
+        r"sent to broker \S+ \(id: (?P<sender>\d+) rack: ",
+        answer_received,
+    ),
+)
+"""The statements that become records, or that later records need."""
+
+_REPEATING: Final = {
+    CONTROLLER: (
+        "Registering handlers|"
+        "Deleting log dir event notifications|Deleting isr change notifications|"
+        "Fetching topic deletions in progress|Initializing topic deletion manager|Sending update metadata request|"
+        "List of topics |New broker startup callback|Broker failure callback|Removed .* from list of shutting down|"
+        "Updated broker epochs cache|New partition creation callback|Partitions undergoing|Partitions that completed|"
+        "Skipping preferred replica election|Resuming preferred replica election|Register BrokerModifications|"
+        "Unregister BrokerModifications|All shutting down brokers|Live brokers: |All leaders = |Updating ISRs for|"
+        "Checking need to trigger auto leader|Topics not in preferred replica|Leader imbalance ratio|"
+        "Processing automatic preferred replica|Partition .* completed preferred replica|Updating leader epoch for|"
+        "Updated leader epoch for|Waiting for any successful result|Delete topics listener fired|"
+        "Starting topic deletion|Delete topic callback invoked|Creating FeatureZNode|Updating FeatureZNode"
+    ),
+    _CHANNELS: "Controller \\d+ trying to connect",
+    _SENDER: "Controller \\d+ connected to|shutdownInitiated|Starting|Stopped|Shutting down|Shutdown completed",
+    _BATCH: "Leader not yet assigned",
+    _PARTITIONS: "Initializing partition state|Triggering online partition state|Stopped partition state machine",
+    _REPLICAS: (
+        "Initializing replica state|Triggering (online|offline) replica state|Started replica state machine|"
+        "Stopped replica state machine"
+    ),
+    _DELETION: "Initializing manager|Handling deletion for topics|Deletion |Halted deletion",
+    STATE_CHANGE: "Sending become-(leader|follower) LeaderAndIsr|Sending StopReplica request \\w+\\(",
+}
+STATEMENTS_WITHOUT_RECORD: Final = tuple(statement(logger, pattern) for logger, pattern in _REPEATING.items())
+"""The statements whose lines add nothing to other lines."""

@@ -1,0 +1,211 @@
+"""`import_logs` reads the logs of all brokers and of ZooKeeper in one order of time, and writes event logs.
+
+The clocks of all machines are taken as one: a log line has the time of its broker, a transaction that of ZooKeeper.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from understudy.history.kafka_logs import broker_lines, controller_lines
+from understudy.history.kafka_logs.cluster_state import ImportedCluster
+from understudy.history.kafka_logs.entries import Entry, Kind, LogError, LogSource, log_sources
+from understudy.history.kafka_logs.pattern import LinePattern
+from understudy.history.kafka_logs.statements import IDENT, Line, Statement, by_logger
+from understudy.history.kafka_logs.transactions import DatedTransaction, TransactionImporter, dated
+from understudy.history.reading.transaction_log import MalformedTransactionLog, first_zxid, iterate_transaction_logs
+
+MAX_SAMPLES: Final = 3
+"""How many lines of each class are kept as samples."""
+MAX_SAMPLE_CHARACTERS: Final = 200
+
+_STATEMENTS: Final = by_logger((*controller_lines.CONTROLLER_STATEMENTS, *broker_lines.BROKER_STATEMENTS))
+_WITHOUT_RECORD: Final = by_logger(
+    (*controller_lines.STATEMENTS_WITHOUT_RECORD, *broker_lines.STATEMENTS_WITHOUT_RECORD)
+)
+
+_Item: TypeAlias = tuple[int, int, LogSource | None, Entry | DatedTransaction]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogInputs:
+    """What is imported.
+
+    Attributes:
+        files: the broker, where it is known, the kind and the path of each log file.
+        pattern: reads the lines of all of them.
+        zookeeper_log: ZooKeeper's `version-2` folder; None where there is none.
+        chroot: the chroot of the cluster in ZooKeeper; empty where it has none.
+    """
+
+    files: Sequence[tuple[int | None, Kind, Path]]
+    pattern: LinePattern
+    zookeeper_log: Path | None = None
+    chroot: str = ""
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """What was imported, and what was not.
+
+    Attributes:
+        records: how many records of each type were written.
+        understood: entries that became records, or that later ones needed.
+        without_record: entries that are known to add nothing, by class.
+        not_understood: other entries, by class.
+        samples: a few entries that were not understood, by class.
+        left_out: records that were not written because the logs lack something they need, by record and reason.
+        notes: facts about the logs, in words.
+    """
+
+    run: str
+    brokers: tuple[int, ...]
+    records: Counter[str] = field(default_factory=Counter)
+    lines: int = 0
+    transactions: int = 0
+    understood: int = 0
+    without_record: Counter[str] = field(default_factory=Counter)
+    not_understood: Counter[str] = field(default_factory=Counter)
+    samples: dict[str, list[str]] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+
+
+def import_logs(inputs: LogInputs, output: Path, *, run: str = "") -> ImportReport:
+    """Write the event logs of the brokers in `inputs` into `output`.
+
+    Args:
+        run: the run id of every record; empty for one made of the time of the first entry.
+
+    Raises:
+        LogError: a log cannot be imported, or there is nothing to import.
+        OSError: an event log cannot be written.
+    """
+    sources, empty = log_sources(inputs.files, inputs.pattern)
+    items = heapq.merge(
+        *(_entries(rank, source, inputs.pattern) for rank, source in enumerate(sources, 1)),
+        _transactions(inputs),
+        key=lambda item: item[:2],
+    )
+    first = next(items, None)
+    if first is None:
+        raise LogError("there is nothing to import: the logs have no entry")
+    cluster = ImportedCluster(
+        output,
+        run or f"kafka-{datetime.fromtimestamp(first[0] / 1000, UTC):%Y%m%d-%H%M%S}",
+        state_change_logs={source.broker for source in sources if source.kind is Kind.STATE_CHANGE},
+        controller_logs={source.broker for source in sources if source.kind is Kind.CONTROLLER},
+        server_logs={source.broker for source in sources if source.kind is Kind.SERVER},
+        logs={source.broker for source in sources},
+        knows_all_states=inputs.zookeeper_log is not None and first_zxid(inputs.zookeeper_log) == 1,
+    )
+    report = ImportReport(run=cluster.run, brokers=())
+    transactions = TransactionImporter(cluster)
+    try:
+        _import_item(first, cluster, transactions, report)
+        for item in items:
+            _import_item(item, cluster, transactions, report)
+    finally:
+        cluster.close()
+    report.brokers = cluster.brokers
+    report.records = cluster.written
+    report.left_out = cluster.left_out
+    report.lines = sum(source.lines for source in sources)
+    report.transactions = transactions.transactions
+    report.notes = _notes(inputs, sources, empty, transactions, cluster)
+    return report
+
+
+def _entries(rank: int, source: LogSource, pattern: LinePattern) -> Iterator[_Item]:
+    for entry in source.entries(pattern):
+        yield entry.ms, rank, source, entry
+
+
+def _transactions(inputs: LogInputs) -> Iterator[_Item]:
+    """Yield the transactions, each before the entries of its millisecond. Raises LogError."""
+    if inputs.zookeeper_log is None:
+        return
+    try:
+        if first_zxid(inputs.zookeeper_log) is None:
+            raise LogError(f"{inputs.zookeeper_log} holds no log.* file; expected ZooKeeper's version-2 folder")
+        for transaction in dated(iterate_transaction_logs(inputs.zookeeper_log, chroot=inputs.chroot)):
+            yield transaction.ms, 0, None, transaction
+    except (MalformedTransactionLog, OSError) as error:
+        raise LogError(str(error)) from None
+
+
+def _import_item(
+    item: _Item, cluster: ImportedCluster, transactions: TransactionImporter, report: ImportReport
+) -> None:
+    _, _, source, what = item
+    if source is None:
+        assert isinstance(what, DatedTransaction)
+        transactions.add(what)
+    else:
+        assert isinstance(what, Entry)
+        _import_entry(source, what, cluster, report)
+
+
+def _import_entry(source: LogSource, entry: Entry, cluster: ImportedCluster, report: ImportReport) -> None:
+    ident = IDENT.match(entry.message)
+    text = entry.message if ident is None else entry.message[ident.end() :]
+    found = _find(_STATEMENTS.get(entry.logger, ()), text)
+    if found is not None:
+        report.understood += 1
+        statement, match = found
+        assert statement.imports is not None
+        statement.imports(
+            Line(cluster, cluster.node(source.broker), entry, "" if ident is None else ident["ident"], match)
+        )
+    elif _find(_WITHOUT_RECORD.get(entry.logger, ()), text) is not None:
+        report.without_record[entry.logger] += 1
+    else:
+        name = entry.logger or "(no class)"
+        report.not_understood[name] += 1
+        samples = report.samples.setdefault(name, [])
+        if len(samples) < MAX_SAMPLES:
+            samples.append(f"{entry.file}:{entry.line}: {entry.message[:MAX_SAMPLE_CHARACTERS]}")
+    cluster.node(source.broker).line_was_read(float(entry.ms), source.kind.value)
+
+
+def _find(statements: Sequence[Statement], text: str) -> tuple[Statement, re.Match[str]] | None:
+    for statement in statements:
+        if (match := statement.pattern.match(text)) is not None:
+            return statement, match
+    return None
+
+
+def _notes(
+    inputs: LogInputs,
+    sources: Sequence[LogSource],
+    empty: Sequence[Path],
+    transactions: TransactionImporter,
+    cluster: ImportedCluster,
+) -> list[str]:
+    notes = ["the clocks of all machines are taken as one"]
+    notes += [f"{file} is empty" for file in empty]
+    for source in sources:
+        if source.out_of_order:
+            notes.append(
+                f"broker {source.broker}, {source.kind.value}: {source.out_of_order:,} entries were out of order by "
+                "less than a second; each has the time of the one before"
+            )
+        notes += [f"{file}: {count:,} lines before its first entry" for file, count in source.loose.items()]
+    if inputs.zookeeper_log is not None and not cluster.knows_all_states:
+        notes.append(
+            f"ZooKeeper's transaction log begins at zxid {first_zxid(inputs.zookeeper_log):#x}: states and sessions "
+            "from before are not known"
+        )
+    if transactions.unknown_writers:
+        notes.append(
+            f"{transactions.unknown_writers:,} partition states were written in sessions without a registration; they "
+            "have no record"
+        )
+    return notes + [f"ZooKeeper's transaction log: {what}" for what in transactions.malformed]

@@ -1,0 +1,214 @@
+"""Derives Arrow types from msgspec structs, and builds Arrow columns from lists of structs.
+
+The lake's Parquet files and Spark's data source share this mapping: whole numbers are int64, tuples are lists, structs
+written as arrays are lists of structs, and dictionaries are JSON text. A tuple of several types is a struct whose
+fields are `_0`, `_1` and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import accumulate
+from operator import attrgetter, itemgetter
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from msgspec import inspect
+
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, Payload
+from understudy.history.metrics.metric_tables import TABLES, Table
+from understudy.history.metrics.row_tables import ROW_TABLES
+
+RUN = pa.field("run", pa.string())
+
+ENVELOPE_FIELDS: tuple[pa.Field, ...] = (
+    RUN,
+    pa.field("node", pa.string()),
+    pa.field("incarnation", pa.int64()),
+    pa.field("seq", pa.int64()),
+    pa.field("mono_ms", pa.float64()),
+    pa.field("wall_ms", pa.float64()),
+    pa.field("cause", pa.int64()),
+    pa.field("zxid", pa.int64()),
+    pa.field("controller_epoch", pa.int64()),
+)
+"""The columns before those of the payload in a table of records: the envelope without its version and its type."""
+
+RUN_TABLES: dict[str, type[Table]] = TABLES | ROW_TABLES
+"""All tables that are computed from the records of a run, by name."""
+
+_ENVELOPE_NAMES = frozenset(field.name for field in ENVELOPE_FIELDS)
+
+_MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
+
+
+class IntegerTooLarge(Exception):
+    """A whole number needs more than the 64 bits that an Arrow column has."""
+
+
+# ------------------------------------------------------------------ types
+
+
+def arrow_type(field: inspect.Type) -> pa.DataType:
+    """Return the Arrow type of one field of a struct."""
+    match field:
+        case inspect.IntType():
+            return pa.int64()
+        case inspect.FloatType():
+            return pa.float64()
+        case inspect.BoolType():
+            return pa.bool_()
+        case inspect.StrType() | inspect.DictType():
+            return pa.string()
+        case inspect.UnionType():
+            return arrow_type(_without_none(field))
+        case inspect.VarTupleType():
+            # Spark calls the items of a list `element`, as Parquet does.
+            return pa.list_(pa.field("element", arrow_type(field.item_type)))
+        case inspect.StructType() | inspect.TupleType():
+            return pa.struct([pa.field(name, arrow_type(item)) for name, item in _parts(field)])
+        case _:
+            raise AssertionError(f"no Arrow type is known for {field}; add it to this module")
+
+
+@cache
+def payload_type(payload: type[Payload]) -> pa.StructType:
+    """Return the Arrow type of a record's `data`, with the names that its fields have in a line."""
+    return arrow_type(_info(payload))
+
+
+@cache
+def record_schema(name: str) -> pa.Schema:
+    """Return the schema of the table of one record type: the envelope, then the fields of the payload.
+
+    A field of the payload whose name an envelope column has is prefixed with `data_`, for example
+    `data_controller_epoch`.
+    """
+    return pa.schema([*ENVELOPE_FIELDS, *(_payload_column(field) for field in payload_type(PAYLOAD_BY_TYPE[name]))])
+
+
+@cache
+def table_schema(name: str) -> pa.Schema:
+    """Return the schema of one of `RUN_TABLES`: `run`, then the fields of its struct."""
+    return pa.schema([RUN, *arrow_type(_info(RUN_TABLES[name]))])
+
+
+def _payload_column(field: pa.Field) -> pa.Field:
+    return field.with_name(f"data_{field.name}") if field.name in _ENVELOPE_NAMES else field
+
+
+@cache
+def _info(struct: type[msgspec.Struct]) -> inspect.StructType:
+    info = inspect.type_info(struct)
+    assert isinstance(info, inspect.StructType)
+    return info
+
+
+def _without_none(field: inspect.UnionType) -> inspect.Type:
+    types = [each for each in field.types if not isinstance(each, inspect.NoneType)]
+    assert len(types) == 1, f"a field of several types, {types}, has no Arrow type"
+    return types[0]
+
+
+def _parts(field: inspect.StructType | inspect.TupleType) -> list[tuple[str, inspect.Type]]:
+    if isinstance(field, inspect.TupleType):
+        return [(f"_{place}", item) for place, item in enumerate(field.item_types)]
+    return [(part.encode_name, part.type) for part in field.fields]
+
+
+# ------------------------------------------------------------------ values
+
+
+def record_table(name: str, envelopes: Sequence[Any]) -> pa.Table:
+    """Return the rows of the table of one record type.
+
+    Args:
+        envelopes: objects with the fields of an `Envelope`, whose `data` is a payload of this type.
+
+    Raises:
+        IntegerTooLarge: a number of a record has more than 64 bits; `fits` finds the record.
+    """
+    columns = [column(list(map(attrgetter(field.name), envelopes)), field.type) for field in ENVELOPE_FIELDS]
+    columns += payload_columns(PAYLOAD_BY_TYPE[name], list(map(attrgetter("data"), envelopes)))
+    return pa.Table.from_arrays(columns, schema=record_schema(name))
+
+
+def run_table(name: str, rows: Sequence[tuple[str, msgspec.Struct]]) -> pa.Table:
+    """Return (run, row) pairs as the table `name`."""
+    columns = [pa.array([run for run, _ in rows], pa.string())]
+    columns += _struct_columns(_info(RUN_TABLES[name]), [row for _, row in rows])
+    return pa.Table.from_arrays(columns, schema=table_schema(name))
+
+
+def payload_columns(payload: type[Payload], payloads: Sequence[Payload]) -> list[pa.Array]:
+    """Return one column for each field of a record type.
+
+    Raises:
+        IntegerTooLarge: a number has more than 64 bits.
+    """
+    return _struct_columns(_info(payload), payloads)
+
+
+def column(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    """Return scalars as a column.
+
+    Raises:
+        IntegerTooLarge: a number has more than 64 bits.
+    """
+    try:
+        return pa.array(values, type_)
+    except (OverflowError, pa.ArrowInvalid) as error:
+        raise IntegerTooLarge(str(error)) from None
+
+
+def fits(value: object) -> bool:
+    """Return whether all whole numbers in a struct, a tuple or a scalar have at most 64 bits."""
+    match value:
+        case bool():
+            return True
+        case int():
+            return _MIN_INT64 <= value <= _MAX_INT64
+        case tuple():
+            return all(map(fits, value))
+        case msgspec.Struct():
+            return all(fits(getattr(value, name)) for name in value.__struct_fields__)
+        case _:
+            return True
+
+
+def _struct_columns(info: inspect.StructType, structs: Sequence[object]) -> list[pa.Array]:
+    return [_column(list(map(attrgetter(field.name), structs)), field.type) for field in info.fields]
+
+
+def _column(values: Sequence[Any], field: inspect.Type) -> pa.Array:
+    match field:
+        case inspect.UnionType():
+            return _column(values, _without_none(field))
+        case inspect.DictType():
+            texts = (None if value is None else msgspec.json.encode(value).decode() for value in values)
+            return pa.array(list(texts), pa.string())
+        case inspect.VarTupleType(item_type=(inspect.StructType() | inspect.TupleType()) as item):
+            items = [each for value in values if value is not None for each in value]
+            return pa.ListArray.from_arrays(_list_offsets(values), _structs(items, item), type=arrow_type(field))
+        case inspect.StructType() | inspect.TupleType():
+            return _structs(values, field)
+        case _:
+            return column(values, arrow_type(field))
+
+
+def _list_offsets(values: Iterable[Sequence[object] | None]) -> pa.Array:
+    """Return where each list begins; a null begins a list that is null."""
+    values = list(values)
+    ends = list(accumulate((len(value) if value is not None else 0 for value in values), initial=0))
+    begins = [None if value is None else begin for value, begin in zip(values, ends, strict=False)]
+    return pa.array([*begins, ends[-1]], pa.int32())
+
+
+def _structs(values: Sequence[Any], field: inspect.StructType | inspect.TupleType) -> pa.StructArray:
+    if isinstance(field, inspect.StructType):
+        columns = _struct_columns(field, values)
+    else:
+        columns = [_column(list(map(itemgetter(place), values)), item) for place, item in enumerate(field.item_types)]
+    return pa.StructArray.from_arrays(columns, fields=list(arrow_type(field)))

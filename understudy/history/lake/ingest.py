@@ -1,0 +1,311 @@
+"""Brings event logs into a lake: finds out which runs are new or have grown, has their parts written, and commits them.
+
+Parts are written by an engine: this process for small inputs, or Spark's workers. After each round of tasks there is a
+new version of the lake, so that a killed ingest loses no more than one round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field
+from heapq import heapreplace
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeAlias
+
+from understudy.history.lake import marks
+from understudy.history.lake.lake import Lake
+from understudy.history.lake.manifest import LakeError, Manifest, RunEntry
+from understudy.history.lake.parts import schema_digest
+from understudy.history.lake.runs_to_parts import Refusal, Written, write_part
+from understudy.history.lake.writer import LakeWriter, check_is_lake
+from understudy.history.reading.reader import find_files
+from understudy.history.report.runs import RunFiles, find_runs, joined
+
+IN_PROCESS_BYTES = 16 * 1024 * 1024
+"""Up to this size of the logs, some 50,000 records, Spark would take longer to start than the work takes."""
+
+# A task makes a part, and a part has a file for each of some sixty tables. 96 MiB of logs become 4 MiB of them, so that
+# `LakeWriter.compact` need not copy what an ingest has just written.
+_MIN_TASK_BYTES = 96 * 1024 * 1024
+_MAX_TASK_BYTES = 256 * 1024 * 1024
+_TASKS_PER_CORE = 4
+_TASKS_PER_ROUND_AND_CORE = 8
+
+
+class NothingToIngest(LakeError):
+    """There is no event log at or below the given paths."""
+
+
+class Engine(Protocol):
+    """Writes the parts of tasks."""
+
+    @property
+    def cores(self) -> int:
+        """How many tasks run at a time."""
+
+    def write(self, lake: Path, tasks: Sequence[tuple[RunFiles, ...]]) -> Iterable[Written]:
+        """Write one part for each task."""
+
+
+class InProcess:
+    """Writes parts in this process, one after the other."""
+
+    cores = 1
+
+    def write(self, lake: Path, tasks: Sequence[tuple[RunFiles, ...]]) -> Iterator[Written]:
+        return (write_part(lake, task) for task in tasks)
+
+
+OpenEngine: TypeAlias = Callable[[int], AbstractContextManager[Engine]]
+
+
+@dataclass(slots=True)
+class Ingested:
+    """What an ingest has done.
+
+    Attributes:
+        added: runs that were not in the lake before.
+        replaced: runs that have grown, or were written with other schemas.
+        unchanged: runs that were in the lake already.
+        refused: runs that are not in the lake, or not as they were given.
+        skipped: files without a line that names a run: they are empty, torn at once, or no event logs.
+        records: how many records the added and replaced runs have.
+        version: the version of the lake.
+    """
+
+    added: list[str] = field(default_factory=list)
+    replaced: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    records: int = 0
+    version: int = 0
+
+
+class LogFiles(NamedTuple):
+    """The event-log files at or below some paths, which have not been opened."""
+
+    files: tuple[Path, ...]
+    empty: tuple[str, ...]
+    """The paths without any."""
+
+    @property
+    def bytes(self) -> int:
+        """The size of all files; one that is gone meanwhile has none."""
+        size = 0
+        for file in self.files:
+            with suppress(OSError):
+                size += file.stat().st_size
+        return size
+
+    def runs(self) -> list[RunFiles]:
+        """Return the runs of all files. A path without any is a group without a run, as is a file that names none.
+
+        Raises:
+            NothingToIngest: no line of any file names a run.
+        """
+        groups = find_runs(self.files)
+        if not any(group.run for group in groups):
+            others = f" or of {len(self.files) - 1} other files" if len(self.files) > 1 else ""
+            raise NothingToIngest(
+                f"no line of {self.files[0]}{others} names a run; expected event logs, as a cluster, a simulated one "
+                "or `understudy import-kafka` leaves them"
+            )
+        return [*groups, *(RunFiles("", (path,), 0) for path in self.empty)]
+
+
+def find_log_files(paths: Sequence[Path]) -> LogFiles:
+    """Return the event-log files at or below `paths`.
+
+    Raises:
+        NothingToIngest: there are none, or a path does not exist.
+    """
+    files, findings = find_files(paths)
+    missing = [finding for finding in findings if finding.what]
+    if missing or not files:
+        why = ", ".join(f"{finding.file}{': ' * bool(finding.what)}{finding.what}" for finding in missing or findings)
+        raise NothingToIngest(f"there are no event-log files at or below {why}; expected *.jsonl in run folders")
+    return LogFiles(files, tuple(finding.file for finding in findings))
+
+
+def find_logs(paths: Sequence[Path]) -> list[RunFiles]:
+    """Return the runs of all event logs at or below `paths`; see `LogFiles.runs`.
+
+    Raises:
+        NothingToIngest: a path does not exist, or no line of any file names a run.
+    """
+    return find_log_files(paths).runs()
+
+
+def in_process(size: int) -> AbstractContextManager[Engine]:
+    """Open the engine that needs no Java, whatever the size of the logs."""
+    return nullcontext(InProcess())
+
+
+def ingest(
+    groups: Sequence[RunFiles],
+    lake: Path,
+    open_engine: OpenEngine = in_process,
+    progress: Callable[[str], object] = lambda step: None,
+) -> Ingested:
+    """Bring runs into a lake, which is made where the folder is missing or empty.
+
+    Args:
+        open_engine: opens an engine for logs of a number of bytes; called only if there is something to write.
+        progress: called with the name of each step before the step begins.
+
+    Raises:
+        LakeError: the folder is no lake, is of a later format, or another process is writing to it.
+        OSError: the lake cannot be read or written. Runs of finished rounds are in it; the same call goes on.
+    """
+    check_is_lake(lake)
+    with LakeWriter(lake) as writer:
+        result = Ingested()
+        wanted = _wanted(groups, writer.manifest, result)
+        if wanted:
+            with open_engine(sum(group.bytes for group in wanted)) as engine:
+                _write(writer, wanted, engine, result, progress)
+        _remove_incomplete(writer, result)
+        progress("merging small files")
+        writer.compact()
+        result.version = writer.manifest.version
+    return result
+
+
+def _write(
+    writer: LakeWriter,
+    wanted: Sequence[RunFiles],
+    engine: Engine,
+    result: Ingested,
+    progress: Callable[[str], object],
+) -> None:
+    """Write and commit runs round by round."""
+    known = set(writer.manifest.runs)
+    tasks = _tasks(wanted, engine.cores)
+    size = engine.cores * _TASKS_PER_ROUND_AND_CORE
+    done = 0
+    for begin in range(0, len(tasks), size):
+        progress(f"writing {len(wanted)} runs into {writer.lake}, {done} done")
+        written = list(engine.write(writer.lake, tasks[begin : begin + size]))
+        writer.commit(written)
+        _note(written, known, result)
+        done += sum(map(len, tasks[begin : begin + size]))
+
+
+def remove(runs: Sequence[str], lake: Path) -> int:
+    """Remove runs from a lake and delete their rows; return the version of the lake.
+
+    Raises:
+        NotALake: the folder is no lake; it is left as it is.
+        UnknownRun: one of them is not in the lake; none is removed.
+        LakeError, OSError: as for `ingest`.
+    """
+    Lake(lake)
+    with LakeWriter(lake) as writer:
+        writer.remove(frozenset(runs))
+        return writer.manifest.version
+
+
+def _tasks(groups: Sequence[RunFiles], cores: int) -> list[tuple[RunFiles, ...]]:
+    """Spread whole runs over tasks of about the same size, as many for each core, the largest tasks first.
+
+    All cores get work, however little there is: logs of less than `_MIN_TASK_BYTES` for each core make one task a core.
+    """
+    total = sum(group.bytes for group in groups)
+    task_bytes = min(max(total // (cores * _TASKS_PER_CORE), _MIN_TASK_BYTES), _MAX_TASK_BYTES)
+    count = min(cores * max(1, round(total / (cores * task_bytes))), len(groups))
+    tasks: list[list[RunFiles]] = [[] for _ in range(count)]
+    sizes = [(0, number) for number in range(count)]
+    for group in sorted(groups, key=lambda group: (-group.bytes, group)):
+        size, smallest = sizes[0]
+        tasks[smallest].append(group)
+        heapreplace(sizes, (size + group.bytes, smallest))
+    return [tuple(tasks[number]) for _, number in sorted(sizes, key=lambda size: (-size[0], size[1]))]
+
+
+def _note(written: Iterable[Written], known: set[str], result: Ingested) -> None:
+    for part in written:
+        result.refused += part.refused
+        for run, entry in part.runs.items():
+            (result.replaced if run in known else result.added).append(run)
+            result.records += entry.records
+
+
+def _remove_incomplete(writer: LakeWriter, result: Ingested) -> None:
+    """Remove runs of which a refused file has records too."""
+    for refusal in tuple(result.refused):
+        for run in refusal.others:
+            if run in writer.manifest.runs:
+                writer.remove({run})
+                result.added = [each for each in result.added if each != run]
+                result.replaced = [each for each in result.replaced if each != run]
+                result.refused.append(Refusal(run, f"other records of it are in the logs of run {refusal.run!r}"))
+
+
+# ------------------------------------------------------------------ which runs
+
+
+def _wanted(groups: Iterable[RunFiles], manifest: Manifest, result: Ingested) -> list[RunFiles]:
+    """Return the runs to write; note the others as unchanged or refused."""
+    digest = schema_digest()
+    wanted = []
+    for group in groups:
+        entry = manifest.runs.get(group.run)
+        try:
+            why = _conflict(group)
+            if why is None and entry is not None:
+                group, why = _with_known_files(group, entry)
+            if not group.run:
+                result.skipped.append(group.files[0])
+            elif why is not None:
+                result.refused.append(Refusal(group.run, why))
+            elif entry is not None and manifest.parts[entry.part].schema == digest and _is_unchanged(group, entry):
+                result.unchanged.append(group.run)
+            else:
+                wanted.append(group)
+        except OSError as error:
+            result.refused.append(Refusal(group.run, f"{error.filename} cannot be read: {error.strerror}"))
+    return wanted
+
+
+def _conflict(group: RunFiles) -> str | None:
+    """Return why the files of a group cannot be one run; None if they can."""
+    for same in marks.by_name(group.files).values():
+        if len(same) > 1 and not marks.same_content(same):
+            return f"run id {group.run!r} is used by different runs: {same[0]} and {same[1]} differ"
+    return None
+
+
+def _with_known_files(group: RunFiles, entry: RunEntry) -> tuple[RunFiles, str | None]:
+    """Return the group with those of its files that are known but were not given, and why it is refused, if it is."""
+    given = marks.by_name(group.files)
+    missing = []
+    for known in entry.files:
+        same = given.get(Path(known.path).name)
+        if same is None:
+            if not Path(known.path).exists():
+                gone = f"{known.path}, which is in the lake, was not given and is gone"
+                return group, f"{gone}; give all files of run {group.run!r}, or remove it from the lake first"
+            if not marks.continues(known.path, known):
+                return group, _used_twice(group.run, known.path)
+            missing.append(known.path)
+        elif not marks.continues(same[0], known):
+            return group, _used_twice(group.run, same[0])
+    if missing:
+        size = sum(Path(path).stat().st_size for path in missing)
+        group = joined([group, RunFiles(group.run, tuple(missing), size)])
+    return group, None
+
+
+def _used_twice(run: str, file: str) -> str:
+    return (
+        f"run id {run!r} is used by different runs: {file} does not continue the one of this name in the lake; "
+        "remove the run from the lake first, or use another lake"
+    )
+
+
+def _is_unchanged(group: RunFiles, entry: RunEntry) -> bool:
+    """Return whether all files, which continue known ones, are known and have not grown."""
+    known = {Path(mark.path).name: mark.bytes for mark in entry.files}
+    return all(known.get(Path(file).name) == Path(file).stat().st_size for file in group.files)

@@ -1,0 +1,67 @@
+"""Recognises the files of a run when they are ingested again: unchanged, grown, or those of another run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from understudy.history.lake.manifest import FileMark
+
+_END_BYTES = 1024
+"""How much of the beginning and of the end of a file goes into its checksums."""
+
+
+def mark(path: str) -> FileMark:
+    """Return by what the file is recognised.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with Path(path).open("rb") as stream:
+        size = stream.seek(0, 2)
+        return FileMark(path=path, bytes=size, head=_head(stream, size), tail=_tail(stream, size))
+
+
+def continues(path: str, known: FileMark) -> bool:
+    """Return whether a file begins with what `known` was made from, so that it is the same file, which may have grown.
+
+    Only the beginning and the end of the known bytes are compared.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with Path(path).open("rb") as stream:
+        if stream.seek(0, 2) < known.bytes:
+            return False
+        return _head(stream, known.bytes) == known.head and _tail(stream, known.bytes) == known.tail
+
+
+def same_content(files: Sequence[str]) -> bool:
+    """Return whether all files have the same marks but for their paths."""
+    marks = [mark(file) for file in files]
+    return len({(each.bytes, each.head, each.tail) for each in marks}) == 1
+
+
+def by_name(files: Iterable[str]) -> dict[str, list[str]]:
+    """Return the paths by the name of the file, which has the node, the incarnation and the number of the file."""
+    found: dict[str, list[str]] = {}
+    for file in files:
+        found.setdefault(Path(file).name, []).append(file)
+    return found
+
+
+def _head(stream: BinaryIO, size: int) -> str:
+    stream.seek(0)
+    return _checksum(stream.read(min(size, _END_BYTES)))
+
+
+def _tail(stream: BinaryIO, size: int) -> str:
+    begin = max(size - _END_BYTES, 0)
+    stream.seek(begin)
+    return _checksum(stream.read(size - begin))
+
+
+def _checksum(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=8).hexdigest()

@@ -1,0 +1,199 @@
+"""Reads the logs of runs, and writes their records, tables and findings as a part of a lake."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from understudy.history.lake.columns import IntegerTooLarge, fits, run_table
+from understudy.history.lake.manifest import FileMark, Part, RunEntry
+from understudy.history.lake.marks import mark
+from understudy.history.lake.parts import FINDINGS, FINDINGS_SCHEMA, TABLES_FOLDER, PartWriter
+from understudy.history.lake.record_rows import NotClean, RecordRows
+from understudy.history.metrics import row_tables
+from understudy.history.metrics.metric_tables import TABLES, RunMetrics
+from understudy.history.metrics.row_tables import ROW_TABLES
+from understudy.history.reading.reader import TORN_LINE, LogFinding
+from understudy.history.reading.run_records import RunRecords
+from understudy.history.report.kernel import Measured, read_and_measure, without_garbage_collection
+from understudy.history.report.runs import RunFiles
+
+GROWING_FILE = "file is growing"
+"""A file grew each time while it was read: the tables of metrics may lack its last records. Ingest it again later."""
+
+_GATHERED_ROWS = 50_000
+_READINGS = 3
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A run that cannot be in the lake."""
+
+    run: str
+    why: str
+    others: tuple[str, ...] = ()
+    """Runs that have records in its files, and whose tables would lack them."""
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """A part whose files are on disk."""
+
+    name: str
+    part: Part
+    runs: dict[str, RunEntry]
+    refused: tuple[Refusal, ...] = ()
+
+
+class _Refused(Exception):
+    """Runs whose rows have been handed to the writer in part cannot be in the lake."""
+
+    def __init__(self, refusals: Iterable[Refusal]) -> None:
+        super().__init__()
+        self.refusals = tuple(refusals)
+
+
+def write_part(lake: Path, groups: Sequence[RunFiles]) -> Written:
+    """Write the tables of some runs as a new part.
+
+    A run whose files have records of other runs too is refused, and the others are written.
+
+    Raises:
+        OSError: a file cannot be read, or the part cannot be written.
+    """
+    refused: dict[str, Refusal] = {}
+    fast = True
+    with without_garbage_collection():
+        while True:
+            with PartWriter(lake) as writer:
+                try:
+                    runs = _write_runs(writer, [group for group in groups if group.run not in refused], fast=fast)
+                except _Refused as error:
+                    refused |= {refusal.run: refusal for refusal in error.refusals}
+                except NotClean:
+                    fast = False
+                else:
+                    return Written(name=writer.name, part=writer.close(), runs=runs, refused=tuple(refused.values()))
+
+
+def _write_runs(writer: PartWriter, groups: Iterable[RunFiles], *, fast: bool) -> dict[str, RunEntry]:
+    """Hand the rows of runs to the writer.
+
+    Args:
+        fast: take lines for records without looking at each again, where nothing is wrong with the logs of a run.
+
+    Raises:
+        _Refused: runs cannot be in the lake.
+        NotClean: a line is no record after all, with `fast`.
+    """
+    records, tables = RecordRows(writer), _Tables(writer)
+    entries: dict[str, RunEntry] = {}
+    findings: list[tuple[str, LogFinding]] = []
+    for group in groups:
+        run = _measured(group)
+        tables.add(run.measured.runs[0], run.records)
+        if fast and run.is_clean:
+            records.add_clean(run.marks, run.torn)
+        else:
+            records.add_damaged(group.run, run.marks)
+        findings += [(group.run, finding) for finding in (*run.measured.findings, *run.growing)]
+        entries[group.run] = RunEntry(part=writer.name, files=run.marks, lines=run.measured.lines, records=0)
+    records.flush()
+    tables.flush()
+    _write_findings(writer, [*findings, *records.findings])
+    return {run: msgspec.structs.replace(entry, records=records.written[run]) for run, entry in entries.items()}
+
+
+class _MeasuredRun(NamedTuple):
+    """What was read of a run, and the marks of its files as they were.
+
+    Attributes:
+        growing: findings of files that grew each time while they were read.
+    """
+
+    measured: Measured
+    records: RunRecords
+    marks: tuple[FileMark, ...]
+    growing: tuple[LogFinding, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether each line up to the marks is a record of this run, but for torn ones, and no number is repeated."""
+        return not self.growing and all(finding.kind == TORN_LINE for finding in self.measured.findings)
+
+    @property
+    def torn(self) -> frozenset[str]:
+        """The files whose last line is torn."""
+        return frozenset(finding.file for finding in self.measured.findings if finding.kind == TORN_LINE)
+
+
+def _measured(group: RunFiles) -> _MeasuredRun:
+    """Measure a run. Its files are read again where one has grown meanwhile.
+
+    Raises:
+        _Refused: a file cannot be read, or has records of other runs or none.
+    """
+    try:
+        for _ in range(_READINGS):
+            marks = tuple(mark(file) for file in group.files)
+            measured, records = read_and_measure(group)
+            growing = [each.path for each in marks if Path(each.path).stat().st_size != each.bytes]
+            if not growing:
+                break
+    except OSError as error:
+        raise _Refused([Refusal(group.run, f"{error.filename} cannot be read: {error.strerror}")]) from None
+    others = tuple(metrics.run for metrics in measured.runs if metrics.run != group.run)
+    if others or not measured.runs:
+        holds = f"has records of {', '.join(others)} too" if others else "has no record that can be read"
+        why = f"{' and '.join(group.files[:3])} {holds}; give the logs of each run apart"
+        raise _Refused([Refusal(group.run, why, others)])
+    findings = tuple(LogFinding(file, 0, GROWING_FILE, "") for file in growing)
+    return _MeasuredRun(measured, records[group.run], marks, findings)
+
+
+def _write_findings(writer: PartWriter, findings: Collection[tuple[str, LogFinding]]) -> None:
+    names = FINDINGS_SCHEMA.names[1:]
+    rows = [{"run": run} | {name: getattr(finding, name) for name in names} for run, finding in sorted(findings)]
+    if rows:
+        writer.add(f"{TABLES_FOLDER}/{FINDINGS}", pa.Table.from_pylist(rows, schema=FINDINGS_SCHEMA))
+
+
+class _Tables:
+    """Gathers the rows of all tables of `RUN_TABLES`, and hands them to the writer."""
+
+    def __init__(self, writer: PartWriter) -> None:
+        self._writer = writer
+        self._rows: dict[str, list[tuple[str, msgspec.Struct]]] = {}
+        self._count = 0
+
+    def add(self, metrics: RunMetrics, records: RunRecords) -> None:
+        """Add the rows of a run."""
+        for name in TABLES:
+            content = getattr(metrics, name)
+            self._extend(name, metrics.run, content if isinstance(content, tuple) else (content,))
+        for name in ROW_TABLES:
+            self._extend(name, metrics.run, row_tables.rows(name, records))
+
+    def _extend(self, name: str, run: str, rows: Iterable[msgspec.Struct]) -> None:
+        left = iter(rows)
+        while some := [(run, row) for row in islice(left, _GATHERED_ROWS)]:
+            self._rows.setdefault(name, []).extend(some)
+            self._count += len(some)
+            if self._count >= _GATHERED_ROWS:
+                self.flush()
+
+    def flush(self) -> None:
+        for name, rows in self._rows.items():
+            try:
+                table = run_table(name, rows)
+            except IntegerTooLarge:
+                runs = sorted({run for run, row in rows if not fits(row)})
+                why = f"its table {name} has a number of more than 64 bits"
+                raise _Refused([Refusal(run, why) for run in runs]) from None
+            if table.num_rows:
+                self._writer.add(f"{TABLES_FOLDER}/{name}", table)
+        self._rows.clear()
+        self._count = 0

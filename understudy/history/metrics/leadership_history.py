@@ -1,0 +1,308 @@
+"""Computes the `PartitionNumbers` rows of a run, as `metric_tables` defines them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
+
+import msgspec
+
+from understudy.foundation.eventlog.records import (
+    BrokerRegistered,
+    BrokersChanged,
+    ContextLoaded,
+    ControllerElected,
+    ControllerReady,
+    FaultInjected,
+    Leadership,
+    PointReached,
+    ProcessExiting,
+    TopicsChanged,
+)
+from understudy.history.metrics.metric_tables import PartitionNumbers
+from understudy.history.metrics.silences import Silences
+from understudy.history.reading.run_records import At, Incarnation, RunRecords, StateRecord, broker_node, millis
+
+UNCLEAN = "unclean"
+NO_ELECTION = ("alter-partition", "isr-removal")
+DOWN_FAULTS = ("kill", "power_loss", "pause", "crash")
+UP_FAULTS = ("continue",)
+
+_LOADED = "loaded"
+_DELETED = "deleted"
+
+
+class LeadershipHistory:
+    """The states of all partitions of a run, folded record by record, so that a long history takes no more memory.
+
+    Attributes:
+        records_by_why: `LeadershipWritten` records by their reason.
+        written_by_why: states in them.
+        elected_by_why: those that count as an election.
+    """
+
+    def __init__(self, run: RunRecords, end: int) -> None:
+        self.records_by_why: Counter[str] = Counter()
+        self.written_by_why: Counter[str] = Counter()
+        self.elected_by_why: Counter[str] = Counter()
+        self._end = end
+        self._down = _down_times(run)
+        self._topics: dict[str, dict[int, _PartitionHistory]] = {}
+        self._deleted: dict[str, _State] = {}
+        """The newest deletion of each topic, where a partition that has its first state afterwards begins."""
+        self._run = run
+        self._ended_spans: list[LeadershipSpan] | None = None
+
+    @classmethod
+    def of(cls, run: RunRecords, end: int) -> LeadershipHistory:
+        """Fold every state of the run, until `end` in microseconds."""
+        history = cls(run, end)
+        for record in run.states:
+            history._add(record)
+        return history
+
+    @classmethod
+    def spans(cls, run: RunRecords, end: int) -> Iterator[LeadershipSpan]:
+        """Fold every state of the run, and yield each as soon as the next one of its partition is known."""
+        history = cls(run, end)
+        ended = history._ended_spans = []
+        for record in run.states:
+            history._add(record)
+            yield from ended
+            ended.clear()
+        for partitions in history._topics.values():
+            for partition in partitions.values():
+                history._end_span(partition, end)
+        yield from ended
+
+    def rows(self) -> tuple[PartitionNumbers, ...]:
+        """Return one row per partition, sorted."""
+        return tuple(
+            self._row(topic, partition, history)
+            for topic, partitions in sorted(self._topics.items())
+            for partition, history in sorted(partitions.items())
+        )
+
+    def _add(self, record: StateRecord) -> None:
+        data = record.read()
+        if isinstance(data, TopicsChanged):
+            for topic in data.deleted:
+                self._delete(topic, _State(record.key.us, record.controller_epoch, _DELETED, None))
+            return
+        if isinstance(data, ContextLoaded):
+            for loaded in data.partitions:
+                self._next(loaded, _State(record.key.us, data.epoch, _LOADED, loaded))
+            return
+        self.records_by_why[data.why] += 1
+        self.written_by_why[data.why] += len(data.partitions)
+        for written in data.partitions:
+            state = _State(record.key.us, written.controller_epoch, data.why, written)
+            history = self._next(written, state)
+            history.writes += 1
+
+    def _delete(self, topic: str, state: _State) -> None:
+        before = self._deleted.get(topic)
+        if before is None or state.writer_epoch >= before.writer_epoch:
+            self._deleted[topic] = state
+        for history in self._topics.get(topic, {}).values():
+            self._append(history, state)
+
+    def _next(self, named: Leadership, state: _State) -> _PartitionHistory:
+        partitions = self._topics.setdefault(named.topic, {})
+        history = partitions.get(named.partition)
+        if history is None:
+            history = partitions[named.partition] = _PartitionHistory(self._deleted.get(named.topic))
+        self._append(history, state)
+        return history
+
+    def _append(self, history: _PartitionHistory, state: _State) -> None:
+        before = history.last
+        if before is not None:
+            if state.writer_epoch < before.writer_epoch:
+                return
+            history.leaderless_us += self._leaderless(before, state.since)
+            self._end_span(history, state.since)
+        history.last, history.is_elected = state, False
+        now = state.leadership
+        was = before.leadership if before is not None else None
+        if now is None:
+            return
+        if was is not None and now.isr != was.isr:
+            history.isr_shrinks += not set(was.isr) <= set(now.isr)
+            history.isr_expands += not set(now.isr) <= set(was.isr)
+        if _is_election(was, now, state.why):
+            history.is_elected = True
+            self.elected_by_why[state.why] += 1
+            history.unclean_elections += state.why == UNCLEAN
+            history.clean_elections += state.why != UNCLEAN
+
+    def _end_span(self, history: _PartitionHistory, until: int) -> None:
+        state = history.last
+        if self._ended_spans is None or state is None or state.leadership is None:
+            return
+        self._ended_spans.append(
+            LeadershipSpan(
+                leadership=state.leadership,
+                writer_epoch=state.writer_epoch,
+                why=state.why,
+                is_election=history.is_elected,
+                since=state.since,
+                until=max(state.since, until),
+                leaderless_us=self._leaderless(state, until),
+            )
+        )
+
+    def _leaderless(self, state: _State, until: int) -> int:
+        if state.leadership is None:
+            return 0
+        since, until = min(state.since, self._end), min(until, self._end)
+        if state.leadership.leader < 0:
+            return until - since
+        spells = self._down.get(broker_node(state.leadership.leader), ())
+        first = bisect_right(spells, since, key=itemgetter(1))
+        last = bisect_left(spells, until, key=itemgetter(0))
+        return sum(min(until, up) - max(since, fell) for fell, up in spells[first:last])
+
+    def _row(self, topic: str, partition: int, history: _PartitionHistory) -> PartitionNumbers:
+        last = history.last
+        assert last is not None, "a partition has a history because it has a state"
+        now = last.leadership
+        return PartitionNumbers(
+            topic=topic,
+            partition=partition,
+            leader=None if now is None else now.leader,
+            leader_epoch=None if now is None else now.leader_epoch,
+            isr=None if now is None else now.isr,
+            writes=history.writes,
+            clean_elections=history.clean_elections,
+            unclean_elections=history.unclean_elections,
+            isr_shrinks=history.isr_shrinks,
+            isr_expands=history.isr_expands,
+            leaderless_ms=millis(history.leaderless_us + self._leaderless(last, self._end)),
+        )
+
+
+class LeadershipSpan(msgspec.Struct, frozen=True, gc=False):
+    """A state of a partition and how long it lasted, in microseconds."""
+
+    leadership: Leadership
+    writer_epoch: int
+    why: str
+    is_election: bool
+    since: int
+    until: int
+    leaderless_us: int
+
+
+class _State(msgspec.Struct, frozen=True, gc=False):
+    """A partition's state from `since` on, in microseconds."""
+
+    since: int
+    writer_epoch: int
+    why: str
+    """`why` of the `LeadershipWritten`; or `loaded`, or `deleted`."""
+    leadership: Leadership | None
+    """None after a deletion."""
+
+
+class _PartitionHistory:
+    """What one partition has been through up to `last`, the newest state whose writer was not deposed."""
+
+    __slots__ = (
+        "clean_elections",
+        "is_elected",
+        "isr_expands",
+        "isr_shrinks",
+        "last",
+        "leaderless_us",
+        "unclean_elections",
+        "writes",
+    )
+
+    def __init__(self, last: _State | None) -> None:
+        self.last = last
+        self.is_elected = False
+        self.writes = self.clean_elections = self.unclean_elections = 0
+        self.isr_shrinks = self.isr_expands = self.leaderless_us = 0
+
+
+def _is_election(was: Leadership | None, now: Leadership, why: str) -> bool:
+    if why == _LOADED or why in NO_ELECTION or now.leader < 0:
+        return False
+    return was is None or was.leader != now.leader
+
+
+class _Mark(NamedTuple):
+    node: str
+    us: int
+    is_up: bool
+
+
+_FOR_EVER = 2**62
+
+
+def _down_times(run: RunRecords) -> dict[str, list[tuple[int, int]]]:
+    """Return for each node the times during which it was down, in microseconds."""
+    marks = [_Mark(at.data.target, at.us, False) for at in run.of(FaultInjected) if at.data.fault in DOWN_FAULTS]
+    marks += [_Mark(at.data.target, at.us, True) for at in run.of(FaultInjected) if at.data.fault in UP_FAULTS]
+    marks += [_Mark(at.node, at.us, False) for at in run.of(PointReached)]
+    marks += [_Mark(at.node, at.us, False) for at in run.of(ProcessExiting)]
+    marks += [_Mark(at.node, at.us, True) for at in run.of(BrokerRegistered)]
+    for changed in run.of(BrokersChanged):
+        marks += [_Mark(broker_node(broker), changed.us, True) for broker in (*changed.data.new, *changed.data.bounced)]
+    down: dict[str, list[tuple[int, int]]] = {}
+    for node, own in groupby(sorted([*marks, *_silences(run, marks)]), key=lambda mark: mark.node):
+        fell: int | None = None
+        for mark in own:
+            if mark.is_up and fell is not None:
+                down.setdefault(node, []).append((fell, mark.us))
+                fell = None
+            elif not mark.is_up and fell is None:
+                fell = mark.us
+        if fell is not None:
+            down.setdefault(node, []).append((fell, _FOR_EVER))
+    return down
+
+
+def _silences(run: RunRecords, known: Iterable[_Mark]) -> Iterator[_Mark]:
+    """Yield the beginning of the silence of each broker that was seen to be gone, unless it was known to be down."""
+    marks: dict[str, list[_Mark]] = {}
+    for mark in sorted(known):
+        marks.setdefault(mark.node, []).append(mark)
+    silences, registered = Silences(run), _by_node(run.of(BrokerRegistered))
+    for node, us in _gone_brokers(run, registered):
+        before = [mark for mark in marks.get(node, ()) if mark.us <= us]
+        if before and not before[-1].is_up:
+            continue
+        own = [at for at in registered.get(node, ()) if at.us <= us]
+        began = silences.began(own[-1].incarnation, us) if own else None
+        yield _Mark(node, us if began is None else began, False)
+
+
+def _gone_brokers(
+    run: RunRecords, registered: Mapping[str, Sequence[At[BrokerRegistered]]]
+) -> Iterator[tuple[str, int]]:
+    """Yield the node of each broker that a controller saw to be gone, with the time in microseconds."""
+    for changed in run.of(BrokersChanged):
+        yield from ((broker_node(broker), changed.us) for broker in changed.data.dead)
+    ready: dict[tuple[Incarnation, int], At[ControllerReady]] = {}
+    for at in run.of(ControllerReady):
+        ready.setdefault((at.incarnation, at.data.epoch), at)
+    for elected in run.of(ControllerElected):
+        took_over = ready.get((elected.incarnation, elected.data.epoch))
+        if took_over is not None:
+            live = set(map(broker_node, took_over.data.brokers))
+            for node, records in registered.items():
+                if node not in live and records[0].us <= elected.us:
+                    yield node, elected.us
+
+
+def _by_node(records: Iterable[At[BrokerRegistered]]) -> dict[str, list[At[BrokerRegistered]]]:
+    found: dict[str, list[At[BrokerRegistered]]] = {}
+    for at in records:
+        found.setdefault(at.node, []).append(at)
+    return found

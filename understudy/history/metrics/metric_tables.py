@@ -1,0 +1,422 @@
+"""Defines the numbers of one run, as rows of tables: the meaning, formula and unit of each.
+
+`understudy.history.metrics.metrics` computes these tables. Tests compute them again with SQL in Spark, and require
+that both agree to the last digit. So every formula here is exact: times are whole microseconds after the run's first
+record, compared and summed as integers and divided by 1000 only in the end; percentiles are nearest rank; nothing
+depends on the order in which logs were read.
+
+Words used below. *At*: a record's `mono_ms` in whole microseconds (half up), minus the smallest of the run. *Before*
+and *last* compare (at, node, incarnation, seq). The node of broker N is called `broker-N`. A *reign* is what one
+`ControllerElected` begins; reigns are ordered by epoch. *Deleted* is a `WatchFired` for `/controller` of kind
+`deleted`.
+
+A node's *session timeout* at some time is that of its last `SessionOpened` up to then, or without one the run's setting
+`session_timeout_ms`. The *silence* of an incarnation before some time begins with its last record up to then, or, where
+that is more than one and a half session timeouts earlier, one session timeout earlier. ZooKeeper ends a session at the
+tick after its client has sent nothing for a session timeout, and a tick is at most half a session timeout unless it is
+configured otherwise. So the process was lost within a session timeout of that, before or after.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A row of a table. All times are milliseconds, to the microsecond; `None` where the run has no such number."""
+
+
+DEFINITIONS = 1
+"""Counts the changes to what a number means where its column stays as it is. Lakes compute older numbers again."""
+
+
+class Reign(Table, frozen=True, kw_only=True, gc=False):
+    """One controller, from its election until it is lost. Its window lasts until the next election, both ends included.
+
+    A reign is *ended by a fault*: the last one in its window that is injected into its node, which is a `FaultInjected`
+    with the node or `/controller` as target, or a `PointReached` of the node itself. `start` is not a fault, and where
+    the last one is `continue` or `heal` none counts. A reign that no fault ended may have *last words*: the first
+    record of its incarnation after its election, in its window, that is a `ProcessExiting` (`exit`), `SessionExpired`
+    (`session expired`), `ControllerResigned` (`resigned`) or deleted (`deleted`).
+
+    Its loss is *noticed* by the first deleted of another node in its window that is no echo, at or after the fault if
+    a fault ended it. An echo is a late report of the loss before: the same incarnation's next deleted or `ElectionLost`
+    is, in the window, an `ElectionLost` to this reign's broker.
+
+    The reign ends with its fault; else with the last sign of its incarnation, any record, up to when it was noticed
+    or else to the next election. A reign with neither a fault nor last words, whose loss was noticed, ends where its
+    silence before that begins, if the session timeout is known. The run's last reign, where no fault ended it, ends
+    with its last words or not at all; what is noticed before them is not its loss.
+    """
+
+    epoch: int
+    """Its controller epoch."""
+    broker: int
+    """Its broker id."""
+    node: str
+    """Its node, for example `broker-1`."""
+    incarnation: int
+    """How often that node had started."""
+    elected_at_ms: float
+    """When its `ControllerElected` was written."""
+    ready_at_ms: float | None
+    """Its first `ControllerReady` of this epoch."""
+    ended_at_ms: float | None
+    """`None` while it still reigns at the end."""
+    ended_by: str
+    """The fault that ended it; else its last words; else `silence`; empty while it reigns."""
+    by_fault: bool
+    """Whether an injected fault ended it."""
+    noticed_at_ms: float | None
+    """When its loss was noticed."""
+    noticed_by: str
+    """The node that noticed; empty where none did."""
+
+
+class Failover(Table, frozen=True, kw_only=True, gc=False):
+    """The change from one controller to the next: a row for every reign but the run's first.
+
+    The four phases are gapless: `detection + election + takeover + propagation` is the time from the loss to the moment
+    when the last broker has acknowledged the last request of the takeover.
+    """
+
+    epoch: int
+    """The new controller epoch."""
+    broker: int
+    """The new controller."""
+    previous_epoch: int
+    """The controller epoch before."""
+    previous_broker: int
+    """The controller before."""
+    cause: str
+    """`Reign.ended_by` of the one before."""
+    by_fault: bool
+    """`Reign.by_fault` of the one before."""
+    noticed_by: str
+    """The node that noticed the loss; empty where none did."""
+    lost_at_ms: float
+    """`Reign.ended_at_ms` of the one before."""
+    detection_ms: float | None
+    """From the loss until it is noticed: mostly ZooKeeper's session timeout."""
+    election_ms: float | None
+    """From noticing to `ControllerElected`."""
+    takeover_ms: float | None
+    """From `ControllerElected` to `ControllerReady`: the cluster's state is read, its requests are in channels. It is
+    `reading + deciding + writing`, where these are known."""
+    reading_ms: float | None
+    """Of the takeover: up to the first `ContextLoaded` of its incarnation after the election: ZooKeeper's znodes are
+    read. `None` without one before `ControllerReady`."""
+    deciding_ms: float | None
+    """Of the takeover: the rest, in which leaders are elected and requests are handed to channels. `None`, as
+    `writing_ms`, where `reading_ms` is, where the `ControllerElected` has no cause, and where its incarnation left no
+    `ZkWrite`, as in imported logs."""
+    writing_ms: float | None
+    """Of the takeover: time after reading in which at least one write awaits ZooKeeper: a `ZkWrite` of the new
+    controller's incarnation with the same cause as its `ControllerElected`, until the `ZkWriteDone` that it caused,
+    or `ControllerReady` where that is earlier or none came."""
+    propagation_ms: float | None
+    """From `ControllerReady` to the last `ResponseReceived` that answers a request of this takeover; 0 where all had
+    been answered before. The requests of a takeover are the `RequestSent` of the new controller's incarnation and epoch
+    with the same cause as its `ControllerElected`, which must have one. `None` where none was answered."""
+    outage_ms: float | None
+    """From the loss to `ControllerReady`: how long the cluster had no controller."""
+    requests: int | None
+    """Requests of the takeover, each counted once (`attempt` 1). `None` where the `ControllerElected` has no cause."""
+    unanswered: int | None
+    """Those that no `ResponseReceived` answers, whatever the attempt."""
+    brokers: int | None
+    """Live brokers in `ControllerReady`; `None` without one."""
+    partitions: int | None
+    """Partitions in `ControllerReady`; `None` without one, and where it has −1: an imported log did not state it."""
+
+
+class PartitionNumbers(Table, frozen=True, kw_only=True, gc=False):
+    """One topic-partition.
+
+    Its states are those in `LeadershipWritten`, and those a new controller read (`ContextLoaded`);
+    `TopicsChanged.deleted` ends them until the next. A state whose writer's controller epoch is lower than one seen
+    before is dropped: a paused controller writes its record late. The writer's epoch is the state's own
+    `controller_epoch` in `LeadershipWritten`, and `epoch` in `ContextLoaded`; a deletion has its envelope's.
+
+    At any time the partition's leader is the one named by the latest state. It is without a leader while that is
+    negative or that broker is down. A broker is down from a `kill`, `power_loss`, `pause` or `crash` injected into its
+    node, a `PointReached` or `ProcessExiting` of its node, or the beginning of its silence before it was seen to be
+    gone; until a `continue`, a `BrokerRegistered` of its node, or a `BrokersChanged` that lists it as new or bounced
+    (which wins at the same microsecond).
+
+    It was *seen to be gone* at a `BrokersChanged` that lists it as dead, and at the election of a controller whose
+    `ControllerReady` lacks it, as it lacks the controller before that was killed, where the broker had registered
+    (`BrokerRegistered`) before. That counts unless it was down already by a record of another kind. The silence is that
+    of the incarnation that had registered last. Without a registration or a session timeout, the broker is down from
+    when it was seen to be gone.
+    """
+
+    topic: str
+    """The topic's name."""
+    partition: int
+    """The partition's number in the topic."""
+    leader: int | None
+    """In the last state; `None` where the topic has been deleted."""
+    leader_epoch: int | None
+    """In the last state; not the number of elections, because it grows with the assignment too."""
+    isr: tuple[int, ...] | None
+    """In the last state."""
+    writes: int
+    """States in `LeadershipWritten`."""
+    clean_elections: int
+    """States in `LeadershipWritten` that name a leader (not negative) other than the one before, written for any reason
+    but `alter-partition` and `isr-removal`, which elect no leader, and `unclean`."""
+    unclean_elections: int
+    """The same for the reason `unclean`: acknowledged records may be lost."""
+    isr_shrinks: int
+    """States whose ISR lacks a broker of the one before."""
+    isr_expands: int
+    """States whose ISR has a broker that the one before lacks."""
+    leaderless_ms: float
+    """How long it was without a leader, from its first state to the run's end or its deletion."""
+
+
+class Elections(Table, frozen=True, kw_only=True, gc=False):
+    """What was written to ZooKeeper for one reason."""
+
+    why: str
+    """The reason, as in `LeadershipWritten`."""
+    records: int
+    """`LeadershipWritten` records."""
+    partitions: int
+    """States in them."""
+    elected: int
+    """Those that count as an election in `PartitionNumbers`."""
+
+
+class FailedElections(Table, frozen=True, kw_only=True, gc=False):
+    """Partitions that got no leader, by reason and error (`LeadershipNotWritten`)."""
+
+    why: str
+    """The reason, as in `LeadershipNotWritten`."""
+    error: str
+    """The name of Kafka's error, or the reason in words."""
+    partitions: int
+    """How many times a partition was refused for it; one that was refused twice counts twice."""
+
+
+class Requests(Table, frozen=True, kw_only=True, gc=False):
+    """Requests of one kind that one kind of controller event sent (`RequestSent`); `event` is empty for a broker's
+    own."""
+
+    event: str
+    """The kind of controller event; empty for requests that no event sent."""
+    api: str
+    """Kafka's name of the request."""
+    sent: int
+    """`RequestSent` records, repeated attempts included."""
+    resent: int
+    """Those with `attempt` above 1."""
+    partitions: int
+    """Sum of their partitions."""
+    answered: int
+    """With a `ResponseReceived` caused by it."""
+    failed: int
+    """With a `RequestFailed` caused by it."""
+    p50_ms: float | None
+    """Nearest-rank percentiles of the time from `RequestSent` to `ResponseReceived`."""
+    p99_ms: float | None
+    """As `p50_ms`, for 99 in a hundred."""
+    max_ms: float | None
+    """The longest."""
+
+
+class Refusals(Table, frozen=True, kw_only=True, gc=False):
+    """Errors in answers (`ResponseReceived`)."""
+
+    api: str
+    """Kafka's name of the request."""
+    error: str
+    """The name of Kafka's error."""
+    requests: int
+    """Answers with this error for the request as a whole."""
+    partitions: int
+    """Partitions with this error in answers; a record lists only the first of many."""
+
+
+class FenceHits(Table, frozen=True, kw_only=True, gc=False):
+    """The hits of one fence of one node by one stale request or write (`FenceHit`)."""
+
+    fence: str
+    """The fence's name, as in `FenceHit`."""
+    node: str
+    """The node that has the fence."""
+    what: str
+    """What was stale."""
+    offered: int
+    """The epoch or version that it had."""
+    known: int
+    """The epoch or version that the node compared it with."""
+    hits: int
+    """How often; a write that is sent again is counted again."""
+    let_through: int
+    """Hits while the fence was switched off."""
+    first_at_ms: float
+    """The first time."""
+
+
+class EventNumbers(Table, frozen=True, kw_only=True, gc=False):
+    """One kind of controller event."""
+
+    event: str
+    """Kafka's name of the event."""
+    queued: int
+    """`EventQueued` records."""
+    started: int
+    """`EventStarted` records."""
+    ended: int
+    """`EventEnded` records, of every outcome."""
+    preempted: int
+    """`EventPreempted` records."""
+    not_done: int
+    """Ended with another outcome than `done`."""
+    queued_p50_ms: float | None
+    """Nearest-rank percentiles of `EventStarted.queued_ms`."""
+    queued_p99_ms: float | None
+    """As `queued_p50_ms`, for 99 in a hundred."""
+    took_p50_ms: float | None
+    """Nearest-rank percentiles of `EventEnded.took_ms`."""
+    took_p99_ms: float | None
+    """As `took_p50_ms`, for 99 in a hundred."""
+    took_max_ms: float | None
+    """The longest."""
+
+
+class Moment(Table, frozen=True, kw_only=True, gc=False):
+    """A fault, an armed point that was reached, or a step of the scenario."""
+
+    at_ms: float
+    """When it was written, which is before a fault takes effect."""
+    kind: str
+    """`fault`, `point` or `step`."""
+    what: str
+    """The fault, the point's action, or the step."""
+    target: str
+    """The target of the fault, the node at the point, or nothing."""
+    note: str
+    """The role for which the target was chosen, the point's name, or the step's note."""
+
+
+class Totals(Table, frozen=True, kw_only=True, gc=False):
+    """A run in one row; sums are over the rows of the other tables.
+
+    The run ends with its last record, except that an orderly end is not an outage: where the last reign ended by `stop`
+    or `exit` and no other broker left a record after that, the run ends there. Nothing later counts as time without a
+    controller or leader.
+    """
+
+    started_ms: float
+    """Milliseconds since 1970 UTC: the smallest wall clock."""
+    ended_at_ms: float
+    """The end of the run."""
+    nodes: int
+    """Nodes that left a record."""
+    incarnations: int
+    """Starts of nodes that left a record."""
+    records: int
+    """Of known type and version."""
+    controllers: int
+    """Reigns."""
+    without_controller_ms: float | None
+    """From the run's first `ControllerReady` to its end, less all the time from a reign's `ControllerReady` to its
+    end. `None` where no reign has a `ControllerReady`: the log may be that of a cluster which never had a controller,
+    or lack the controller's records."""
+    partitions: int
+    """Rows of `partitions`, deleted ones included."""
+    leaderless_ms: float
+    """Partition-milliseconds without a leader."""
+    leaderless_partitions: int
+    """Partitions that were without a leader for any time."""
+    clean_elections: int
+    """Of all partitions."""
+    unclean_elections: int
+    """Of all partitions; each may have lost acknowledged records."""
+    isr_shrinks: int
+    """Of all partitions."""
+    isr_expands: int
+    """Of all partitions."""
+    requests: int
+    """`RequestSent` records, repeated attempts included."""
+    fence_hits: int
+    """`FenceHit` records."""
+    let_through: int
+    """Hits of fences that were switched off."""
+
+
+class Settings(Table, frozen=True, kw_only=True, gc=False):
+    """How a run was set up, in one row; `None` where its records do not contain it.
+
+    A setting is that of the first `RunDescribed` that has it, where neither null nor an empty text counts. Without one,
+    three are derived from other records, as far as each has them.
+    """
+
+    world: str | None
+    """`simulator`, `processes` or `containers`."""
+    brokers: int | None
+    """Derived: how many nodes with a name `broker-N` left records."""
+    partitions: int | None
+    """Derived: the largest number of partitions in a `ControllerReady`, where that is above 0. Topics may be created
+    after the only one, so 0 means nothing."""
+    session_timeout_ms: int | None
+    """Derived: the longest session timeout in a `SessionOpened`, which is the one that ZooKeeper granted."""
+    seed: int | None
+    """What every random number of a simulated run is derived from."""
+    fault: str | None
+    """The fault that the experiment plans to inject into the controller; `moments` has what was injected."""
+    software_version: str | None
+    """The version of Understudy that ran the cluster."""
+    software_commit: str | None
+    """The commit of its sources, shortened; changes that were not committed do not show."""
+
+
+class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):
+    """All tables of one run, rows sorted by `SORTED_BY`, moments by time."""
+
+    run: str
+    settings: Settings
+    totals: Totals
+    reigns: tuple[Reign, ...]
+    failovers: tuple[Failover, ...]
+    partitions: tuple[PartitionNumbers, ...]
+    elections: tuple[Elections, ...]
+    failed_elections: tuple[FailedElections, ...]
+    requests: tuple[Requests, ...]
+    refusals: tuple[Refusals, ...]
+    fence_hits: tuple[FenceHits, ...]
+    events: tuple[EventNumbers, ...]
+    moments: tuple[Moment, ...]
+
+
+TABLES: dict[str, type[Table]] = {
+    "settings": Settings,
+    "totals": Totals,
+    "reigns": Reign,
+    "failovers": Failover,
+    "partitions": PartitionNumbers,
+    "elections": Elections,
+    "failed_elections": FailedElections,
+    "requests": Requests,
+    "refusals": Refusals,
+    "fence_hits": FenceHits,
+    "events": EventNumbers,
+    "moments": Moment,
+}
+"""The tables by the names they have in `RunMetrics` and on disk."""
+
+SORTED_BY: dict[str, tuple[str, ...]] = {
+    "reigns": ("epoch", "elected_at_ms", "node", "incarnation"),
+    "failovers": ("epoch",),
+    "partitions": ("topic", "partition"),
+    "elections": ("why",),
+    "failed_elections": ("why", "error"),
+    "requests": ("event", "api"),
+    "refusals": ("api", "error"),
+    "fence_hits": ("fence", "node", "what", "offered", "known"),
+    "events": ("event",),
+}
+"""The columns that order a table's rows and identify each within a run."""

@@ -1,0 +1,269 @@
+"""Computes the numbers of one run from its records. `metric_tables` defines what they mean.
+
+Tests compare the numbers with those of SQL in Spark, which is written from the same definitions and shares no code.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TypeVar
+
+from understudy.foundation.eventlog.records import (
+    Envelope,
+    EventEnded,
+    EventPreempted,
+    EventQueued,
+    EventStarted,
+    FaultInjected,
+    FenceHit,
+    LeadershipNotWritten,
+    PointReached,
+    RequestFailed,
+    RequestSent,
+    ResponseReceived,
+    StepReached,
+)
+from understudy.history.metrics.leadership_history import LeadershipHistory
+from understudy.history.metrics.metric_tables import (
+    Elections,
+    EventNumbers,
+    FailedElections,
+    FenceHits,
+    Moment,
+    PartitionNumbers,
+    Refusals,
+    Requests,
+    RunMetrics,
+    Totals,
+)
+from understudy.history.metrics.reigns import ReignTimes, failover_rows, find_reigns
+from understudy.history.metrics.settings import settings_row
+from understudy.history.reading.run_records import Key, RunRecords, micros, millis, optional_millis
+
+NO_ERROR = "NONE"
+ORDERLY_ENDS = ("stop", "exit")
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+def measure(run: str, records: Iterable[Envelope]) -> RunMetrics:
+    """Compute all tables of one run from its records, in any order."""
+    return measure_records(run, RunRecords.from_envelopes(records))
+
+
+def measure_records(run: str, found: RunRecords) -> RunMetrics:
+    """Compute all tables of one run.
+
+    Raises:
+        msgspec.MsgspecError: a record that is read from its file again is damaged.
+        OSError: its file cannot be read.
+    """
+    reigns = find_reigns(found)
+    end = end_of_run(found, reigns)
+    history = LeadershipHistory.of(found, end)
+    partitions = history.rows()
+    requests = request_rows(found)
+    fence_hits = fence_rows(found)
+    return RunMetrics(
+        run=run,
+        settings=settings_row(found),
+        totals=_totals(found, reigns, end, partitions, requests, fence_hits),
+        reigns=tuple(reign.row() for reign in reigns),
+        failovers=tuple(failover_rows(found, reigns)),
+        partitions=partitions,
+        elections=election_rows(history),
+        failed_elections=failed_election_rows(found),
+        requests=requests,
+        refusals=refusal_rows(found),
+        fence_hits=fence_hits,
+        events=event_rows(found),
+        moments=moment_rows(found),
+    )
+
+
+def nearest_rank(values: Sequence[int], percent: int) -> int | None:
+    """Return the smallest of the sorted `values` that `percent` of them do not exceed; None without values."""
+    return values[(percent * len(values) + 99) // 100 - 1] if values else None
+
+
+def end_of_run(run: RunRecords, reigns: Sequence[ReignTimes]) -> int:
+    """Return the end of the run, as `Totals` defines it, in microseconds."""
+    last = run.signs.last_us
+    if not reigns:
+        return last
+    final = reigns[-1]
+    ended = final.loss.ended
+    if ended is None or final.loss.ended_by not in ORDERLY_ENDS:
+        return last
+    others = (node for node in run.signs.nodes if node.startswith("broker-") and node != final.elected.node)
+    return last if any(run.signs.last_of(node) > ended for node in others) else ended
+
+
+def election_rows(history: LeadershipHistory) -> tuple[Elections, ...]:
+    return tuple(
+        Elections(why=why, records=records, partitions=history.written_by_why[why], elected=history.elected_by_why[why])
+        for why, records in sorted(history.records_by_why.items())
+    )
+
+
+def failed_election_rows(run: RunRecords) -> tuple[FailedElections, ...]:
+    failed = Counter(
+        (at.data.why, refused.error) for at in run.of(LeadershipNotWritten) for refused in at.data.partitions
+    )
+    return tuple(
+        FailedElections(why=why, error=error, partitions=count) for (why, error), count in sorted(failed.items())
+    )
+
+
+def request_rows(run: RunRecords) -> tuple[Requests, ...]:
+    sent_by_kind = _grouped(((at.data.event, at.data.api), at) for at in run.of(RequestSent))
+    answers = _by_request((at.key, at.cause) for at in run.of(ResponseReceived))
+    failures = _by_request((at.key, at.cause) for at in run.of(RequestFailed))
+    rows = []
+    for (event, api), sent in sorted(sent_by_kind.items()):
+        requests = [((at.key.node, at.key.incarnation, at.key.seq), at) for at in sent]
+        waited = sorted(answers[name].us - at.us for name, at in requests if name in answers)
+        rows.append(
+            Requests(
+                event=event,
+                api=api,
+                sent=len(sent),
+                resent=sum(at.data.attempt > 1 for at in sent),
+                partitions=sum(at.data.partitions for at in sent),
+                answered=len(waited),
+                failed=sum(name in failures for name, _ in requests),
+                p50_ms=optional_millis(nearest_rank(waited, 50)),
+                p99_ms=optional_millis(nearest_rank(waited, 99)),
+                max_ms=optional_millis(nearest_rank(waited, 100)),
+            )
+        )
+    return tuple(rows)
+
+
+def refusal_rows(run: RunRecords) -> tuple[Refusals, ...]:
+    requests, partitions = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for answer in run.of(ResponseReceived):
+        if answer.data.error != NO_ERROR:
+            requests[answer.data.api, answer.data.error] += 1
+        partitions.update((answer.data.api, refused.error) for refused in answer.data.refused)
+    return tuple(
+        Refusals(api=api, error=error, requests=requests[api, error], partitions=partitions[api, error])
+        for api, error in sorted({*requests, *partitions})
+    )
+
+
+def fence_rows(run: RunRecords) -> tuple[FenceHits, ...]:
+    hits = _grouped(
+        ((at.data.fence, at.node, at.data.what, at.data.offered, at.data.known), at) for at in run.of(FenceHit)
+    )
+    return tuple(
+        FenceHits(
+            fence=fence,
+            node=node,
+            what=what,
+            offered=offered,
+            known=known,
+            hits=len(same),
+            let_through=sum(at.data.switched_off for at in same),
+            first_at_ms=millis(same[0].us),
+        )
+        for (fence, node, what, offered, known), same in sorted(hits.items())
+    )
+
+
+def event_rows(run: RunRecords) -> tuple[EventNumbers, ...]:
+    queued = Counter(at.data.event for at in run.of(EventQueued))
+    preempted = Counter(at.data.event for at in run.of(EventPreempted))
+    not_done = Counter(at.data.event for at in run.of(EventEnded) if at.data.outcome != "done")
+    waited = _grouped((at.data.event, micros(at.data.queued_ms)) for at in run.of(EventStarted))
+    took = _grouped((at.data.event, micros(at.data.took_ms)) for at in run.of(EventEnded))
+    rows = []
+    for event in sorted({*queued, *preempted, *waited, *took}):
+        queued_us, took_us = sorted(waited.get(event, ())), sorted(took.get(event, ()))
+        rows.append(
+            EventNumbers(
+                event=event,
+                queued=queued[event],
+                started=len(queued_us),
+                ended=len(took_us),
+                preempted=preempted[event],
+                not_done=not_done[event],
+                queued_p50_ms=optional_millis(nearest_rank(queued_us, 50)),
+                queued_p99_ms=optional_millis(nearest_rank(queued_us, 99)),
+                took_p50_ms=optional_millis(nearest_rank(took_us, 50)),
+                took_p99_ms=optional_millis(nearest_rank(took_us, 99)),
+                took_max_ms=optional_millis(nearest_rank(took_us, 100)),
+            )
+        )
+    return tuple(rows)
+
+
+def moment_rows(run: RunRecords) -> tuple[Moment, ...]:
+    moments = [(at.key, "fault", at.data.fault, at.data.target, at.data.role) for at in run.of(FaultInjected)]
+    moments += [(at.key, "point", at.data.action, at.node, at.data.point) for at in run.of(PointReached)]
+    moments += [(at.key, "step", at.data.step, "", at.data.note) for at in run.of(StepReached)]
+    return tuple(
+        Moment(at_ms=millis(key.us), kind=kind, what=what, target=target, note=note)
+        for key, kind, what, target, note in sorted(moments)
+    )
+
+
+def _totals(
+    run: RunRecords,
+    reigns: Sequence[ReignTimes],
+    end: int,
+    partitions: Sequence[PartitionNumbers],
+    requests: Sequence[Requests],
+    fence_hits: Sequence[FenceHits],
+) -> Totals:
+    return Totals(
+        started_ms=run.started_ms,
+        ended_at_ms=millis(end),
+        nodes=len(run.signs.nodes),
+        incarnations=len(run.signs.incarnations),
+        records=run.signs.count,
+        controllers=len(reigns),
+        without_controller_ms=optional_millis(_without_controller(reigns, end)),
+        partitions=len(partitions),
+        leaderless_ms=millis(sum(micros(row.leaderless_ms) for row in partitions)),
+        leaderless_partitions=sum(row.leaderless_ms > 0 for row in partitions),
+        clean_elections=sum(row.clean_elections for row in partitions),
+        unclean_elections=sum(row.unclean_elections for row in partitions),
+        isr_shrinks=sum(row.isr_shrinks for row in partitions),
+        isr_expands=sum(row.isr_expands for row in partitions),
+        requests=sum(row.sent for row in requests),
+        fence_hits=sum(row.hits for row in fence_hits),
+        let_through=sum(row.let_through for row in fence_hits),
+    )
+
+
+def _without_controller(reigns: Sequence[ReignTimes], end: int) -> int | None:
+    """Return the time between reigns, which do not overlap, in microseconds; None where none was ever ready."""
+    spans = []
+    for reign in reigns:
+        if reign.ready is not None:
+            since = min(reign.ready.us, end)
+            until = end if reign.loss.ended is None else min(reign.loss.ended, end)
+            spans.append((since, max(until, since)))
+    if not spans:
+        return None
+    first_ready = min(since for since, _ in spans)
+    return end - first_ready - sum(until - since for since, until in spans)
+
+
+def _grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
+def _by_request(caused: Iterable[tuple[Key, int | None]]) -> dict[tuple[str, int, int], Key]:
+    """Return the first record that each request caused, by the request's node, incarnation and sequence number."""
+    first: dict[tuple[str, int, int], Key] = {}
+    for key, cause in caused:
+        if cause is not None:
+            first.setdefault((key.node, key.incarnation, cause), key)
+    return first

@@ -1,0 +1,328 @@
+"""Computes the `Reign` and `Failover` rows of a run, as `metric_tables` defines them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise, zip_longest
+from typing import NamedTuple, Protocol, TypeVar
+
+from understudy.foundation.eventlog.records import (
+    ContextLoaded,
+    ControllerElected,
+    ControllerReady,
+    ControllerResigned,
+    ElectionLost,
+    FaultInjected,
+    PointReached,
+    ProcessExiting,
+    RequestSent,
+    ResponseReceived,
+    SessionExpiredRecord,
+    WatchFiredRecord,
+    ZkWrite,
+    ZkWriteDone,
+)
+from understudy.history.metrics.metric_tables import Failover, Reign
+from understudy.history.metrics.silences import Silences
+from understudy.history.reading.run_records import At, Incarnation, Key, RunRecords, millis, optional_millis
+
+CONTROLLER = "/controller"
+NOT_A_FAULT = "start"
+UNDONE = ("continue", "heal")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """When a reign ended and by what; times in microseconds."""
+
+    ended: int | None
+    ended_by: str
+    by_fault: bool
+    noticed: Key | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReignTimes:
+    """A reign in microseconds, before it becomes a row."""
+
+    elected: At[ControllerElected]
+    ready: At[ControllerReady] | None
+    loss: Loss
+
+    def row(self) -> Reign:
+        loss = self.loss
+        return Reign(
+            epoch=self.elected.data.epoch,
+            broker=self.elected.data.broker_id,
+            node=self.elected.node,
+            incarnation=self.elected.key.incarnation,
+            elected_at_ms=millis(self.elected.us),
+            ready_at_ms=optional_millis(self.ready.us if self.ready else None),
+            ended_at_ms=optional_millis(loss.ended),
+            ended_by=loss.ended_by,
+            by_fault=loss.by_fault,
+            noticed_at_ms=optional_millis(loss.noticed.us if loss.noticed else None),
+            noticed_by=loss.noticed.node if loss.noticed else "",
+        )
+
+
+def find_reigns(run: RunRecords) -> list[ReignTimes]:
+    """Return all reigns, by epoch."""
+    elections = sorted(run.of(ControllerElected), key=lambda elected: (elected.data.epoch, elected.key))
+    ready: dict[tuple[tuple[str, int], int], At[ControllerReady]] = {}
+    for at in run.of(ControllerReady):
+        ready.setdefault((at.incarnation, at.data.epoch), at)
+    losses = _Losses(run)
+    return [
+        ReignTimes(
+            elected=elected,
+            ready=ready.get((elected.incarnation, elected.data.epoch)),
+            loss=losses.of(elected, following),
+        )
+        for elected, following in zip_longest(elections, elections[1:])
+    ]
+
+
+class _Fault(NamedTuple):
+    key: Key
+    target: str
+    fault: str
+
+
+class _Gone(NamedTuple):
+    """A node received that `/controller` is deleted.
+
+    `lost_to` and `lost_at` are the winner and time of the election that it lost next; None and 0 without one.
+    """
+
+    key: Key
+    lost_to: int | None
+    lost_at: int
+
+
+class _Words(NamedTuple):
+    """The last words of an incarnation as controller: what its record says about its end."""
+
+    key: Key
+    words: str
+
+
+class _Losses:
+    """Finds out what ended each reign."""
+
+    def __init__(self, run: RunRecords) -> None:
+        self._run = run
+        self._silences = Silences(run)
+        self._faults = sorted(
+            [
+                _Fault(at.key, at.data.target, at.data.fault)
+                for at in run.of(FaultInjected)
+                if at.data.fault != NOT_A_FAULT
+            ]
+            + [_Fault(at.key, at.node, at.data.action) for at in run.of(PointReached)]
+        )
+        self._gone = _controller_gone(run)
+        self._last_words = sorted(
+            [_Words(at.key, "exit") for at in run.of(ProcessExiting)]
+            + [_Words(at.key, "session expired") for at in run.of(SessionExpiredRecord)]
+            + [_Words(at.key, "resigned") for at in run.of(ControllerResigned)]
+            + [_Words(gone.key, "deleted") for gone in self._gone]
+        )
+
+    def of(self, elected: At[ControllerElected], following: At[ControllerElected] | None) -> Loss:
+        until = following.us if following else None
+        fault = self._fault(elected, until)
+        if fault is not None:
+            noticed = self._noticed(elected, fault.key.us, until)
+            return Loss(ended=fault.key.us, ended_by=fault.fault, by_fault=True, noticed=noticed)
+        words = self._words(elected, until)
+        if following is not None:
+            noticed = self._noticed(elected, elected.us, until)
+            ended = self._last_sign(elected, noticed.us if noticed else following.us)
+            if words is None and noticed is not None:
+                began = self._silences.began(elected.incarnation, noticed.us)
+                ended = ended if began is None else began
+            return Loss(ended=ended, ended_by=words.words if words else "silence", by_fault=False, noticed=noticed)
+        if words is not None:
+            return Loss(
+                ended=words.key.us,
+                ended_by=words.words,
+                by_fault=False,
+                noticed=self._noticed(elected, words.key.us, until),
+            )
+        return Loss(ended=None, ended_by="", by_fault=False, noticed=None)
+
+    def _fault(self, elected: At[ControllerElected], until: int | None) -> _Fault | None:
+        targets = (elected.node, CONTROLLER)
+        faults = [fault for fault in _within(self._faults, elected.us, until) if fault.target in targets]
+        return faults[-1] if faults and faults[-1].fault not in UNDONE else None
+
+    def _noticed(self, elected: At[ControllerElected], since: int, until: int | None) -> Key | None:
+        for gone in _within(self._gone, since, until):
+            lost_then = elected.us <= gone.lost_at and (until is None or gone.lost_at <= until)
+            echo = gone.lost_to == elected.data.broker_id and lost_then
+            if gone.key.node != elected.node and not echo:
+                return gone.key
+        return None
+
+    def _words(self, elected: At[ControllerElected], until: int | None) -> _Words | None:
+        for words in _within(self._last_words, elected.us, until):
+            key = words.key
+            if (key.node, key.incarnation) == elected.incarnation and key.seq > elected.key.seq:
+                return words
+        return None
+
+    def _last_sign(self, elected: At[ControllerElected], bound: int) -> int:
+        return self._run.signs.last_until(elected.incarnation, bound)
+
+
+class _Placed(Protocol):
+    @property
+    def key(self) -> Key: ...
+
+
+Placed = TypeVar("Placed", bound=_Placed)
+
+
+def _within(found: Sequence[Placed], since: int, until: int | None) -> Sequence[Placed]:
+    """Return those of what is sorted by key that are from `since` to `until`, both included."""
+    first = bisect_left(found, since, key=_us)
+    return found[first : None if until is None else bisect_right(found, until, key=_us)]
+
+
+def _us(found: _Placed) -> int:
+    return found.key.us
+
+
+class _Notice(NamedTuple):
+    """A node received that `/controller` is deleted (no `winner`), or lost an election to `winner`."""
+
+    key: Key
+    winner: int | None
+
+
+def _controller_gone(run: RunRecords) -> list[_Gone]:
+    news = [_Notice(at.key, at.data.winner) for at in run.of(ElectionLost)]
+    news += [
+        _Notice(at.key, None)
+        for at in run.of(WatchFiredRecord)
+        if at.data.path == CONTROLLER and at.data.kind == "deleted"
+    ]
+    news.sort(key=lambda news: (news.key.node, news.key.incarnation, news.key.seq))
+    found = []
+    for gone, following in zip_longest(news, news[1:]):
+        if gone.winner is None:
+            same = following is not None and following.key[1:3] == gone.key[1:3] and following.winner is not None
+            found.append(_Gone(gone.key, following.winner if same else None, following.key.us if same else 0))
+    return sorted(found, key=lambda gone: gone.key)
+
+
+def failover_rows(run: RunRecords, reigns: list[ReignTimes]) -> list[Failover]:
+    """Return one row for each reign that followed another."""
+    takeovers, writes = _Takeovers(run), _TakeoverWrites(run)
+    return [_failover(before, reign, takeovers, writes) for before, reign in pairwise(reigns)]
+
+
+def _failover(before: ReignTimes, reign: ReignTimes, takeovers: _Takeovers, writes: _TakeoverWrites) -> Failover:
+    loss, elected, ready = before.loss, reign.elected, reign.ready
+    assert loss.ended is not None, "a reign that another follows has ended"
+    requests, answered, last_answer = takeovers.of(elected)
+    noticed = loss.noticed.us if loss.noticed else None
+    loaded = writes.loaded(elected, ready) if ready else None
+    written = writes.within(elected, loaded, ready.us) if ready and loaded is not None else None
+    decided = ready.us - loaded - written if ready and loaded is not None and written is not None else None
+    propagated = max(last_answer - ready.us, 0) if ready and last_answer is not None else None
+    return Failover(
+        epoch=elected.data.epoch,
+        broker=elected.data.broker_id,
+        previous_epoch=before.elected.data.epoch,
+        previous_broker=before.elected.data.broker_id,
+        cause=loss.ended_by,
+        by_fault=loss.by_fault,
+        noticed_by=loss.noticed.node if loss.noticed else "",
+        lost_at_ms=millis(loss.ended),
+        detection_ms=None if noticed is None else millis(noticed - loss.ended),
+        election_ms=None if noticed is None else millis(elected.us - noticed),
+        takeover_ms=millis(ready.us - elected.us) if ready else None,
+        reading_ms=None if loaded is None else millis(loaded - elected.us),
+        deciding_ms=optional_millis(decided),
+        writing_ms=optional_millis(written),
+        propagation_ms=optional_millis(propagated),
+        outage_ms=millis(ready.us - loss.ended) if ready else None,
+        requests=requests,
+        unanswered=None if requests is None else requests - answered,
+        brokers=len(ready.data.brokers) if ready else None,
+        partitions=ready.data.partitions if ready and ready.data.partitions >= 0 else None,
+    )
+
+
+class _Takeovers:
+    """The requests of each takeover, found by incarnation, epoch and cause."""
+
+    def __init__(self, run: RunRecords) -> None:
+        self._requests: Counter[tuple[tuple[str, int], int, int]] = Counter()
+        self._answered: Counter[tuple[tuple[str, int], int, int]] = Counter()
+        self._last_answer: dict[tuple[tuple[str, int], int, int], int] = {}
+        takeover_by_request: dict[tuple[tuple[str, int], int], tuple[tuple[str, int], int, int]] = {}
+        for sent in run.of(RequestSent):
+            if sent.cause is not None:
+                takeover = (sent.incarnation, sent.data.controller_epoch, sent.cause)
+                takeover_by_request[sent.incarnation, sent.key.seq] = takeover
+                self._requests[takeover] += sent.data.attempt == 1
+        for answer in run.of(ResponseReceived):
+            if answer.cause is not None and (request := takeover_by_request.get((answer.incarnation, answer.cause))):
+                self._answered[request] += 1
+                self._last_answer[request] = answer.us
+
+    def of(self, elected: At[ControllerElected]) -> tuple[int | None, int, int | None]:
+        """Return how many requests and answers a takeover had, and when the last answer came, in microseconds."""
+        if elected.cause is None:
+            return None, 0, None
+        takeover = (elected.incarnation, elected.data.epoch, elected.cause)
+        return self._requests[takeover], self._answered[takeover], self._last_answer.get(takeover)
+
+
+class _TakeoverWrites:
+    """When each new controller had read the cluster's state, and its writes to ZooKeeper from then on."""
+
+    def __init__(self, run: RunRecords) -> None:
+        self._loaded: dict[Incarnation, list[Key]] = {}
+        for state in run.states:
+            if state.kind is ContextLoaded:
+                self._loaded.setdefault((state.key.node, state.key.incarnation), []).append(state.key)
+        done: dict[tuple[Incarnation, int], int] = {}
+        for at in run.of(ZkWriteDone):
+            if at.cause is not None:
+                done.setdefault((at.incarnation, at.cause), at.us)
+        self._writes: dict[tuple[Incarnation, int], list[tuple[int, int | None]]] = {}
+        """The times when a write was sent and was done, by incarnation and cause."""
+        self._recorded: set[Incarnation] = set()
+        """The incarnations whose writes are on record."""
+        for write in run.of(ZkWrite):
+            self._recorded.add(write.incarnation)
+            if write.cause is not None:
+                spans = self._writes.setdefault((write.incarnation, write.cause), [])
+                spans.append((write.us, done.get((write.incarnation, write.key.seq))))
+
+    def loaded(self, elected: At[ControllerElected], ready: At[ControllerReady]) -> int | None:
+        """Return when the cluster's state had been read, in microseconds."""
+        for key in self._loaded.get(elected.incarnation, ()):
+            if elected.key < key and key.us <= ready.us:
+                return key.us
+        return None
+
+    def within(self, elected: At[ControllerElected], since: int, until: int) -> int | None:
+        """Return for how long at least one write of a takeover was awaited, in microseconds; None where its writes
+        are not on record or cannot be distinguished."""
+        if elected.cause is None or elected.incarnation not in self._recorded:
+            return None
+        total, covered = 0, since
+        for sent, done in self._writes.get((elected.incarnation, elected.cause), ()):
+            end = until if done is None else min(done, until)
+            begin = max(sent, covered)
+            total += max(0, end - begin)
+            covered = max(covered, end)
+        return total

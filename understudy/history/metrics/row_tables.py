@@ -1,0 +1,295 @@
+"""Defines and computes the tables of a run with one row per request, leadership, controller event and fault.
+
+They may have as many rows as the run has records, so they are written as files, and a page never has them. Times are
+milliseconds after the run's first record, to the microsecond; null where the logs have no such record.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from understudy.foundation.eventlog.records import (
+    EventEnded,
+    EventPreempted,
+    EventQueued,
+    EventStarted,
+    FaultInjected,
+    PointReached,
+    RequestFailed,
+    RequestSent,
+    ResponseReceived,
+)
+from understudy.history.metrics.leadership_history import LeadershipHistory
+from understudy.history.metrics.metric_tables import Table
+from understudy.history.metrics.metrics import end_of_run
+from understudy.history.metrics.reigns import NOT_A_FAULT, UNDONE, failover_rows, find_reigns
+from understudy.history.reading.run_records import At, Incarnation, P, RunRecords, millis, optional_millis
+
+E = TypeVar("E", EventQueued, EventStarted, EventEnded, EventPreempted)
+
+
+class RequestRow(Table, frozen=True, kw_only=True, gc=False):
+    """One attempt to send a request: a `RequestSent`, with the first answer and the first failure that it caused."""
+
+    node: str
+    """The node that sent it."""
+    incarnation: int
+    """How often that node had started."""
+    seq: int
+    """The sequence number of its `RequestSent`; with `node` and `incarnation` it identifies the row."""
+    cause: int | None
+    """The `seq` of the record that led to it, for example that of an `EventStarted`."""
+    event: str
+    """The kind of controller event; empty for requests that no event sent."""
+    controller_epoch: int
+    """In the request; −1 where it has none."""
+    to: int
+    """Broker id of the receiver."""
+    api: str
+    """Kafka's name of the request."""
+    correlation_id: int
+    """Numbers the requests of this client id; equal for all attempts."""
+    attempt: int
+    """How often it has been tried, from 1."""
+    partitions: int
+    """How many partitions it names."""
+    sent_at_ms: float
+    """When its `RequestSent` was written."""
+    answered_at_ms: float | None
+    """When its `ResponseReceived` was written."""
+    error: str
+    """Kafka's name of the error of the whole answer; empty without an answer."""
+    refused: int
+    """How many partitions were answered with an error."""
+    failed_at_ms: float | None
+    """When its `RequestFailed` was written."""
+    failure: str
+    """Why it failed; empty where it did not."""
+
+
+class LeadershipRow(Table, frozen=True, kw_only=True, gc=False):
+    """One state of a partition, from the record that has it until the next one; late states are left out.
+
+    `PartitionNumbers` says which states those are, and when a partition is without a leader.
+    """
+
+    topic: str
+    """The topic's name."""
+    partition: int
+    """The partition's number in the topic."""
+    leader: int
+    """Broker id of the leader; negative where it has none."""
+    leader_epoch: int
+    """Grows with every change of the leader or of the assignment."""
+    isr: tuple[int, ...]
+    """Broker ids of the in-sync replicas."""
+    controller_epoch: int
+    """Epoch of the controller that wrote or read the state."""
+    why: str
+    """The reason, as in `LeadershipWritten`; `loaded` where a new controller read it."""
+    from_ms: float
+    """When the record was written."""
+    until_ms: float
+    """When the next state or the topic's deletion was; the end of the run for the last state."""
+    leaderless_ms: float
+    """How long the partition was without a leader in between."""
+
+
+class EventRow(Table, frozen=True, kw_only=True, gc=False):
+    """One controller event: an `EventQueued`, or an `EventStarted` or `EventPreempted` of which the log has none."""
+
+    node: str
+    """The node of the controller."""
+    incarnation: int
+    """How often that node had started."""
+    event_id: int
+    """Numbers the events of this incarnation."""
+    event: str
+    """Kafka's name of the event."""
+    controller_epoch: int
+    """The newest controller epoch that the node had seen when it wrote the first record of the event."""
+    queued_at_ms: float | None
+    """When its `EventQueued` was written."""
+    started_at_ms: float | None
+    """When its `EventStarted` was written."""
+    ended_at_ms: float | None
+    """When its `EventEnded` was written."""
+    preempted_at_ms: float | None
+    """When its `EventPreempted` was written."""
+    queued_ms: float | None
+    """How long it waited in the queue, as in `EventStarted`."""
+    took_ms: float | None
+    """How long it was processed, as in `EventEnded`."""
+    outcome: str
+    """As in `EventEnded`; empty where it has not ended."""
+
+
+class FaultRow(Table, frozen=True, kw_only=True, gc=False):
+    """One injected fault, or one armed point that was reached, with the failover that followed where it ended a reign.
+
+    What followed is null for a fault that ended no reign, and for one that no other controller followed.
+    """
+
+    at_ms: float
+    """When it was written, which is before the fault takes effect."""
+    fault: str
+    """The fault, or the action of the point."""
+    target: str
+    """The node, connection or znode."""
+    role: str
+    """The role for which the target was chosen, or the name of the point."""
+    ended_epoch: int | None
+    """The epoch of the reign that it ended."""
+    next_epoch: int | None
+    """The epoch of the next controller."""
+    next_controller: int | None
+    """The broker id of the next controller."""
+    detection_ms: float | None
+    """As in `Failover`."""
+    outage_ms: float | None
+    """As in `Failover`."""
+    elections: int
+    """Partitions for which a leader was elected between this fault and the next, or the end of the run."""
+
+
+ROW_TABLES: dict[str, type[Table]] = {
+    "request_log": RequestRow,
+    "leaderships": LeadershipRow,
+    "event_log": EventRow,
+    "faults": FaultRow,
+}
+"""The tables by the names they have on disk, beside those of `metric_tables.TABLES`."""
+
+
+def rows(name: str, run: RunRecords) -> Iterator[Table]:
+    """Return the rows of one of `ROW_TABLES`.
+
+    Raises:
+        msgspec.MsgspecError, OSError: as `metrics.measure_records`.
+    """
+    return _ROWS[name](run)
+
+
+def _request_rows(run: RunRecords) -> Iterator[Table]:
+    answers, failures = _first_by_cause(run.of(ResponseReceived)), _first_by_cause(run.of(RequestFailed))
+    for sent in run.of(RequestSent):
+        answer = answers.get((sent.incarnation, sent.key.seq))
+        failure = failures.get((sent.incarnation, sent.key.seq))
+        yield RequestRow(
+            node=sent.node,
+            incarnation=sent.key.incarnation,
+            seq=sent.key.seq,
+            cause=sent.cause,
+            event=sent.data.event,
+            controller_epoch=sent.data.controller_epoch,
+            to=sent.data.to,
+            api=sent.data.api,
+            correlation_id=sent.data.correlation_id,
+            attempt=sent.data.attempt,
+            partitions=sent.data.partitions,
+            sent_at_ms=millis(sent.us),
+            answered_at_ms=millis(answer.us) if answer else None,
+            error=answer.data.error if answer else "",
+            refused=max(answer.data.refused_count, len(answer.data.refused)) if answer else 0,
+            failed_at_ms=millis(failure.us) if failure else None,
+            failure=failure.data.why if failure else "",
+        )
+
+
+def _first_by_cause(records: list[At[P]]) -> dict[tuple[Incarnation, int], At[P]]:
+    first: dict[tuple[Incarnation, int], At[P]] = {}
+    for at in records:
+        if at.cause is not None:
+            first.setdefault((at.incarnation, at.cause), at)
+    return first
+
+
+def _leadership_rows(run: RunRecords) -> Iterator[Table]:
+    for span in LeadershipHistory.spans(run, end_of_run(run, find_reigns(run))):
+        state = span.leadership
+        yield LeadershipRow(
+            topic=state.topic,
+            partition=state.partition,
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            isr=state.isr,
+            controller_epoch=span.writer_epoch,
+            why=span.why,
+            from_ms=millis(span.since),
+            until_ms=millis(span.until),
+            leaderless_ms=millis(span.leaderless_us),
+        )
+
+
+def _event_rows(run: RunRecords) -> Iterator[Table]:
+    queued, started = _by_event(run.of(EventQueued)), _by_event(run.of(EventStarted))
+    ended, preempted = _by_event(run.of(EventEnded)), _by_event(run.of(EventPreempted))
+    for name in sorted({*queued, *started, *ended, *preempted}):
+        incarnation, event_id = name
+        entered, began, over, gone = queued.get(name), started.get(name), ended.get(name), preempted.get(name)
+        known = next(at for at in (entered, began, over, gone) if at is not None)
+        yield EventRow(
+            node=incarnation[0],
+            incarnation=incarnation[1],
+            event_id=event_id,
+            event=known.data.event,
+            controller_epoch=known.controller_epoch,
+            queued_at_ms=optional_millis(entered.us if entered else None),
+            started_at_ms=optional_millis(began.us if began else None),
+            ended_at_ms=optional_millis(over.us if over else None),
+            preempted_at_ms=optional_millis(gone.us if gone else None),
+            queued_ms=began.data.queued_ms if began else None,
+            took_ms=over.data.took_ms if over else None,
+            outcome=over.data.outcome if over else "",
+        )
+
+
+def _by_event(records: Iterable[At[E]]) -> dict[tuple[Incarnation, int], At[E]]:
+    """Return the first record of each event, by incarnation and event id."""
+    first: dict[tuple[Incarnation, int], At[E]] = {}
+    for at in records:
+        first.setdefault((at.incarnation, at.data.event_id), at)
+    return first
+
+
+def _fault_rows(run: RunRecords) -> Iterator[Table]:
+    reigns = find_reigns(run)
+    ended = {reign.loss.ended: reign for reign in reigns if reign.loss.by_fault}
+    followed = {row.previous_epoch: row for row in failover_rows(run, reigns)}
+    faults = [(at.key, at.data.fault, at.data.target, at.data.role) for at in run.of(FaultInjected)]
+    faults += [(at.key, at.data.action, at.node, at.data.point) for at in run.of(PointReached)]
+    faults.sort()
+    elections = _elections_after([key.us for key, *_ in faults], run, end_of_run(run, reigns))
+    for (key, fault, target, role), elected in zip(faults, elections, strict=True):
+        reign = ended.get(key.us) if fault not in (NOT_A_FAULT, *UNDONE) else None
+        failover = followed.get(reign.elected.data.epoch) if reign else None
+        yield FaultRow(
+            at_ms=millis(key.us),
+            fault=fault,
+            target=target,
+            role=role,
+            ended_epoch=reign.elected.data.epoch if reign else None,
+            next_epoch=failover.epoch if failover else None,
+            next_controller=failover.broker if failover else None,
+            detection_ms=failover.detection_ms if failover else None,
+            outage_ms=failover.outage_ms if failover else None,
+            elections=elected,
+        )
+
+
+def _elections_after(times: Sequence[int], run: RunRecords, end: int) -> list[int]:
+    """Return how many leaders were elected from each of the sorted `times` on, before the next of them."""
+    counts = [0] * (len(times) + 1)
+    for span in LeadershipHistory.spans(run, end):
+        counts[bisect_right(times, span.since)] += span.is_election
+    return counts[1:]
+
+
+_ROWS: dict[str, Callable[[RunRecords], Iterator[Table]]] = {
+    "request_log": _request_rows,
+    "leaderships": _leadership_rows,
+    "event_log": _event_rows,
+    "faults": _fault_rows,
+}

@@ -1,0 +1,29 @@
+"""Computes the `Settings` row of a run: how it was set up, as `metric_tables` defines it."""
+
+from __future__ import annotations
+
+import re
+
+from understudy.foundation.eventlog.records import ControllerReady, RunDescribed, SessionOpened
+from understudy.history.metrics.metric_tables import Settings
+from understudy.history.reading.run_records import RunRecords
+
+BROKER_NODE = "broker-[0-9]+"
+"""A regular expression for the names of nodes that are brokers."""
+
+
+def settings_row(run: RunRecords) -> Settings:
+    """Return the settings of a run, from its `RunDescribed` records or derived from others."""
+    described = [at.data for at in run.of(RunDescribed)]
+    known = {
+        name: next((value for each in described if (value := getattr(each, name)) not in (None, "")), None)
+        for name in Settings.__struct_fields__
+    }
+    derived = {
+        "brokers": sum(bool(re.fullmatch(BROKER_NODE, node)) for node in run.signs.nodes) or None,
+        "partitions": max(
+            (at.data.partitions for at in run.of(ControllerReady) if at.data.partitions > 0), default=None
+        ),
+        "session_timeout_ms": max((at.data.timeout_ms for at in run.of(SessionOpened)), default=None),
+    }
+    return Settings(**known | {name: value for name, value in derived.items() if known[name] is None})

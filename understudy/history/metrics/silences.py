@@ -1,0 +1,39 @@
+"""Computes since when a node that was lost without a recorded fault had been silent, as `metric_tables` defines it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from understudy.foundation.eventlog.records import SessionOpened
+from understudy.history.metrics.settings import settings_row
+from understudy.history.reading.run_records import At, Incarnation, RunRecords
+
+
+class Silences:
+    """The silences of a run. All times are microseconds."""
+
+    def __init__(self, run: RunRecords) -> None:
+        self._signs = run.signs
+        self._setting_ms = settings_row(run).session_timeout_ms
+        self._opened: dict[str, list[At[SessionOpened]]] = {}
+        for opened in run.of(SessionOpened):
+            self._opened.setdefault(opened.node, []).append(opened)
+
+    def began(self, incarnation: Incarnation, until: int) -> int | None:
+        """Return when the silence before `until` began; None where no record has the session timeout.
+
+        The incarnation must have a record at or before `until`.
+        """
+        timeout = self._session_timeout(incarnation[0], until)
+        if timeout is None:
+            return None
+        last_sign = self._signs.last_until(incarnation, until)
+        # ZooKeeper expires sessions at ticks, which may be half a session timeout apart.
+        is_plausible = 2 * (until - last_sign) <= 3 * timeout
+        return last_sign if is_plausible else until - timeout
+
+    def _session_timeout(self, node: str, until: int) -> int | None:
+        opened = self._opened.get(node, ())
+        place = bisect_right(opened, until, key=lambda at: at.us)
+        timeout_ms = opened[place - 1].data.timeout_ms if place else self._setting_ms
+        return None if timeout_ms is None else timeout_ms * 1000

@@ -1,0 +1,496 @@
+"""Describes a record of the event log in a sentence: for the page of a run, and for the transcripts of the stories.
+
+What is part of normal operation is described as such: a fence that a follower meets after a change of the leader, and a
+write to ZooKeeper whose failure the writer expects (`Narrator`).
+
+Left out are the records that only carry data for a check (`ContextAtIdle`, `RequestDetail`). The simulator's stories
+show fewer records than the page; `understudy.trials.seeds.story_sentences` chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Final
+
+from understudy.foundation.eventlog.fences import ROUTINE_FENCES
+from understudy.foundation.eventlog.records import (
+    AssignedMember,
+    BrokerRegistered,
+    BrokersChanged,
+    ChannelClosed,
+    ChannelOpened,
+    ConnectionRefused,
+    ContextLoaded,
+    ControllerElected,
+    ControllerReady,
+    ControllerResigned,
+    ElectionLost,
+    Envelope,
+    EventEnded,
+    EventPreempted,
+    EventQueued,
+    EventStarted,
+    FaultInjected,
+    FenceHit,
+    GroupAssigned,
+    GroupOffset,
+    GroupsLoaded,
+    GroupsUnloaded,
+    GroupTransition,
+    HighWatermarkChanged,
+    InvalidTransition,
+    IsrProposed,
+    IsrResult,
+    LeaderAndIsrApplied,
+    Leadership,
+    LeadershipNotWritten,
+    LeadershipWritten,
+    LeaderStarted,
+    LogCleaned,
+    LogOpened,
+    LogTruncated,
+    MetadataUpdated,
+    OffsetsCommitted,
+    OffsetsRemoved,
+    PartitionsMoved,
+    PointReached,
+    ProcessExiting,
+    ProcessStarted,
+    RecordsAcknowledged,
+    RecordsAppended,
+    ReplicasMoved,
+    RequestFailed,
+    RequestQueued,
+    RequestReceived,
+    RequestSent,
+    ResponseReceived,
+    ResponseSent,
+    RunDescribed,
+    SessionExpiredRecord,
+    SessionOpened,
+    SessionResumedRecord,
+    SessionSuspendedRecord,
+    StepReached,
+    StillRunning,
+    StopReplicaApplied,
+    TaskFailed,
+    TopicsChanged,
+    Transition,
+    WatchFiredRecord,
+    ZkWrite,
+    ZkWriteDone,
+)
+
+MOST_NAMED: Final = 12
+"""A sentence names so many partitions, topics or paths and counts the rest: a failover may have 100,000."""
+
+
+class Narrator:
+    """Describes the records of one run, each once and in their order.
+
+    The record of a write's outcome does not name the write; this class remembers the writes that have no outcome yet.
+    """
+
+    def __init__(self) -> None:
+        self._writes: dict[tuple[str, int, int], ZkWrite] = {}
+
+    def describe(self, record: Envelope) -> str | None:
+        """Describe a record as `describe` does; a failed write that is part of normal operation says what it means."""
+        match record.data:
+            case ZkWrite() as write:
+                self._writes[record.node, record.incarnation, record.seq] = write
+            case ZkWriteDone(outcome=outcome) if record.cause is not None:
+                begun = self._writes.pop((record.node, record.incarnation, record.cause), None)
+                if begun is not None and begun.paths and (words := _expected_failure(outcome, begun)):
+                    return words
+        return describe(record)
+
+
+def describe(record: Envelope) -> str | None:
+    """Describe a record in a sentence without a full stop; None for a record that is left out."""
+    sentence = _SENTENCES.get(type(record.data))
+    return None if sentence is None else sentence(record)
+
+
+def _expected_failure(outcome: str, write: ZkWrite) -> str | None:
+    """Describe the failure of a write that its writer expects and goes on after; None for any other."""
+    path = write.paths[-1]
+    match outcome, write.purpose:
+        case "NoNode", "preferred-election":
+            # Each takeover deletes this znode at its end, as Kafka does; it exists only after a request of a tool.
+            return f"finds no {path} to delete: no leader election was requested"
+        case "NoNode", "top-level-paths" | "cluster-id":
+            return f"finds that the parent of {path} does not exist yet, and creates it next"
+        case "NoNode", "config" | "consumer-offset" | "broker-id":
+            return f"finds that {path} does not exist yet, and creates it next"
+        case "NodeExists", "top-level-paths" | "cluster-id" | "election":
+            return f"finds that {write.paths[0]} exists already"
+    return None
+
+
+def _describe_fault(record: Envelope) -> str | None:
+    match record.data:
+        case FaultInjected(fault=fault, target=target, role=role):
+            return f"{fault} {target}{f' ({role})' if role else ''}"
+        case PointReached(point=point, action=action):
+            return f"reaches {point}: {action}"
+        case FenceHit(fence=fence, what=what, offered=offered, known=known, switched_off=False) if (
+            fence in ROUTINE_FENCES
+        ):
+            return f"answers {what} with FENCED_LEADER_EPOCH: leader epoch {offered} is over, {known} is current"
+        case FenceHit(fence=fence, what=what, offered=offered, known=known, switched_off=off):
+            verdict = "is switched off and lets pass" if off else "refuses"
+            return f"fence {fence} {verdict} {what} (offered {offered}, known {known})"
+        case StepReached(step=step, note=note):
+            return f"{step} {note}".rstrip()
+        case RunDescribed(world=world, brokers=brokers):
+            size = f" with {_count(brokers, 'broker')}" if brokers is not None else ""
+            return f"describes the run: {world or 'an unknown world'}{size}"
+    return None
+
+
+def _describe_session(record: Envelope) -> str | None:
+    match record.data:
+        case SessionOpened():
+            return "opens a ZooKeeper session"
+        case SessionSuspendedRecord():
+            return "loses its connection to ZooKeeper"
+        case SessionResumedRecord():
+            return "is connected to ZooKeeper again, in the same session"
+        case SessionExpiredRecord():
+            return "is notified that its session has expired"
+        case BrokerRegistered(broker_epoch=broker_epoch):
+            return f"registers with broker epoch {broker_epoch}"
+    return None
+
+
+def _describe_process(record: Envelope) -> str | None:
+    match record.data:
+        case ProcessStarted(role=role, pid=pid):
+            return f"starts as {role}{f', pid {pid}' if pid else ''}"
+        case ProcessExiting(reason=reason):
+            return f"exits: {reason}"
+        case StillRunning(source=source):
+            return f"is still running, says {source}"
+        case TaskFailed(task=task, error=error):
+            return f"{task} failed: {error}"
+        case ConnectionRefused(peer=peer, reason=reason, left_out=left_out):
+            more = f", and {left_out} more" if left_out else ""
+            return f"closes the connection of {peer}: {reason}{more}"
+    return None
+
+
+def _describe_zookeeper(record: Envelope) -> str | None:
+    match record.data:
+        case WatchFiredRecord(path=path, kind=kind):
+            return f"receives a watch notification: {path} {kind}"
+        case ZkWrite(purpose=purpose, paths=paths, operations=operations, fenced=fenced, epoch_zk_version=version):
+            fence = f", if /controller_epoch still has version {version}" if fenced else ""
+            return f"writes to ZooKeeper ({purpose}): {_listed(paths, operations)}{fence}"
+        case ZkWriteDone(outcome="Ok", zxid=zxid):
+            return f"has its write to ZooKeeper confirmed{f', zxid {zxid}' if zxid >= 0 else ''}"
+        case ZkWriteDone(outcome="Unknown"):
+            return "cannot tell whether a write was applied"
+        case ZkWriteDone(outcome="NoNode"):
+            return "finds that a znode of its write does not exist: NoNode"
+        case ZkWriteDone(outcome="NodeExists"):
+            return "finds that a znode of its write exists already: NodeExists"
+        case ZkWriteDone(outcome=outcome):
+            return f"has its write to ZooKeeper refused: {outcome}"
+    return None
+
+
+def _describe_role(record: Envelope) -> str | None:
+    match record.data:
+        case ControllerElected(epoch=epoch):
+            return f"wins the election: controller epoch {epoch}"
+        case ElectionLost(winner=winner):
+            if winner >= 0:
+                return f"finds that broker {winner} is the controller"
+            return "loses the election to a broker that is no longer the controller"
+        case ContextLoaded(partitions=partitions, live_brokers=live):
+            brokers = _numbers(broker_id for broker_id, _ in live)
+            return f"loads the controller context: live brokers {brokers}, {_count(len(partitions))}"
+        case ControllerReady(epoch=epoch):
+            return f"is ready to serve as controller, epoch {epoch}"
+        case ControllerResigned(epoch=epoch, why=why):
+            return f"resigns from controller epoch {epoch}: {why}"
+    return None
+
+
+def _describe_decision(record: Envelope) -> str | None:
+    match record.data:
+        case BrokersChanged(new=new, dead=dead, bounced=bounced):
+            changes = (("new", new), ("dead", dead), ("bounced", bounced))
+            return "finds " + ", ".join(f"{name} brokers {_numbers(ids)}" for name, ids in changes if ids)
+        case TopicsChanged(new=new, deleted=deleted):
+            changes_of_topics = (("new", new), ("deleted", deleted))
+            return "finds " + ", ".join(f"{name} topics {_listed(names)}" for name, names in changes_of_topics if names)
+        case LeadershipWritten(why=why, partitions=partitions):
+            return f"writes ({why}) {_leaderships(partitions)}"
+        case LeadershipNotWritten(why=why, partitions=refused):
+            names = _listed((f"{one.topic}-{one.partition}" for one in refused), len(refused))
+            return f"elects no leader ({why}) for {names}"
+        case PartitionsMoved(target=target, partitions=moved):
+            return f"moves {_transitions(moved)} to {target}"
+        case ReplicasMoved(target=target, replicas=moved):
+            return f"moves {_transitions(moved)} to {target}"
+        case InvalidTransition(source=source, target=target, topic=topic, partition=partition):
+            return f"refuses the transition of {topic}-{partition} from {source} to {target}"
+    return None
+
+
+def _describe_event(record: Envelope) -> str | None:
+    match record.data:
+        case EventQueued(event=event):
+            return f"queues the controller event {event}"
+        case EventStarted(event=event, queued_ms=queued_ms):
+            return f"begins to process {event}, after {queued_ms:.1f} ms in the queue"
+        case EventEnded(event=event, took_ms=took_ms, outcome=outcome):
+            end = "" if outcome == "done" else f": {outcome}"
+            return f"has processed {event} in {took_ms:.1f} ms{end}"
+        case EventPreempted(event=event):
+            return f"discards the controller event {event}"
+    return None
+
+
+def _describe_broker(record: Envelope) -> str | None:
+    match record.data:
+        case LeaderAndIsrApplied(leaders=leaders, followers=followers, controller_id=controller):
+            roles = (("leads", leaders), ("follows", followers))
+            changes = " and ".join(f"{verb} {_names(states)}" for verb, states in roles if states)
+            return f"applies LeaderAndIsr from controller {controller}: {changes or 'no change'}"
+        case StopReplicaApplied(partitions=partitions, controller_id=controller):
+            names = _listed((f"{topic}-{partition}" for topic, partition, _, _ in partitions), len(partitions))
+            return f"applies StopReplica from controller {controller}: stops {names or 'none'}"
+        case MetadataUpdated(live_brokers=live, partitions=partitions, controller_id=controller):
+            states = f", {_count(len(partitions))}" if partitions else ""
+            return f"applies UpdateMetadata from controller {controller}: live brokers {_numbers(live)}{states}"
+    return None
+
+
+def _describe_isr(record: Envelope) -> str | None:
+    match record.data:
+        case IsrProposed(topic=topic, partition=partition, isr=isr):
+            return f"proposes ISR {_numbers(isr)} for {topic}-{partition}"
+        case IsrResult(topic=topic, partition=partition, error=error, isr=isr):
+            return f"receives {error} for its ISR change of {topic}-{partition}: ISR {_numbers(isr)}"
+    return None
+
+
+def _describe_request(record: Envelope) -> str | None:
+    match record.data:
+        case RequestQueued(to=to, api=api, partitions=partitions, depth=depth):
+            size = f" with {_count(partitions)}" if partitions else ""
+            waits = f"{_count(depth, 'request')} wait{'s' if depth == 1 else ''}"
+            return f"queues {api} to broker {to}{size}: {waits} in the channel"
+        case RequestSent(to=to, api=api, partitions=partitions, attempt=attempt):
+            again = f", attempt {attempt}" if attempt > 1 else ""
+            size = f" with {_count(partitions)}" if partitions else ""
+            return f"sends {api} to broker {to}{size}{again}"
+        case RequestReceived(api=api, client_id=client_id, controller_epoch=epoch):
+            sent_in = f", controller epoch {epoch}" if epoch >= 0 else ""
+            return f"receives {api} from {client_id or 'a client without an id'}{sent_in}"
+        case RequestFailed(to=to, api=api, why=why):
+            return f"receives no response from broker {to} ({api}): {why}"
+        case ChannelOpened(to=to, broker_epoch=broker_epoch):
+            return f"opens its channel to broker {to}, broker epoch {broker_epoch}"
+        case ChannelClosed(to=to, dropped=dropped):
+            lost = f" and drops {_count(dropped, 'request')}" if dropped else ""
+            return f"closes its channel to broker {to}{lost}"
+    return None
+
+
+def _describe_response(record: Envelope) -> str | None:
+    match record.data:
+        case ResponseSent(api=api, client_id=client_id, error=error):
+            return f"answers {api} of {client_id or 'a client without an id'}: {error}"
+        case ResponseReceived(sender=sender, api=api, error=error, refused_count=refused):
+            some = f", {_count(refused)} refused" if refused and error == "NONE" else ""
+            return f"receives {error} from broker {sender} ({api}){some}"
+    return None
+
+
+def _describe_log(record: Envelope) -> str | None:
+    match record.data:
+        case LogOpened(topic=topic, partition=partition, log_end_offset=end, high_watermark=high_watermark):
+            return f"opens the log of {topic}-{partition}: log end offset {end}, high watermark {high_watermark}"
+        case LeaderStarted(topic=topic, partition=partition, leader_epoch=epoch, log_end_offset=end):
+            return f"begins to lead {topic}-{partition} in leader epoch {epoch}, log end offset {end}"
+        case RecordsAppended(topic=topic, partition=partition, role=role, batches=batches) if batches:
+            until = batches[-1].next_offset - 1
+            return f"appends to {topic}-{partition} as {role}: offsets {batches[0].base_offset} to {until}"
+        case HighWatermarkChanged(topic=topic, partition=partition, role=role, high_watermark=high_watermark):
+            return f"moves the high watermark of {topic}-{partition} as {role} to {high_watermark}"
+        case LogTruncated(topic=topic, partition=partition, to_offset=to_offset, log_end_offset=end):
+            return f"truncates {topic}-{partition} from offset {end} to {to_offset}"
+        case LogCleaned(topic=topic, partition=partition, records_read=read, records_kept=kept) as data:
+            until = data.to_offset - 1
+            return f"compacts {topic}-{partition}: {kept} of {read} records from {data.from_offset} to {until} are left"
+        case RecordsAcknowledged(topic=topic, partition=partition, base_offset=base, last_offset=last, acks=acks):
+            asked = "all" if acks == -1 else acks
+            return f"acknowledges offsets {base} to {last} of {topic}-{partition}, acks={asked}"
+    return None
+
+
+def _describe_group(record: Envelope) -> str | None:
+    match record.data:
+        case GroupTransition(group=group, source=source, target=target, generation=generation, reason=reason):
+            return f"group {group} goes from {source} to {target} in generation {generation}: {reason}"
+        case GroupAssigned(group=group, generation=generation, members=members):
+            shares = (f"{member.member_id} {_partitions_of(member)}" for member in members)
+            return f"assigns group {group} in generation {generation}: {_listed(shares, len(members))}"
+        case GroupsLoaded(partition=partition, leader_epoch=epoch, groups=groups, offsets=offsets):
+            return (
+                f"coordinates the groups of __consumer_offsets-{partition} in leader epoch {epoch}: {groups} groups, "
+                f"{offsets} offsets"
+            )
+        case GroupsUnloaded(partition=partition, groups=groups):
+            return f"coordinates the {groups} groups of __consumer_offsets-{partition} no more"
+        case OffsetsCommitted(group=group, offsets=offsets):
+            return f"commits offsets of group {group}: {_offsets(offsets)}"
+        case OffsetsRemoved(group=group, offsets=offsets, reason=reason):
+            return f"removes offsets of group {group}, {reason}: {_offsets(offsets)}"
+    return None
+
+
+def _partitions_of(member: AssignedMember) -> str:
+    if not member.partitions:
+        return "nothing"
+    return _listed((f"{topic}-{number}" for topic, number in member.partitions), len(member.partitions))
+
+
+def _offsets(offsets: Sequence[GroupOffset]) -> str:
+    return _listed((f"{each.topic}-{each.partition} at {each.offset}" for each in offsets), len(offsets))
+
+
+def _leaderships(states: Sequence[Leadership]) -> str:
+    return _listed(
+        (
+            f"{state.topic}-{state.partition}: leader {state.leader if state.leader >= 0 else 'none'}"
+            f" epoch {state.leader_epoch} ISR {_numbers(state.isr)}"
+            for state in states
+        ),
+        len(states),
+    )
+
+
+def _names(states: Sequence[Leadership]) -> str:
+    return _listed((f"{state.topic}-{state.partition} at epoch {state.leader_epoch}" for state in states), len(states))
+
+
+def _transitions(moved: Sequence[Transition]) -> str:
+    replicas = (f" on {one.replica}" if one.replica >= 0 else "" for one in moved)
+    return _listed(
+        (f"{one.topic}-{one.partition}{replica}" for one, replica in zip(moved, replicas, strict=True)), len(moved)
+    )
+
+
+def _listed(names: Iterable[str], total: int | None = None) -> str:
+    """The first names, and how many more there are; `total` is the number of all, by default that of `names`."""
+    if total is None:
+        names = tuple(names)
+        total = len(names)
+    first = list(islice(names, MOST_NAMED))
+    more = total - len(first)
+    return ", ".join(first) + (f" and {more} more" if more > 0 else "")
+
+
+def _count(number: int, thing: str = "partition") -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def _numbers(numbers: Iterable[int]) -> str:
+    return " ".join(map(str, numbers)) or "none"
+
+
+_TYPES: Final[Mapping[Callable[[Envelope], str | None], tuple[type, ...]]] = {
+    _describe_fault: (
+        FaultInjected,
+        PointReached,
+        FenceHit,
+        StepReached,
+        RunDescribed,
+    ),
+    _describe_session: (
+        SessionOpened,
+        SessionSuspendedRecord,
+        SessionResumedRecord,
+        SessionExpiredRecord,
+        BrokerRegistered,
+    ),
+    _describe_process: (
+        ProcessStarted,
+        ProcessExiting,
+        StillRunning,
+        TaskFailed,
+        ConnectionRefused,
+    ),
+    _describe_zookeeper: (
+        WatchFiredRecord,
+        ZkWrite,
+        ZkWriteDone,
+    ),
+    _describe_role: (
+        ControllerElected,
+        ElectionLost,
+        ContextLoaded,
+        ControllerReady,
+        ControllerResigned,
+    ),
+    _describe_decision: (
+        BrokersChanged,
+        TopicsChanged,
+        LeadershipWritten,
+        LeadershipNotWritten,
+        PartitionsMoved,
+        ReplicasMoved,
+        InvalidTransition,
+    ),
+    _describe_event: (
+        EventQueued,
+        EventStarted,
+        EventEnded,
+        EventPreempted,
+    ),
+    _describe_broker: (
+        LeaderAndIsrApplied,
+        StopReplicaApplied,
+        MetadataUpdated,
+    ),
+    _describe_isr: (
+        IsrProposed,
+        IsrResult,
+    ),
+    _describe_request: (
+        RequestQueued,
+        RequestSent,
+        RequestReceived,
+        RequestFailed,
+        ChannelOpened,
+        ChannelClosed,
+    ),
+    _describe_response: (
+        ResponseSent,
+        ResponseReceived,
+    ),
+    _describe_log: (
+        LogOpened,
+        LeaderStarted,
+        RecordsAppended,
+        HighWatermarkChanged,
+        LogTruncated,
+        RecordsAcknowledged,
+        LogCleaned,
+    ),
+    _describe_group: (
+        GroupTransition,
+        GroupAssigned,
+        GroupsLoaded,
+        GroupsUnloaded,
+        OffsetsCommitted,
+        OffsetsRemoved,
+    ),
+}
+_SENTENCES: Final = {kind: sentence for sentence, kinds in _TYPES.items() for kind in kinds}

@@ -1,0 +1,331 @@
+"""Reads the history of the znodes from ZooKeeper's transaction log, in the order of the transactions.
+
+ZooKeeper appends every transaction to `log.<first zxid>` before it acknowledges it. So the history holds exactly the
+committed transactions, whatever the brokers report. The log of a running server can be read: an unfinished last entry
+is left out. Mirrors `org.apache.zookeeper.server.persistence.FileTxnLog` and the records of
+ZooKeeper's `zookeeper.jute`.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import re
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias, TypeVar
+
+from understudy.checks.history import OpKind, ZnodeOp, ZnodeTransaction
+
+MAGIC: Final = b"ZKLG"
+VERSION: Final = 2
+END_OF_RECORD: Final = ord("B")
+MAX_ENTRY_BYTES: Final = 64 * 1024 * 1024
+
+_FILE_HEADER = struct.Struct(">4siq")
+_ENTRY_HEADER = struct.Struct(">qi")
+_TRANSACTION_HEADER = struct.Struct(">qiqqi")
+_INT = struct.Struct(">i")
+
+CREATE, DELETE, SET_DATA, CHECK, MULTI, CREATE_2, CREATE_CONTAINER, DELETE_CONTAINER, CREATE_TTL = (
+    1,
+    2,
+    5,
+    13,
+    14,
+    15,
+    19,
+    20,
+    21,
+)
+ERROR, CREATE_SESSION, CLOSE_SESSION = -1, -10, -11
+
+T = TypeVar("T")
+
+_NAME = re.compile(r"log\.[0-9a-f]{1,16}")
+
+
+class MalformedTransactionLog(Exception):
+    """The file is no transaction log, or is damaged. The message names the file, the offset and what was expected."""
+
+
+class OpenedSession(NamedTuple):
+    """A transaction that opens a session."""
+
+    zxid: int
+    time_ms: float
+    """Milliseconds since 1970 by the server's wall clock."""
+    session_id: int
+    timeout_ms: int
+    """The session timeout that the server granted."""
+
+
+class ClosedByClient(NamedTuple):
+    """Comes before the transaction that ends a session, where its client has requested the end."""
+
+    zxid: int
+    time_ms: float
+    session_id: int
+
+
+SessionNote: TypeAlias = OpenedSession | ClosedByClient
+
+
+def read_transaction_logs(folder: Path, *, after_zxid: int = 0, chroot: str = "") -> list[ZnodeTransaction]:
+    """Read all committed transactions of a server, in order.
+
+    Args:
+        folder: the folder with its `log.*` files (`dataDir/version-2`).
+        after_zxid: leave out the transactions up to this one.
+        chroot: keep only the operations below it (for example `/run-1`), and remove it from their paths.
+
+    Raises:
+        MalformedTransactionLog: a file is damaged. An unfinished last entry is no damage.
+    """
+    logged = iterate_transaction_logs(folder, after_zxid=after_zxid, chroot=chroot)
+    return [transaction for transaction in logged if isinstance(transaction, ZnodeTransaction)]
+
+
+def iterate_transaction_logs(
+    folder: Path, *, after_zxid: int = 0, chroot: str = ""
+) -> Iterator[ZnodeTransaction | SessionNote]:
+    """Yield what `read_transaction_logs` returns, and raise what it does, with one transaction in memory.
+
+    Also the openings of sessions and the ends that clients requested are yielded, whatever the chroot.
+    """
+    ephemerals: dict[int, list[str]] = {}
+    for path in _files(folder):
+        for transaction in _read_file(path):
+            if isinstance(transaction, OpenedSession | ClosedByClient):
+                if transaction.zxid > after_zxid:
+                    yield transaction
+                continue
+            whole = _with_ephemerals(transaction, ephemerals)
+            if whole.zxid > after_zxid and (seen := _below(whole, chroot)) is not None:
+                yield seen
+
+
+class TransactionLogTail:
+    """Reads each transaction of a server's log once, soon after it was written.
+
+    Args:
+        folder: as for `read_transaction_logs`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path: Path | None = None
+        self._offset = _FILE_HEADER.size
+        self._ephemerals: dict[int, list[str]] = {}
+
+    def new_transactions(self, until_ms: float = math.inf) -> Iterator[ZnodeTransaction]:
+        """Yield the transactions since the last call whose time, by the server's wall clock, is not after `until_ms`.
+
+        Raises:
+            MalformedTransactionLog: a file is damaged. An unfinished last entry is no damage.
+            OSError: a file cannot be read.
+        """
+        for path in _files(self._folder):
+            if self._path is not None and _first_zxid(path) < _first_zxid(self._path):
+                continue
+            if path != self._path:
+                self._path, self._offset = path, _FILE_HEADER.size
+            for offset, transaction in _read_on(path, self._offset):
+                if transaction.time_ms > until_ms:
+                    return
+                self._offset = offset
+                if isinstance(transaction, ZnodeTransaction):
+                    yield _with_ephemerals(transaction, self._ephemerals)
+
+
+def first_zxid(folder: Path) -> int | None:
+    """The first zxid of the log, which is 1 unless old files have been purged; None where there is no log."""
+    return next((_first_zxid(path) for path in _files(folder)), None)
+
+
+def _files(folder: Path) -> list[Path]:
+    """The log files in the order of their first zxid, which is in the name. Files with other names are left out."""
+    return sorted((path for path in folder.glob("log.*") if _NAME.fullmatch(path.name)), key=_first_zxid)
+
+
+def _first_zxid(path: Path) -> int:
+    return int(path.suffix[1:], 16)
+
+
+def _with_ephemerals(transaction: ZnodeTransaction, ephemerals: dict[int, list[str]]) -> ZnodeTransaction:
+    """Add the deletes of ephemeral znodes to the end of their session; before ZooKeeper 3.6 the log has none.
+
+    Args:
+        ephemerals: the paths of the ephemeral znodes of each session, which this function updates.
+    """
+    for op in transaction.ops:
+        if op.kind is OpKind.CREATE and op.ephemeral_owner:
+            ephemerals.setdefault(op.ephemeral_owner, []).append(op.path)
+        elif op.kind is OpKind.DELETE and not transaction.closed_session:
+            for paths in ephemerals.values():
+                if op.path in paths:
+                    paths.remove(op.path)
+    if not transaction.closed_session:
+        return transaction
+    left = ephemerals.pop(transaction.session_id, [])
+    return (
+        transaction
+        if transaction.ops
+        else transaction._replace(ops=tuple(ZnodeOp(OpKind.DELETE, path) for path in left))
+    )
+
+
+def _below(transaction: ZnodeTransaction, chroot: str) -> ZnodeTransaction | None:
+    if not chroot:
+        return transaction
+    ops = tuple(op._replace(path=op.path[len(chroot) :]) for op in transaction.ops if op.path.startswith(chroot + "/"))
+    return transaction._replace(ops=ops) if ops else None
+
+
+def _read_file(path: Path) -> Iterator[ZnodeTransaction | SessionNote]:
+    return (transaction for _, transaction in _read_on(path, _FILE_HEADER.size))
+
+
+def _read_on(path: Path, offset: int) -> Iterator[tuple[int, ZnodeTransaction | SessionNote]]:
+    """Yield what a file holds from `offset` on, each with the offset after it."""
+    if path.stat().st_size == 0:
+        return
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        if len(data) < _FILE_HEADER.size:
+            return
+        magic, version, _ = _FILE_HEADER.unpack_from(data)
+        if magic != MAGIC or version != VERSION:
+            expected = f"expected {MAGIC!r} version {VERSION}, a ZooKeeper transaction log"
+            raise MalformedTransactionLog(f"{path} starts with {magic!r} version {version}; {expected}")
+        while (entry := _entry(path, data, offset)) is not None:
+            record = _Record(path, offset + _ENTRY_HEADER.size, entry)
+            before, offset = offset, offset + _ENTRY_HEADER.size + len(entry) + 1
+            if (transaction := record.transaction()) is not None:
+                if isinstance(transaction, ZnodeTransaction) and transaction.closed_session and record.was_requested:
+                    yield before, ClosedByClient(transaction.zxid, transaction.time_ms, transaction.session_id)
+                yield offset, transaction
+
+
+def _entry(path: Path, data: mmap.mmap, offset: int) -> bytes | None:
+    """The bytes of the entry at `offset`; None at the end of the log or of its complete entries."""
+    start = offset + _ENTRY_HEADER.size
+    if start > len(data):
+        return None
+    _, length = _ENTRY_HEADER.unpack_from(data, offset)
+    if length == 0:
+        return None
+    if not 0 < length <= MAX_ENTRY_BYTES:
+        raise MalformedTransactionLog(
+            f"{path} at {offset}: an entry of {length} bytes; the longest may have {MAX_ENTRY_BYTES}"
+        )
+    end = start + length
+    if end >= len(data) or data[end] != END_OF_RECORD:
+        return None
+    # A running server writes an entry from its first byte to its last, and the header may lie across two pages:
+    # only what is read after the last byte is complete.
+    checksum, complete_length = _ENTRY_HEADER.unpack_from(data, offset)
+    if complete_length != length:
+        return None
+    entry = data[start:end]
+    if zlib.adler32(entry) != checksum:
+        raise MalformedTransactionLog(f"{path} at {offset}: checksum {zlib.adler32(entry)}; the log says {checksum}")
+    return entry
+
+
+class _Record:
+    """A cursor over the bytes of one entry. It checks every length against the bytes that are left."""
+
+    def __init__(self, path: Path, offset: int, data: bytes) -> None:
+        self._path, self._offset, self._data, self._position = path, offset, data, 0
+        self.was_requested = False
+        """Whether a client requested the transaction; the server itself ends expired sessions."""
+
+    def transaction(self) -> ZnodeTransaction | OpenedSession | None:
+        """The transaction, or None where it failed: it changed no znode and opened no session."""
+        session_id, request, zxid, time_ms, kind = self._unpack(_TRANSACTION_HEADER)
+        self.was_requested = request != 0
+        if kind == CREATE_SESSION:
+            return OpenedSession(zxid, float(time_ms), session_id, self._int())
+        closed = kind == CLOSE_SESSION
+        if closed:
+            paths = self._vector(self._string) if self._position < len(self._data) else []
+            ops = [ZnodeOp(OpKind.DELETE, path or "") for path in paths]
+        else:
+            ops = self._operations(kind, session_id)
+        return ZnodeTransaction(zxid, float(time_ms), session_id, tuple(ops), closed) if ops or closed else None
+
+    def _operations(self, kind: int, session_id: int) -> list[ZnodeOp]:
+        if kind != MULTI:
+            return [op for op in [self._operation(kind, session_id)] if op is not None]
+        parts = self._vector(lambda: (self._int(), self._offset + self._position + _INT.size, self._bytes() or b""))
+        # A failed multi is logged with the operations before the one that failed; none of them was applied.
+        if any(part_kind == ERROR for part_kind, _, _ in parts):
+            return []
+        ops = [_Record(self._path, start, data)._operation(part_kind, session_id) for part_kind, start, data in parts]
+        return [op for op in ops if op is not None]
+
+    def _operation(self, kind: int, session_id: int) -> ZnodeOp | None:
+        if kind in (CREATE, CREATE_2, CREATE_CONTAINER, CREATE_TTL):
+            path, data = self._path_name(), self._bytes()
+            self._vector(self._acl)
+            ephemeral = kind in (CREATE, CREATE_2) and self._unpack(struct.Struct(">?"))[0]
+            return ZnodeOp(OpKind.CREATE, path, data, 0, session_id if ephemeral else 0)
+        if kind in (DELETE, DELETE_CONTAINER):
+            return ZnodeOp(OpKind.DELETE, self._path_name())
+        if kind == SET_DATA:
+            return ZnodeOp(OpKind.SET, self._path_name(), self._bytes(), self._int())
+        if kind == CHECK:
+            # The log has the znode's version plus one, as for a write (`PrepRequestProcessor.checkAndIncVersion`).
+            return ZnodeOp(OpKind.CHECK, self._path_name(), None, self._int() - 1)
+        return None
+
+    def _acl(self) -> None:
+        self._int()
+        self._string()
+        self._string()
+
+    def _path_name(self) -> str:
+        path = self._string()
+        if not path:
+            raise self._malformed("a path")
+        return path
+
+    def _string(self) -> str | None:
+        raw = self._bytes()
+        try:
+            return None if raw is None else raw.decode()
+        except UnicodeDecodeError:
+            raise self._malformed("UTF-8") from None
+
+    def _bytes(self) -> bytes | None:
+        length = self._int()
+        if length == -1:
+            return None
+        if not 0 <= length <= len(self._data) - self._position:
+            raise self._malformed(f"{length} bytes")
+        self._position += length
+        return self._data[self._position - length : self._position]
+
+    def _vector(self, element: Callable[[], T]) -> list[T]:
+        count = self._int()
+        if not -1 <= count <= len(self._data) - self._position:
+            raise self._malformed(f"{count} elements")
+        return [element() for _ in range(count)]
+
+    def _int(self) -> int:
+        value: int = self._unpack(_INT)[0]
+        return value
+
+    def _unpack(self, layout: struct.Struct) -> tuple[int, ...]:
+        if self._position + layout.size > len(self._data):
+            raise self._malformed(f"{layout.size} bytes")
+        self._position += layout.size
+        return layout.unpack_from(self._data, self._position - layout.size)
+
+    def _malformed(self, expected: str) -> MalformedTransactionLog:
+        left = len(self._data) - self._position
+        return MalformedTransactionLog(
+            f"{self._path} at {self._offset + self._position}: expected {expected}, {left} bytes are left"
+        )

@@ -1,0 +1,342 @@
+"""`render` turns a `Replay` into a page of text, at most 100 characters wide.
+
+The page of one run has the injected faults, the controllers, each failover with its phases, the time that partitions
+had no leader, the requests to brokers, the requests and writes that fences refused, and the damage to the logs. The
+page of many runs compares their failovers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from understudy.foundation.eventlog.fences import Fence
+from understudy.history.metrics.metric_tables import (
+    Failover,
+    FenceHits,
+    Moment,
+    PartitionNumbers,
+    Reign,
+    RunMetrics,
+    Totals,
+)
+from understudy.history.metrics.metrics import nearest_rank
+from understudy.history.reading.reader import LogFinding
+from understudy.history.reading.run_records import micros
+from understudy.history.report.kernel import worst_partitions
+from understudy.history.report.result import Replay
+from understudy.history.report.runs import DIFFERENT_RUNS
+
+WIDTH = 100
+BAR = 36
+PAGE = 40
+"""Sections are separated by an empty line only if the page then has at most this many lines."""
+SHOWN = 6
+"""The most rows of a list. If there are more, the last row has the number of the rest."""
+
+_FENCE_OF_EVERY_FAILOVER = Fence.FETCH_LEADER_EPOCH.value
+"""The fence that refuses fetches with the former leader epoch, as after every change of a leader."""
+
+_PHASES: tuple[tuple[str, Callable[[Failover], float | None]], ...] = (
+    ("detection", lambda row: row.detection_ms),
+    ("election", lambda row: row.election_ms),
+    ("takeover", lambda row: row.takeover_ms),
+    ("propagation", lambda row: row.propagation_ms),
+)
+
+
+def render(replay: Replay) -> str:
+    """Return the page, without a newline at its end."""
+    if len(replay.runs) == 1:
+        sections = _one_run(replay.runs[0], replay.engine)
+    elif replay.runs:
+        sections = _many_runs(replay)
+    else:
+        sections = [["No run: the logs hold no record."]]
+    sections = [section for section in [*sections, _findings(replay)] if section]
+    spaced = sum(len(section) + 1 for section in sections) - 1 <= PAGE
+    lines = [line for section in sections for line in (*section, *([""] if spaced else []))]
+    return "\n".join(_fitted(line) for line in lines).rstrip("\n")
+
+
+# ------------------------------------------------------------------ one run
+
+
+def _one_run(run: RunMetrics, engine: str) -> list[list[str]]:
+    totals = run.totals
+    head = (
+        f"Run {run.run}: {_seconds(totals.ended_at_ms)} from {_utc(totals.started_ms)}, "
+        f"{_count(totals.nodes, 'node')}, {_count(totals.records, 'record')}"
+    )
+    return [
+        [head, f"  computed by {engine}"],
+        _faults(run.moments),
+        _controllers(run),
+        *_failovers(run.failovers),
+        _partitions(run),
+        _requests(run),
+        _fences(run.fence_hits),
+    ]
+
+
+def _faults(moments: Sequence[Moment]) -> list[str]:
+    """Return the injected faults. Starts and stops of brokers are left out."""
+    faults = [moment for moment in moments if moment.kind != "step" and moment.what not in ("start", "stop")]
+    if not faults:
+        return []
+    return ["Faults", *_some([f"  at {_seconds(moment.at_ms):>9}  {_fault(moment)}" for moment in faults], 5)]
+
+
+def _fault(moment: Moment) -> str:
+    reason = {"point": f" at {moment.note}", "fault": f", the {moment.note}" if moment.note else ""}[moment.kind]
+    return f"{moment.what} {moment.target}{reason}"
+
+
+def _controllers(run: RunMetrics) -> list[str]:
+    without = run.totals.without_controller_ms
+    head = "none was ready" if without is None else f"{_ms(without)} without one"
+    return [f"Controllers: {head}", *_some([f"  {_reign(reign)}" for reign in run.reigns], 5)]
+
+
+def _reign(reign: Reign) -> str:
+    ready = (
+        "never ready" if reign.ready_at_ms is None else f"ready after {_ms(reign.ready_at_ms - reign.elected_at_ms)}"
+    )
+    end = "to the end" if reign.ended_at_ms is None else f"until {_seconds(reign.ended_at_ms)}: {reign.ended_by}"
+    return f"epoch {reign.epoch:>3}  broker {reign.broker:<3} from {_seconds(reign.elected_at_ms):>9} {end:<26} {ready}"
+
+
+def _failovers(failovers: Sequence[Failover]) -> list[list[str]]:
+    sections = [_failover(failover) for failover in failovers[:3]]
+    if len(failovers) > 3:
+        sections.append([f"… and {_count(len(failovers) - 3, 'more failover')}"])
+    return sections
+
+
+def _failover(failover: Failover) -> list[str]:
+    noticed = f", noticed by {failover.noticed_by}" if failover.noticed_by else ""
+    outage = (
+        "no controller followed" if failover.outage_ms is None else f"{_ms(failover.outage_ms)} without a controller"
+    )
+    brokers = f"broker {failover.previous_broker} → {failover.broker}"
+    times = [time(failover) for _, time in _PHASES]
+    longest = max((time for time in times if time is not None), default=0.0)
+    counts = ((failover.partitions, "partition"), (failover.brokers, "broker"))
+    read = ", ".join(_count(number, noun) for number, noun in counts if number is not None)
+    phases = [
+        f"  {name:<11} {_ms_column(time)}  {_bar(time, longest):<{BAR}} {note}"
+        for (name, _), time, note in zip(_PHASES, times, ("", "", read, _answers(failover)), strict=True)
+    ]
+    return [
+        f"Failover to epoch {failover.epoch}: {brokers} ({failover.cause}{noticed}), {outage}",
+        *phases[:3],
+        *_takeover(failover),
+        *phases[3:],
+    ]
+
+
+def _takeover(failover: Failover) -> list[str]:
+    reading, deciding, writing = failover.reading_ms, failover.deciding_ms, failover.writing_ms
+    if reading is None:
+        return []
+    if deciding is None or writing is None:
+        return [f"    of which reading {_ms(reading)}"]
+    return [f"    of which reading {_ms(reading)}, deciding {_ms(deciding)}, writing {_ms(writing)}"]
+
+
+def _answers(failover: Failover) -> str:
+    if not failover.requests:
+        return ""
+    return f"{_count(failover.requests, 'request')}, {failover.unanswered or 'none'} unanswered"
+
+
+def _partitions(run: RunMetrics) -> list[str]:
+    totals = run.totals
+    worst = worst_partitions(run.partitions)
+    return [
+        f"Partitions: {totals.partitions:,}, leaderless for {totals.leaderless_ms / 1000:,.3f} partition-seconds; "
+        f"elections {totals.clean_elections:,} clean, {totals.unclean_elections:,} unclean; "
+        f"ISR −{totals.isr_shrinks:,} +{totals.isr_expands:,}",
+        *_some([f"  {_partition(row)}" for row in worst], 3, of=totals.leaderless_partitions),
+    ]
+
+
+def _partition(row: PartitionNumbers) -> str:
+    now = "deleted" if row.leader is None else f"leader {row.leader} in epoch {row.leader_epoch}"
+    return f"{row.topic}-{row.partition}: {_ms(row.leaderless_ms)} without a leader; at the end {now}"
+
+
+def _requests(run: RunMetrics) -> list[str]:
+    if not run.requests:
+        return []
+    rows = sorted(run.requests, key=lambda row: (-row.sent, row.event, row.api))
+    table = [
+        f"  {row.event or '(no event)':<28}{row.api:<20}{row.sent:>6,}{row.answered:>10,}"
+        f"{_ms_column(row.p50_ms)}{_ms_column(row.p99_ms)}"
+        for row in rows
+    ]
+    partitions = [f"{row.api} {row.error} {row.partitions:,}×" for row in run.refusals if row.partitions]
+    whole = [f"{row.api} {row.error} {row.requests:,}×" for row in run.refusals if row.requests]
+    head = f"Requests{'':<42}{'sent':>6}{'answered':>10}{'p50':>13}{'p99':>13}"
+    refused = [f"  refused as a whole: {', '.join(whole[:5])}"] if whole else []
+    refused += [f"  refused for a partition: {', '.join(partitions[:5])}"] if partitions else []
+    return [head, *_some(table, SHOWN), *refused]
+
+
+def _fences(hits: Sequence[FenceHits]) -> list[str]:
+    """Return a line for each fence and node, with the first request or write that was refused.
+
+    Fences that refuse deposed controllers and brokers come before the fence of fetches, which refuses some after every
+    failover.
+    """
+    if not hits:
+        return []
+    through = sum(hit.let_through for hit in hits)
+    refused = sum(hit.hits for hit in hits) - through
+    head = f"Fences: refused {refused:,}" + (
+        f", let {through:,} through because they were switched off" if through else ""
+    )
+    by_fence: dict[tuple[str, str], list[FenceHits]] = {}
+    for hit in sorted(hits, key=lambda hit: (hit.fence == _FENCE_OF_EVERY_FAILOVER, hit.first_at_ms)):
+        by_fence.setdefault((hit.fence, hit.node), []).append(hit)
+    return [head, *_some([f"  {_fence(same)}" for same in by_fence.values()], SHOWN)]
+
+
+def _fence(hits: Sequence[FenceHits]) -> str:
+    first, times = hits[0], sum(hit.hits for hit in hits)
+    verdict = "let through" if first.let_through else "refused"
+    more = f"; {times:,} in all" if times > 1 else ""
+    return f"{first.fence} on {first.node} {verdict} {first.what}: came with {first.offered}, known {first.known}{more}"
+
+
+# ------------------------------------------------------------------ many runs
+
+_COLUMNS: tuple[tuple[str, Callable[[Failover], float | None]], ...] = (*_PHASES, ("outage", lambda row: row.outage_ms))
+
+
+def _many_runs(replay: Replay) -> list[list[str]]:
+    totals = [run.totals for run in replay.runs]
+    failovers = [failover for run in replay.runs for failover in run.failovers]
+    records = sum(row.records for row in totals)
+    clean, unclean = sum(row.clean_elections for row in totals), sum(row.unclean_elections for row in totals)
+    return [
+        [
+            f"{_count(len(replay.runs), 'run')}, {_count(records, 'record')}, {_count(len(failovers), 'failover')}",
+            f"  computed by {replay.engine}",
+        ],
+        [
+            f"{'Failovers, in ms':<29}" + "".join(f"{name:>14}" for name, _ in _COLUMNS),
+            *_some(
+                [line for cause in sorted({row.cause for row in failovers}) for line in _cause(cause, failovers)], 15
+            ),
+        ],
+        [
+            f"Partitions: leaderless for {sum(row.leaderless_ms for row in totals) / 1000:,.3f} partition-seconds; "
+            f"elections {clean:,} clean, {unclean:,} unclean",
+            f"Fences: {_count(sum(row.fence_hits for row in totals), 'hit')}",
+        ],
+        [
+            "Longest without a controller",
+            *_some(
+                [
+                    f"  {run.run:<40} {_ms_column(run.totals.without_controller_ms)}"
+                    f"  {_count(len(run.failovers), 'failover')}"
+                    for run in sorted(replay.runs, key=_longest_first)
+                ],
+                8,
+            ),
+            *_never_ready(totals),
+        ],
+    ]
+
+
+def _longest_first(run: RunMetrics) -> tuple[float, str]:
+    """Return by what runs are sorted; those in which no controller was ready come last."""
+    without = run.totals.without_controller_ms
+    return math.inf if without is None else -without, run.run
+
+
+def _never_ready(totals: Sequence[Totals]) -> list[str]:
+    count = sum(row.without_controller_ms is None for row in totals)
+    return [f"  No controller was ready in {_count(count, 'run')}"] if count else []
+
+
+def _cause(cause: str, failovers: Sequence[Failover]) -> list[str]:
+    rows = [row for row in failovers if row.cause == cause]
+    names = (f"  {cause}, {len(rows):,}×", "")
+    return [
+        f"{name:<25} p{percent}"
+        + "".join(f"{_percentile([time(row) for row in rows], percent):>14}" for _, time in _COLUMNS)
+        for name, percent in zip(names, (50, 99), strict=True)
+    ]
+
+
+def _percentile(values: Iterable[float | None], percent: int) -> str:
+    rank = nearest_rank(sorted(micros(value) for value in values if value is not None), percent)
+    return "—" if rank is None else f"{rank / 1000:,.3f}"
+
+
+# ------------------------------------------------------------------ findings, and formats
+
+
+def _findings(replay: Replay) -> list[str]:
+    if not replay.findings:
+        return [f"Logs: {replay.lines:,} lines, no findings"]
+    # Numbers that mix several runs have no meaning, so the reader has to see that first.
+    findings = sorted(replay.findings, key=lambda finding: finding.kind != DIFFERENT_RUNS)
+    shown = [f"  {_shortened(finding)}" for finding in findings]
+    return [f"Logs: {replay.lines:,} lines, {_count(len(replay.findings), 'finding')}", *_some(shown, SHOWN)]
+
+
+def _shortened(finding: LogFinding) -> str:
+    """Return the text of a finding; if it is too long, with the beginning of the path left out."""
+    text = str(finding)
+    return text if len(text) <= WIDTH - 2 else str(replace(finding, file=f"…{finding.file[-45:]}"))
+
+
+def _some(lines: Sequence[str], most: int, *, of: int | None = None) -> list[str]:
+    """Return at most `most` of `lines`; if some are left out, the last one has their number.
+
+    Args:
+        of: how many there are; by default all of `lines`.
+    """
+    count = len(lines) if of is None else of
+    if count <= most:
+        return [*lines]
+    return [*lines[: most - 1], f"  … and {count - most + 1:,} more"]
+
+
+def _bar(part: float | None, whole: float) -> str:
+    """Return a bar for `part` of `whole`; not empty unless `part` is 0."""
+    if not part or not whole:
+        return ""
+    full, rest = divmod(max(1, round(part / whole * BAR * 8)), 8)
+    return "█" * full + " ▏▎▍▌▋▊▉"[rest].strip()
+
+
+def _fitted(line: str) -> str:
+    """Return a line of the page with control characters escaped, cut to `WIDTH`."""
+    printable = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in line.rstrip())
+    return printable if len(printable) <= WIDTH else printable[: WIDTH - 1] + "…"
+
+
+def _ms(ms: float) -> str:
+    return f"{ms:,.1f} ms"
+
+
+def _ms_column(ms: float | None) -> str:
+    return f"{'—':>13}" if ms is None else f"{ms:>10,.3f} ms"
+
+
+def _seconds(ms: float) -> str:
+    return f"{ms / 1000:,.3f} s"
+
+
+def _utc(ms: float) -> str:
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,145 @@
+"""Finds the runs of event-log files, and packs whole runs into tasks: a run is the unit of work of every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from understudy.history.reading.lines import MAX_LINE_BYTES, decode_header
+from understudy.history.reading.reader import LogFinding, find_files
+
+TASK_BYTES = 8 * 1024 * 1024
+"""Runs are packed into tasks of this size, some 25,000 records: a task then outweighs what Spark takes to start it."""
+
+DIFFERENT_RUNS = "different runs with one id"
+"""Two files of a run have the same name and different content, so that the numbers of the run mix several runs."""
+
+_SEARCHED_BYTES = 1024 * 1024
+"""How far into a file a line with a run is looked for."""
+
+_COMPARED_BYTES = 1024
+
+
+class RunFiles(msgspec.Struct, frozen=True, order=True):
+    """The event-log files that belong to one run, by their first readable lines."""
+
+    run: str
+    """The id of the run; empty where no line names one, and the files are then a single one."""
+    files: tuple[str, ...]
+    """Absolute paths, sorted."""
+    bytes: int
+    """The size of all files."""
+
+
+class FoundLogs(NamedTuple):
+    """The event logs at or below some paths."""
+
+    files: tuple[Path, ...]
+    findings: tuple[LogFinding, ...]
+    """Paths without event logs, and logs of different runs with the same id."""
+    groups: list[RunFiles]
+
+
+def find_logs(paths: Iterable[Path]) -> FoundLogs:
+    """Find the event-log files at or below `paths`, and group them by run."""
+    files, findings = find_files(paths)
+    groups = find_runs(files)
+    names = {str(file.absolute()): str(file) for file in files}
+    conflicts = [
+        LogFinding(names[file], 0, DIFFERENT_RUNS, group.run) for group in groups for file in conflicting_files(group)
+    ]
+    return FoundLogs(files, (*findings, *conflicts), groups)
+
+
+def find_runs(files: Iterable[Path]) -> list[RunFiles]:
+    """Group files by run, sorted by run. Only the beginning of each file is read.
+
+    A file that cannot be read, or that begins with a mebibyte without a single record, is a group of its own.
+    """
+    found: dict[str, list[tuple[str, int]]] = {}
+    alone: list[RunFiles] = []
+    for file in files:
+        path = str(file.absolute())
+        run, size = _run_of(file)
+        if run:
+            found.setdefault(run, []).append((path, size))
+        else:
+            alone.append(RunFiles("", (path,), size))
+    groups = [
+        RunFiles(run, tuple(sorted(path for path, _ in own)), sum(size for _, size in own))
+        for run, own in found.items()
+    ]
+    return sorted([*groups, *alone])
+
+
+def conflicting_files(group: RunFiles) -> tuple[str, ...]:
+    """Return two files of a group that cannot be copies of each other though they have the same name; empty if none.
+
+    The name has the node, the incarnation and the number of the file. A copy may have been made while the run went on,
+    so that it is the beginning of the other. Only the beginning and the end of what both have are compared.
+    """
+    first_by_name: dict[str, str] = {}
+    for file in group.files:
+        first = first_by_name.setdefault(Path(file).name, file)
+        if first != file and not _is_copy(Path(first), Path(file)):
+            return first, file
+    return ()
+
+
+def _is_copy(first: Path, second: Path) -> bool:
+    try:
+        common = min(first.stat().st_size, second.stat().st_size)
+        return _ends(first, common) == _ends(second, common)
+    except OSError:
+        return True  # its readers report it
+
+
+def _ends(file: Path, size: int) -> tuple[bytes, bytes]:
+    with file.open("rb") as stream:
+        begin = stream.read(min(size, _COMPARED_BYTES))
+        stream.seek(max(0, size - _COMPARED_BYTES))
+        return begin, stream.read(min(size, _COMPARED_BYTES))
+
+
+def joined(groups: Sequence[RunFiles]) -> RunFiles:
+    """Return one group with the files of all."""
+    paths = {path for group in groups for path in group.files}
+    return RunFiles(min(group.run for group in groups), tuple(sorted(paths)), sum(group.bytes for group in groups))
+
+
+def pack(groups: Iterable[RunFiles], task_bytes: int = TASK_BYTES) -> list[tuple[RunFiles, ...]]:
+    """Pack whole runs into tasks of about `task_bytes`, the largest first; a larger run is a task of its own."""
+    tasks: list[tuple[RunFiles, ...]] = []
+    task: list[RunFiles] = []
+    size = 0
+    for group in sorted(groups, key=lambda group: (-group.bytes, group)):
+        if task and size + group.bytes > task_bytes:
+            tasks.append(tuple(task))
+            task, size = [], 0
+        task.append(group)
+        size += group.bytes
+    return [*tasks, tuple(task)] if task else tasks
+
+
+def _run_of(file: Path) -> tuple[str, int]:
+    """Return the run that the first readable line of a file names, and the size of the file."""
+    try:
+        with file.open("rb") as stream:
+            size = stream.seek(0, 2)
+            stream.seek(0)
+            while size > 0 and stream.tell() < min(size, _SEARCHED_BYTES):
+                if run := _run_named_in(stream.readline(MAX_LINE_BYTES)):
+                    return run, size
+    except OSError:
+        return "", 0
+    return "", size
+
+
+def _run_named_in(line: bytes) -> str:
+    try:
+        return decode_header(line).run
+    except msgspec.MsgspecError:
+        return ""

@@ -1,0 +1,145 @@
+"""`understudy leader-election`: elect preferred or unclean leaders. Mirrors Kafka's `LeaderElectionCommand`."""
+
+from __future__ import annotations
+
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from understudy.kafka_tools.cluster import KafkaCluster
+from understudy.kafka_tools.console import Console, Surroundings, Tool, print_trace, read_file
+from understudy.kafka_tools.errors import COMMAND_FAILED, JOPTSIMPLE, OPERATION_FAILED, TIMEOUT, ToolError, error_of
+from understudy.kafka_tools.java_order import partitions as in_java_order
+from understudy.kafka_tools.json_input import parse_object
+from understudy.kafka_tools.offsets import by_topic
+from understudy.kafka_tools.options import BOOTSTRAP_SERVER, Flag, Options, cannot_parse
+
+ELECTION_TYPES = {"PREFERRED": 0, "UNCLEAN": 1}
+TIMEOUT_MS = 30_000
+ELECTION_TIMEOUT_MS = 15_000
+
+FLAGS = (
+    BOOTSTRAP_SERVER,
+    Flag("admin.config", "A properties file with the client's configuration.", "FILE"),
+    Flag("path-to-json-file", 'The partitions: {"partitions": [{"topic": "a", "partition": 0}, …]}.', "FILE"),
+    Flag("topic", "The topic of the partition.", "TOPIC"),
+    Flag("partition", "The partition of --topic.", "NUMBER", is_int=True),
+    Flag("all-topic-partitions", "Elect leaders of all partitions that need it."),
+    Flag("election-type", "Which election: preferred or unclean.", "TYPE"),
+)
+
+
+async def run(options: Options, surroundings: Surroundings) -> int:
+    """Run one command line of the tool; its exit code."""
+    election_type = _election_type(options)
+    _check(options)
+    path, topic, partition = options.value("path-to-json-file"), options.value("topic"), options.number("partition")
+    partitions: list[TopicPartition] | None = None
+    if path is not None:
+        partitions = read_partitions(read_file(path))
+    elif topic is not None and partition is not None:
+        partitions = [TopicPartition(topic, partition)]
+    bootstrap, config = options.value("bootstrap-server") or "", options.value("admin.config")
+    async with surroundings.connect(bootstrap, config, api_timeout_ms=TIMEOUT_MS) as cluster:
+        await _elect(cluster, surroundings.console, election_type, partitions)
+    return 0
+
+
+TOOL = Tool(
+    "leader-election",
+    "kafka-leader-election.sh",
+    "This tool attempts to elect a new leader for a set of topic partitions.",
+    FLAGS,
+    run,
+    print_trace,
+)
+
+
+def read_partitions(text: str) -> list[TopicPartition]:
+    """Return the partitions in the JSON of `--path-to-json-file`. Raises ToolError."""
+    data = parse_object(text, ToolError(OPERATION_FAILED, "Replica election data is empty"))
+    if "partitions" not in data:
+        raise ToolError(OPERATION_FAILED, 'Replica election data is missing "partitions" field')
+    found = [TopicPartition(each.text("topic"), each.number("partition")) for each in data.objects("partitions")]
+    twice = [each for each in found if found.count(each) > 1]
+    if twice:
+        listed = ", ".join(map(str, in_java_order(twice)))
+        raise ToolError(OPERATION_FAILED, f"Replica election data contains duplicate partitions: [{listed}]")
+    return found
+
+
+def _election_type(options: Options) -> str:
+    text = options.value("election-type") or "PREFERRED"
+    if text.upper() not in ELECTION_TYPES:
+        cause = ToolError(
+            f"{JOPTSIMPLE}ValueConversionException", f"Value [{text}] is not one of [[PREFERRED,UNCLEAN]]"
+        )
+        raise cannot_parse("election-type", text, cause)
+    return text.upper()
+
+
+def _check(options: Options) -> None:
+    missing = [name for name in ("bootstrap-server", "election-type") if not options.has(name)]
+    if missing:
+        raise ToolError(COMMAND_FAILED, f"Missing required option(s): {', '.join(missing)}")
+    ways = ("topic", "all-topic-partitions", "path-to-json-file")
+    if sum(map(options.has, ways)) != 1:
+        raise ToolError(COMMAND_FAILED, f"One and only one of the following options is required: {', '.join(ways)}")
+    if options.has("topic") and not options.has("partition"):
+        raise ToolError(COMMAND_FAILED, "Missing required option(s): partition")
+    if options.has("partition") and not options.has("topic"):
+        raise ToolError(COMMAND_FAILED, "Option partition is only allowed if topic is used")
+
+
+async def _elect(
+    cluster: KafkaCluster, console: Console, election_type: str, partitions: list[TopicPartition] | None
+) -> None:
+    asked = None
+    if partitions is not None:
+        asked = tuple(TopicPartitions(topic=name, partitions=tuple(ids)) for name, ids in by_topic(partitions).items())
+    request = ElectLeadersRequest(
+        election_type=ELECTION_TYPES[election_type], topic_partitions=asked, timeout_ms=ELECTION_TIMEOUT_MS
+    )
+    try:
+        response = await cluster.ask_controller(request, ElectLeadersResponse, _errors, call="electLeaders")
+        if response.error_code:
+            raise error_of(response.error_code)
+    except ToolError as error:
+        if error.kind == TIMEOUT:
+            message = "Timeout waiting for election results"
+        elif error.is_a("ClusterAuthorizationException"):
+            message = "Not authorized to perform leader election"
+        else:
+            raise
+        console.print(message)
+        raise ToolError(COMMAND_FAILED, message, cause=error) from None
+    _print_results(console, election_type, response)
+
+
+def _errors(response: ElectLeadersResponse) -> list[int]:
+    results = (each for topic in response.replica_election_results for each in topic.partition_result)
+    return [response.error_code, *(each.error_code for each in results)]
+
+
+def _print_results(console: Console, election_type: str, response: ElectLeadersResponse) -> None:
+    results = {
+        TopicPartition(topic.topic, each.partition_id): each
+        for topic in response.replica_election_results
+        for each in topic.partition_result
+    }
+    ordered = in_java_order(results)
+    elected = [each for each in ordered if results[each].error_code == Errors.NONE]
+    needless = [each for each in ordered if results[each].error_code == Errors.ELECTION_NOT_NEEDED]
+    failed = [each for each in ordered if each not in elected and each not in needless]
+    if elected:
+        listed = ", ".join(map(str, in_java_order(elected)))
+        console.print(f"Successfully completed leader election ({election_type}) for partitions {listed}")
+    if needless:
+        listed = ", ".join(map(str, in_java_order(needless)))
+        console.print(f"Valid replica already elected for partitions {listed}")
+    errors = []
+    for each in in_java_order(failed):
+        error = error_of(results[each].error_code, results[each].error_message)
+        console.print(f"Error completing leader election ({election_type}) for partition: {each}: {error}")
+        errors.append(error)
+    if errors:
+        raise ToolError(COMMAND_FAILED, f"{len(errors)} replica(s) could not be elected", suppressed=errors)

@@ -1,0 +1,135 @@
+"""`understudy log-dirs`: the log directories of brokers with the replicas in them. Mirrors `LogDirsCommand`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+)
+from understudy.kafka_tools.console import Console, Surroundings, Tool
+from understudy.kafka_tools.errors import ToolError, error_of, executed
+from understudy.kafka_tools.java_order import in_order, partitions, strings
+from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options
+
+TERSE = "org.apache.kafka.tools.TerseException"
+"""The class of errors of which only the message is printed."""
+
+FLAGS = (
+    BOOTSTRAP_SERVER,
+    COMMAND_CONFIG,
+    Flag("describe", "Show the log directories."),
+    Flag("topic-list", "The topics; all without it.", "TOPIC,TOPIC,…"),
+    Flag("broker-list", "The brokers; all without it.", "0,1,2"),
+)
+
+
+async def run(options: Options, surroundings: Surroundings) -> int:
+    """Run one command line of the tool; its exit code."""
+    options.require("bootstrap-server", "describe")
+    topics = {topic for topic in (options.value("topic-list") or "").split(",") if topic}
+    wanted = _brokers(options.value("broker-list") or "")
+    console = surroundings.console
+    async with surroundings.connect(
+        options.value("bootstrap-server") or "", options.value("command-config")
+    ) as cluster:
+        metadata = await cluster.metadata((), call="describeCluster")
+        known = [broker.node_id for broker in metadata.brokers]
+        unknown = [broker for broker in wanted if broker not in known]
+        if unknown:
+            raise ToolError(
+                TERSE,
+                f"ERROR: The given brokers do not exist from --broker-list: {_listed(unknown)}. "
+                f"Current existent brokers: {_listed(known)}",
+            )
+        console.print("Querying brokers for log directories information")
+        brokers = _ordered(wanted or known)
+        found = []
+        for broker in brokers:
+            answer = await cluster.ask_broker(
+                broker, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, call="describeLogDirs"
+            )
+            if answer.error_code:
+                raise executed(error_of(answer.error_code))
+            found.append(_as_java({"broker": broker, "logDirs": _directories(answer.results, topics)}))
+    console.print(f"Received log directory information from brokers {_listed(brokers)}")
+    console.print(json.dumps(_as_java({"version": 1, "brokers": found}), separators=(",", ":"), ensure_ascii=False))
+    return 0
+
+
+def _fails(error: ToolError, words: Sequence[str], console: Console) -> None:
+    console.error(error.shown_message)
+    if error.kind != TERSE:
+        console.error(error.trace)
+
+
+TOOL = Tool(
+    "log-dirs",
+    "kafka-log-dirs.sh",
+    "This tool helps to query log directory usage on the specified brokers.",
+    FLAGS,
+    run,
+    _fails,
+)
+
+
+def _brokers(text: str) -> list[int]:
+    found = []
+    for part in filter(None, text.split(",")):
+        if not part.lstrip("+-").isdecimal():
+            raise ToolError("java.lang.NumberFormatException", f'For input string: "{part}"')
+        found.append(int(part))
+    return found
+
+
+def _directories(results: Collection[DescribeLogDirsResult], topics: Collection[str]) -> list[object]:
+    """Return the directories of one broker as the JSON has them, with the replicas of `topics`, or of all for none."""
+    by_path = {result.log_dir: result for result in results}
+    shown: list[object] = []
+    for path in strings(by_path):
+        result = by_path[path]
+        replicas = {
+            TopicPartition(topic.name, each.partition_index): each
+            for topic in result.topics
+            if not topics or topic.name in topics
+            for each in topic.partitions
+        }
+        shown.append(
+            _as_java(
+                {
+                    "logDir": path,
+                    "error": error_of(result.error_code).kind if result.error_code else None,
+                    "partitions": [_replica(each, replicas[each]) for each in partitions(replicas)],
+                }
+            )
+        )
+    return shown
+
+
+def _replica(partition: TopicPartition, replica: DescribeLogDirsPartition) -> object:
+    return _as_java(
+        {
+            "partition": str(partition),
+            "size": replica.partition_size,
+            "offsetLag": replica.offset_lag,
+            "isFuture": replica.is_future_key,
+        }
+    )
+
+
+def _as_java(fields: dict[str, object]) -> dict[str, object]:
+    """Return the fields of an object in the order of a hash map."""
+    return {name: fields[name] for name in strings(fields)}
+
+
+def _ordered(brokers: Collection[int]) -> list[int]:
+    return in_order(brokers, lambda broker: broker)
+
+
+def _listed(brokers: Collection[int]) -> str:
+    return ",".join(map(str, _ordered(brokers)))

@@ -1,0 +1,147 @@
+"""Parses the command line of `understudy producer-perf`, with the usage and the errors of Kafka's tool.
+
+That one uses argparse4j, unlike Kafka's other tools, which use joptsimple.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from understudy.kafka_tools.errors import ToolError
+from understudy.kafka_tools.options import Flag, Options
+
+ARGPARSE = "net.sourceforge.argparse4j.inf.ArgumentParserException"
+"""The class of errors after which the usage is printed."""
+WIDTH = 75
+PAYLOADS = ("record-size", "payload-file", "payload-monotonic")
+REQUIRED = ("topic", "num-records", "throughput")
+INTEGERS, DECIMALS = (
+    {"num-records": "Long", "record-size": "Integer", "transaction-duration-ms": "Long"},
+    {"throughput"},
+)
+SWITCHES = {"payload-monotonic", "print-metrics"}
+USAGE = """\
+usage: producer-performance [-h] --topic TOPIC --num-records NUM-RECORDS
+                            [--payload-delimiter PAYLOAD-DELIMITER]
+                            --throughput THROUGHPUT
+                            [--producer-props PROP-NAME=PROP-VALUE [PROP-NAME=PROP-VALUE ...]]
+                            [--producer.config CONFIG-FILE]
+                            [--print-metrics]
+                            [--transactional-id TRANSACTIONAL-ID]
+                            [--transaction-duration-ms TRANSACTION-DURATION]
+                            (--record-size RECORD-SIZE |
+                            --payload-file PAYLOAD-FILE |
+                            --payload-monotonic)
+"""
+
+FLAGS = (
+    Flag("topic", "The topic.", "TOPIC"),
+    Flag("num-records", "How many records to send.", "COUNT"),
+    Flag("record-size", "The size of each record in bytes.", "BYTES"),
+    Flag("payload-file", "Take the records from the parts of a text file, at random.", "FILE"),
+    Flag("payload-monotonic", "Send the numbers 0, 1, 2 …"),
+    Flag("payload-delimiter", "The regular expression between the parts of the file; a newline by default.", "PATTERN"),
+    Flag("throughput", "Send no more than so many records a second; -1 for as many as there can be.", "NUMBER"),
+    Flag("producer-props", "The producer's properties, bootstrap.servers among them.", "NAME=VALUE …"),
+    Flag("producer.config", "A file of such properties.", "FILE"),
+    Flag("print-metrics", "Not supported."),
+    Flag("transactional-id", "Ignored without transactions.", "ID"),
+    Flag("transaction-duration-ms", "Only 0: transactions are not supported.", "MS"),
+)
+
+
+class Given(NamedTuple):
+    """The flags of a command line, and the words after `--producer-props`; None without it."""
+
+    options: Options
+    properties: tuple[str, ...] | None
+
+
+def parse(words: Sequence[str]) -> Given:
+    """Return what a command line gives. Raises ToolError of the class ARGPARSE."""
+    known = {flag.name for flag in FLAGS}
+    given: dict[str, str] = {}
+    properties: tuple[str, ...] | None = None
+    left = deque(words)
+    while left:
+        word = left.popleft()
+        name, equals, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--") or name not in known:
+            raise _wrong(f"unrecognized arguments: '{word}'")
+        if name == "producer-props":
+            found = [value] if equals else []
+            while left and not left[0].startswith("--"):
+                found.append(left.popleft())
+            if not found:
+                raise _wrong("argument --producer-props: expected at least one argument")
+            properties = tuple(found)
+        elif name in SWITCHES:
+            _check_alone(name, given)
+            given[name] = ""
+        else:
+            if not equals and (not left or _is_flag(left[0])):
+                raise _wrong(f"argument --{name}: expected one argument")
+            text = value if equals else left.popleft()
+            _check_alone(name, given)
+            _check_number(name, text)
+            given[name] = text
+    for name in REQUIRED:
+        if name not in given:
+            raise _wrong(f"argument --{name} is required")
+    if not any(name in given for name in PAYLOADS):
+        raise _wrong(f"one of the arguments {' '.join(f'--{name}' for name in PAYLOADS)} is required")
+    if properties is None and "producer.config" not in given:
+        raise _wrong("Either --producer-props or --producer.config must be specified.")
+    return Given(Options(list(given.items())), properties)
+
+
+def wrapped(text: str) -> str:
+    """Return a message as argparse4j breaks it: at blanks and after hyphens, with lines filled up by more blanks."""
+    lines: list[list[str]] = [[]]
+    for part in re.findall(r"(?:\S+?-+(?=[^\W\d_])|\S+)\s*", text):
+        if len("".join((*lines[-1], part))) > WIDTH and lines[-1]:
+            lines.append([])
+        lines[-1].append(part)
+    return "\n".join([*(_filled(line) for line in lines[:-1]), "".join(lines[-1]).rstrip()])
+
+
+def _filled(parts: Sequence[str]) -> str:
+    """Return a line with blanks added to the gaps in its middle, until it is as wide as it may be."""
+    *before, last = parts
+    last = last.rstrip()
+    gaps = [place for place, part in enumerate(before) if part.endswith(" ")]
+    missing = WIDTH - len("".join(before)) - len(last)
+    if not gaps:
+        return "".join(before) + last
+    each, more = divmod(missing, len(gaps))
+    first = (len(gaps) - more + 1) // 2
+    filled = list(before)
+    for number, place in enumerate(gaps):
+        filled[place] += " " * (each + (first <= number < first + more))
+    return "".join(filled) + last
+
+
+def _is_flag(word: str) -> bool:
+    return word.startswith("-") and not re.fullmatch(r"-\d+(\.\d+)?", word)
+
+
+def _check_alone(name: str, given: dict[str, str]) -> None:
+    other = next((each for each in PAYLOADS if each in given and each != name), None)
+    if name in PAYLOADS and other is not None:
+        raise _wrong(f"argument --{name}: not allowed with argument --{other}")
+
+
+def _check_number(name: str, text: str) -> None:
+    if name in INTEGERS and not re.fullmatch(r"[+-]?\d+", text):
+        raise _wrong(
+            f"argument --{name}: could not convert '{text}' to {INTEGERS[name]} (For input string: \"{text}\")"
+        )
+    if name in DECIMALS and not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text):
+        raise _wrong(f"argument --{name}: could not convert '{text}' to Double (For input string: \"{text}\")")
+
+
+def _wrong(message: str) -> ToolError:
+    return ToolError(ARGPARSE, message)

@@ -1,0 +1,37 @@
+"""`TOOLS` has all tools by name."""
+
+from __future__ import annotations
+
+from understudy.kafka_tools import (
+    configs,
+    consume,
+    consumer_perf,
+    delete_records,
+    dump_log,
+    get_offsets,
+    groups,
+    leader_election,
+    log_dirs,
+    produce,
+    producer_perf,
+    reassign,
+    topics,
+)
+from understudy.kafka_tools.console import Tool
+
+_MODULES = (
+    topics,
+    configs,
+    groups,
+    reassign,
+    leader_election,
+    delete_records,
+    log_dirs,
+    dump_log,
+    get_offsets,
+    produce,
+    consume,
+    producer_perf,
+    consumer_perf,
+)
+TOOLS: dict[str, Tool] = {module.TOOL.name: module.TOOL for module in _MODULES}

@@ -1,0 +1,196 @@
+"""What `understudy topics --describe` prints: topics with their configuration, and their partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicPartition
+from understudy.foundation.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from understudy.foundation.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    ListPartitionReassignmentsTopics,
+    OngoingPartitionReassignment,
+)
+from understudy.foundation.wire.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
+from understudy.kafka_tools.cluster import KafkaCluster
+from understudy.kafka_tools.console import Console
+from understudy.kafka_tools.errors import ToolError, error_of, illegal_argument
+from understudy.kafka_tools.java_order import strings
+from understudy.kafka_tools.options import Options
+from understudy.kafka_tools.topic_filter import check_exists, matching_topics
+
+REPORTS = (
+    "under-replicated-partitions",
+    "under-min-isr-partitions",
+    "at-min-isr-partitions",
+    "unavailable-partitions",
+)
+"""The flags that select partitions."""
+TOPIC = 2
+DEFAULT_CONFIG = 5
+
+Reassignments = Mapping[TopicPartition, OngoingPartitionReassignment]
+
+
+class _Partition(NamedTuple):
+    """A partition with what is needed to judge it."""
+
+    state: MetadataResponsePartition
+    min_isr: int
+    live_brokers: frozenset[int]
+    moving: OngoingPartitionReassignment | None
+
+    @property
+    def has_leader(self) -> bool:
+        return self.state.leader_id in self.live_brokers
+
+    @property
+    def replication_factor(self) -> int:
+        """How many replicas it has; while it is reassigned, how many it had before."""
+        replicas = self.state.replica_nodes
+        if self.moving is None or not set(replicas) & {*self.moving.adding_replicas, *self.moving.removing_replicas}:
+            return len(replicas)
+        return len(self.moving.replicas) - len(self.moving.adding_replicas)
+
+    def is_in(self, report: str) -> bool:
+        """Whether a flag selects it."""
+        in_sync = len(self.state.isr_nodes)
+        match report:
+            case "under-replicated-partitions":
+                return self.replication_factor > in_sync
+            case "under-min-isr-partitions":
+                return not self.has_leader or in_sync < self.min_isr
+            case "at-min-isr-partitions":
+                return in_sync == self.min_isr
+        return not self.has_leader
+
+    def shown(self, topic: str) -> str:
+        state = self.state
+        fields = {
+            "Topic": topic,
+            "Partition": state.partition_index,
+            "Leader": state.leader_id if self.has_leader else "none",
+            "Replicas": _ids(state.replica_nodes),
+            "Isr": _ids(state.isr_nodes),
+        }
+        if self.moving is not None:
+            fields["Adding Replicas"] = _ids(self.moving.adding_replicas)
+            fields["Removing Replicas"] = _ids(self.moving.removing_replicas)
+        # Eligible leader replicas exist in KRaft mode only (KIP-966).
+        fields |= {"Elr": "N/A", "LastKnownElr": "N/A"}
+        return "".join(f"\t{name}: {value}" for name, value in fields.items())
+
+
+async def describe_topics(options: Options, cluster: KafkaCluster, console: Console) -> None:
+    """Print the topics that the flags select. Raises ToolError where a topic that they name does not exist."""
+    names = await _described(options, cluster)
+    # The order of the two hash maps through which Kafka's client passes the descriptions.
+    names = strings(strings(names, len(names)), len(names))
+    metadata = await cluster.metadata(names, call="describeTopics")
+    topics = {topic.name: topic for topic in metadata.topics}
+    for topic in topics.values():
+        if topic.error_code:
+            raise error_of(topic.error_code)
+    configs = await _configs(cluster, names)
+    live = frozenset(broker.node_id for broker in metadata.brokers)
+    reassignments = await _reassignments(cluster, [topics[name] for name in names]) if names else {}
+    for name in names:
+        values = configs[name]
+        min_isr = int(dict(values)["min.insync.replicas"][0] or 1)
+        partitions = [
+            _Partition(state, min_isr, live, reassignments.get(TopicPartition(name, state.partition_index)))
+            for state in sorted(topics[name].partitions, key=lambda partition: partition.partition_index)
+        ]
+        _print_topic(options, console, topics[name], partitions, values)
+
+
+def _print_topic(
+    options: Options,
+    console: Console,
+    topic: MetadataResponseTopic,
+    partitions: list[_Partition],
+    configs: dict[str, tuple[str | None, bool]],
+) -> None:
+    overrides = [f"{key}={value}" for key, (value, is_default) in configs.items() if not is_default]
+    reports = [report for report in REPORTS if options.has(report)]
+    only_overridden = options.has("topics-with-overrides")
+    if not reports and (overrides or not only_overridden):
+        id_field = "" if topic.topic_id == NO_TOPIC_ID else f"\tTopicId: {topic.topic_id}"
+        console.print(
+            f"Topic: {topic.name}{id_field}\tPartitionCount: {len(partitions)}"
+            f"\tReplicationFactor: {partitions[0].replication_factor}\tConfigs: {','.join(overrides)}"
+        )
+    if not only_overridden:
+        for partition in partitions:
+            if not reports or any(map(partition.is_in, reports)):
+                console.print(partition.shown(topic.name or ""))
+
+
+async def _described(options: Options, cluster: KafkaCluster) -> list[str]:
+    topic_id = options.value("topic-id")
+    if topic_id is None or topic_id == NO_TOPIC_ID:
+        names = await matching_topics(options, cluster)
+        check_exists(options, names)
+        return names
+    topics = await cluster.topics(with_internal=not options.has("exclude-internal"))
+    names = [name for name, topic in topics.items() if topic.topic_id == topic_id]
+    if not names and not options.has("if-exists"):
+        raise illegal_argument(f"TopicId '{topic_id}' does not exist as expected")
+    return names
+
+
+async def _configs(cluster: KafkaCluster, topics: list[str]) -> dict[str, dict[str, tuple[str | None, bool]]]:
+    """Return for each topic the value of each key and whether it is the default, in the order of Kafka's client."""
+    resources = tuple(DescribeConfigsResource(resource_type=TOPIC, resource_name=name) for name in topics)
+    if not resources:
+        return {}
+    response = await cluster.ask(
+        DescribeConfigsRequest(resources=resources), DescribeConfigsResponse, call="describeConfigs"
+    )
+    found: dict[str, dict[str, tuple[str | None, bool]]] = {}
+    for result in response.results:
+        if result.error_code:
+            raise error_of(result.error_code, result.error_message)
+        by_name = {config.name: config for config in result.configs}
+        found[result.resource_name] = {
+            name: (by_name[name].value, by_name[name].config_source == DEFAULT_CONFIG) for name in strings(by_name)
+        }
+    return found
+
+
+async def _reassignments(cluster: KafkaCluster, topics: list[MetadataResponseTopic]) -> Reassignments:
+    """Return the reassignments in progress; none where the broker does not know the request."""
+    asked = tuple(
+        ListPartitionReassignmentsTopics(
+            name=topic.name or "", partition_indexes=tuple(partition.partition_index for partition in topic.partitions)
+        )
+        for topic in topics
+    )
+    try:
+        response = await cluster.ask_controller(
+            ListPartitionReassignmentsRequest(topics=asked),
+            ListPartitionReassignmentsResponse,
+            lambda answer: [answer.error_code],
+            call="listPartitionReassignments",
+        )
+        if response.error_code:
+            raise error_of(response.error_code, response.error_message)
+    except ToolError as error:
+        if error.is_a("UnsupportedVersionException", "ClusterAuthorizationException"):
+            return {}
+        raise
+    return {
+        TopicPartition(topic.name, moving.partition_index): moving
+        for topic in response.topics
+        for moving in topic.partitions
+    }
+
+
+def _ids(brokers: tuple[int, ...]) -> str:
+    return ",".join(map(str, brokers))

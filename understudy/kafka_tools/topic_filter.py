@@ -1,0 +1,41 @@
+"""Which topics a tool is asked for: a regular expression, with or without internal topics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from understudy.brokers.metadata.topic_names import is_internal
+from understudy.kafka_tools.cluster import KafkaCluster
+from understudy.kafka_tools.errors import RUNTIME, ToolError, illegal_argument
+from understudy.kafka_tools.options import Options
+
+
+async def matching_topics(options: Options, cluster: KafkaCluster) -> list[str]:
+    """Return the topics that `--topic` and `--exclude-internal` leave, sorted."""
+    without_internal = options.has("exclude-internal")
+    pattern = None if (text := options.value("topic")) is None else include_list(text)
+    return [
+        name
+        for name in await cluster.topics()
+        if (pattern is None or pattern.fullmatch(name)) and not (without_internal and is_internal(name))
+    ]
+
+
+def check_exists(options: Options, names: Sequence[str]) -> None:
+    """Raise ToolError where `--topic` was given without `--if-exists` and matches nothing."""
+    wanted = options.value("topic")
+    if wanted and not names and not options.has("if-exists"):
+        raise illegal_argument(f"Topic 'Optional[{wanted}]' does not exist as expected")
+
+
+def include_list(text: str) -> re.Pattern[str]:
+    """Return the pattern of a list of topics: a comma is an alternative, quotes around it and blanks are nothing.
+
+    Mirrors `org.apache.kafka.server.util.TopicFilter.IncludeList`. Raises ToolError for no regular expression.
+    """
+    cleaned = re.sub(r"^[\"']+|[\"']+$", "", text.strip().replace(",", "|").replace(" ", ""))
+    try:
+        return re.compile(cleaned)
+    except re.error:
+        raise ToolError(RUNTIME, f"{cleaned} is an invalid regex.") from None

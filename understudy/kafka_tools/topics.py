@@ -1,0 +1,290 @@
+"""`understudy topics`: list, describe, create, alter and delete topics. Mirrors Kafka's `TopicCommand`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from understudy.brokers.config.config_def import ConfigError, InvalidConfiguration
+from understudy.brokers.config.topic_config import TOPIC_TABLE
+from understudy.brokers.metadata.topic_names import has_collision_characters
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.wire.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from understudy.foundation.wire.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from understudy.foundation.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from understudy.kafka_tools.cluster import KafkaCluster
+from understudy.kafka_tools.console import Console, Surroundings, Tool
+from understudy.kafka_tools.errors import (
+    API,
+    COMMAND_FAILED,
+    OPERATION_FAILED,
+    ToolError,
+    UsageError,
+    error_of,
+    illegal_argument,
+)
+from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options
+from understudy.kafka_tools.topic_descriptions import REPORTS, describe_topics
+from understudy.kafka_tools.topic_filter import check_exists, matching_topics
+
+REQUEST_TIMEOUT_MS = 30_000
+LAST_WITH_TOPIC_NAMES = 5
+"""The last version of DeleteTopics whose list has names alone."""
+ACTIONS = ("create", "list", "alter", "describe", "delete")
+MAX_SHORT = 32767
+
+FLAGS = (
+    BOOTSTRAP_SERVER,
+    COMMAND_CONFIG,
+    Flag("list", "List the topics."),
+    Flag("create", "Create a topic."),
+    Flag("delete", "Delete topics."),
+    Flag("alter", "Increase the number of partitions of topics."),
+    Flag("describe", "Show topics, their partitions, replicas and configuration."),
+    Flag("topic", "The topic; but for --create a regular expression.", "TOPIC"),
+    Flag("topic-id", "The id of the topic to describe.", "ID"),
+    Flag("config", "A configuration of the topic to create; may be given several times.", "NAME=VALUE"),
+    Flag("delete-config", "Not supported with --bootstrap-server.", "NAME"),
+    Flag("partitions", "How many partitions the topic gets, or has after --alter.", "COUNT", is_int=True),
+    Flag("replication-factor", "How many replicas each partition of a new topic gets.", "COUNT", is_int=True),
+    Flag("replica-assignment", "The brokers of each partition, of all partitions also with --alter.", "1:2,2:3,…"),
+    Flag("under-replicated-partitions", "Describe only partitions with replicas out of sync."),
+    Flag("unavailable-partitions", "Describe only partitions without a live leader."),
+    Flag("under-min-isr-partitions", "Describe only partitions with fewer replicas in sync than the minimum."),
+    Flag("at-min-isr-partitions", "Describe only partitions with exactly the minimum of replicas in sync."),
+    Flag("topics-with-overrides", "Describe only topics with a configuration of their own."),
+    Flag("if-exists", "With --alter, --delete and --describe: a topic that does not exist is no error."),
+    Flag("if-not-exists", "With --create: a topic that exists is no error."),
+    Flag("exclude-internal", "With --list and --describe: leave out internal topics."),
+    Flag("partition-size-limit-per-response", "Accepted; one response always has all partitions.", "N", is_int=True),
+)
+
+
+async def run(options: Options, surroundings: Surroundings) -> int:
+    """Run one command line of the tool; its exit code."""
+    _check(options, surroundings.console)
+    bootstrap = options.value("bootstrap-server") or ""
+    cluster = surroundings.connect(bootstrap, options.value("command-config"))
+    actions = {"create": create, "list": list_topics, "alter": alter, "describe": describe_topics, "delete": delete}
+    [action] = [name for name in ACTIONS if options.has(name)]
+    try:
+        async with cluster:
+            await actions[action](options, cluster, surroundings.console)
+    except ToolError as error:
+        surroundings.console.print(f"Error while executing topic command : {error.shown_message}")
+        surroundings.console.log("ERROR", error.trace, "org.apache.kafka.tools.TopicCommand")
+        return 1
+    return 0
+
+
+def _fails(error: ToolError, words: Sequence[str], console: Console) -> None:
+    console.error(error.shown_message)
+    console.error(error.trace)
+
+
+TOOL = Tool("topics", "kafka-topics.sh", "Create, delete, describe, or change a topic.", FLAGS, run, _fails)
+
+
+def _check(options: Options, console: Console) -> None:
+    """Raise UsageError or ToolError where flags are missing or contradict each other."""
+    if sum(map(options.has, ACTIONS)) != 1:
+        raise UsageError("Command must include exactly one action: --list, --describe, --create, --alter or --delete")
+    if not options.has("bootstrap-server"):
+        raise illegal_argument("--bootstrap-server must be specified")
+    if options.has("describe") and options.has("if-exists"):
+        if not options.has("topic") and not options.has("topic-id"):
+            raise UsageError("--topic or --topic-id is required to describe a topic")
+        if options.has("topic") and options.has("topic-id"):
+            console.print(
+                "Only topic id will be used when both --topic and --topic-id are specified and topicId is not "
+                "Uuid.ZERO_UUID"
+            )
+    if not options.has("list") and not options.has("describe"):
+        options.require("topic")
+    if options.has("alter"):
+        if options.has("config"):
+            raise UsageError(
+                'Option combination "[[bootstrap-server], [config]]" can\'t be used with option "[alter]" '
+                "(the kafka-configs CLI supports altering topic configs with a --bootstrap-server option)"
+            )
+        options.require("partitions")
+    _check_combinations(options)
+
+
+def _check_combinations(options: Options) -> None:
+    def only_with(used: str, *allowed: str, also_not: Sequence[str] = ()) -> None:
+        options.forbid(used, *(action for action in ACTIONS if action not in allowed), *also_not)
+
+    only_with("config", "alter", "create")
+    only_with("delete-config", "alter", also_not=["bootstrap-server"])
+    only_with("partitions", "alter", "create")
+    only_with("replication-factor", "create")
+    only_with("replica-assignment", "alter", "create")
+    if options.has("create"):
+        options.forbid("replica-assignment", "partitions", "replication-factor")
+    for report in REPORTS:
+        only_with(report, "describe", also_not=["topics-with-overrides"])
+    only_with("topics-with-overrides", "describe", also_not=REPORTS)
+    only_with("if-exists", "alter", "delete", "describe")
+    only_with("if-not-exists", "create")
+    only_with("exclude-internal", "list", "describe")
+
+
+# ---------------------------------------------------------------------- create
+
+
+async def create(options: Options, cluster: KafkaCluster, console: Console) -> None:
+    """Create the topic."""
+    name = options.value("topic") or ""
+    partitions, factor = options.number("partitions"), options.number("replication-factor")
+    assignment = replica_assignment(options.value("replica-assignment"))
+    configs = topic_configs(options.values("config"))
+    if has_collision_characters(name):
+        console.print(
+            "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could "
+            "collide. To avoid issues it is best to use either, but not both."
+        )
+    if factor is not None and not 1 <= factor <= MAX_SHORT:
+        raise illegal_argument(f"The replication factor must be between 1 and {MAX_SHORT} inclusive")
+    if partitions is not None and partitions < 1:
+        raise illegal_argument("The partitions must be greater than 0")
+    topic = CreatableTopic(
+        name=name,
+        num_partitions=-1 if partitions is None else partitions,
+        replication_factor=-1 if factor is None else factor,
+        assignments=tuple(
+            CreatableReplicaAssignment(partition_index=partition, broker_ids=tuple(brokers))
+            for partition, brokers in enumerate(assignment)
+        ),
+        configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in configs.items()),
+    )
+    response = await cluster.ask_controller(
+        CreateTopicsRequest(topics=(topic,), timeout_ms=REQUEST_TIMEOUT_MS),
+        CreateTopicsResponse,
+        lambda answer: [result.error_code for result in answer.topics],
+        call="createTopics",
+    )
+    for result in response.topics:
+        if result.error_code == Errors.TOPIC_ALREADY_EXISTS and options.has("if-not-exists"):
+            return
+        if result.error_code:
+            raise error_of(result.error_code, result.error_message)
+    console.print(f"Created topic {name}.")
+
+
+def replica_assignment(text: str | None) -> list[list[int]]:
+    """Parse the brokers of each partition, `1:2,2:3`; none for None. Raises ToolError."""
+    found: list[list[int]] = []
+    for index, part in enumerate((text or "").split(",") if text else ()):
+        try:
+            brokers = [int(broker.strip()) for broker in part.split(":")]
+        except ValueError:
+            bad = next(broker.strip() for broker in part.split(":") if not broker.strip().lstrip("+-").isdecimal())
+            raise ToolError("java.lang.NumberFormatException", f'For input string: "{bad}"') from None
+        twice = [str(broker) for broker in dict.fromkeys(brokers) if brokers.count(broker) > 1]
+        if twice:
+            raise ToolError(
+                COMMAND_FAILED, f"Partition replica lists may not contain duplicate entries: {','.join(twice)}"
+            )
+        found.append(brokers)
+        if len(brokers) != len(found[0]):
+            raise ToolError(OPERATION_FAILED, f"Partition {index} has different replication factor: {brokers}")
+    return found
+
+
+def topic_configs(assignments: Sequence[str]) -> dict[str, str]:
+    """Parse and check `NAME=VALUE` pairs, as Kafka's tool does before it asks a broker. Raises ToolError."""
+    pairs = [re.split(r"\s*=\s*", assignment) for assignment in assignments]
+    if any(len(pair) != 2 for pair in pairs):
+        raise illegal_argument(
+            'requirement failed: Invalid topic config: all configs to be added must be in the format "key=val".'
+        )
+    configs = {key.strip(): value.strip() for key, value in pairs}
+    for name in configs:
+        if name not in TOPIC_TABLE:
+            raise ToolError(f"{API}InvalidConfigurationException", f"Unknown topic config name: {name}")
+    try:
+        values = {name: key.parse(configs[name]) for name, key in TOPIC_TABLE.items() if name in configs}
+    except InvalidConfiguration as error:
+        raise ToolError(f"{API}InvalidConfigurationException", str(error)) from None
+    except ConfigError as error:
+        raise ToolError("org.apache.kafka.common.config.ConfigException", str(error)) from None
+    least, most = values.get("min.compaction.lag.ms", 0), values.get("max.compaction.lag.ms", 2**63 - 1)
+    if isinstance(least, int) and isinstance(most, int) and least > most:
+        raise ToolError(
+            f"{API}InvalidConfigurationException",
+            f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})",
+        )
+    return configs
+
+
+# ---------------------------------------------------------------------- list, alter, delete
+
+
+async def list_topics(options: Options, cluster: KafkaCluster, console: Console) -> None:
+    console.print("\n".join(await matching_topics(options, cluster)))
+
+
+async def alter(options: Options, cluster: KafkaCluster, console: Console) -> None:
+    assignment = replica_assignment(options.value("replica-assignment"))
+    names = await _existing_topics(options, cluster)
+    if not names:
+        return
+    counts: Mapping[str, int] = {
+        name: len(topic.partitions) for name, topic in (await cluster.topics()).items() if name in names
+    }
+    wanted = options.number("partitions") or 0
+    topics = tuple(
+        CreatePartitionsTopic(
+            name=name,
+            count=wanted,
+            assignments=tuple(
+                CreatePartitionsAssignment(broker_ids=tuple(brokers)) for brokers in assignment[counts.get(name, 0) :]
+            )
+            if assignment
+            else None,
+        )
+        for name in names
+    )
+    response = await cluster.ask_controller(
+        CreatePartitionsRequest(topics=topics, timeout_ms=REQUEST_TIMEOUT_MS),
+        CreatePartitionsResponse,
+        lambda answer: [result.error_code for result in answer.results],
+        call="createPartitions",
+    )
+    for result in response.results:
+        if result.error_code:
+            raise error_of(result.error_code, result.error_message)
+
+
+async def delete(options: Options, cluster: KafkaCluster, console: Console) -> None:
+    names = await _existing_topics(options, cluster)
+    if not names:
+        return
+    response = await cluster.ask_controller(
+        DeleteTopicsRequest(topic_names=tuple(names), timeout_ms=REQUEST_TIMEOUT_MS),
+        DeleteTopicsResponse,
+        lambda answer: [result.error_code for result in answer.responses],
+        call="deleteTopics",
+        max_version=LAST_WITH_TOPIC_NAMES,
+    )
+    for result in response.responses:
+        if result.error_code:
+            raise error_of(result.error_code, result.error_message)
+
+
+async def _existing_topics(options: Options, cluster: KafkaCluster) -> list[str]:
+    names = await matching_topics(options, cluster)
+    check_exists(options, names)
+    return names

@@ -1,0 +1,33 @@
+"""What tests of a Kafka client use: a small cluster of real brokers, its faults, and conditions to wait for.
+
+    from understudy.testing import ClusterUnderTest, controller_change
+
+    with ClusterUnderTest(brokers=3, topics={"orders": 3}) as cluster:
+        cluster.controller.kill()
+        cluster.wait_for(controller_change())
+
+`understudy.pytest_plugin` gives the same class to tests as the fixture `understudy_cluster`.
+"""
+
+from __future__ import annotations
+
+from understudy.clusters.cluster import ClusterError, Unsettled, Unsupported, WaitTimedOut
+from understudy.clusters.testing.broker_under_test import BrokerUnderTest
+from understudy.clusters.testing.cluster_under_test import ClusterUnderTest
+from understudy.clusters.testing.conditions import Condition, controller_change, isr, leader_change, point_reached
+from understudy.clusters.testing.faults import RecordedFault
+
+__all__ = [
+    "BrokerUnderTest",
+    "ClusterError",
+    "ClusterUnderTest",
+    "Condition",
+    "RecordedFault",
+    "Unsettled",
+    "Unsupported",
+    "WaitTimedOut",
+    "controller_change",
+    "isr",
+    "leader_change",
+    "point_reached",
+]

@@ -1,0 +1,44 @@
+"""`ComposeEngine`: runs an experiment on brokers and a ZooKeeper in containers, in real time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from understudy.brokers.machine.real_world import EXPERIMENT_VARIABLE
+from understudy.clusters.containers.compose_cluster import ComposeCluster
+from understudy.foundation.eventlog.records import RunDescribed
+from understudy.trials.experiments.engine import Engine
+from understudy.trials.experiments.language.frozen import FrozenPlan
+from understudy.trials.experiments.live.actions import ACTIONS
+from understudy.trials.experiments.live.live_engine import LiveEngine, properties_of
+
+
+class ComposeEngine(LiveEngine):
+    """One run in the containers of a project that is made for it and removed after it.
+
+    It can do what a command of docker does to a container, and what a client or the folder of a broker is enough for.
+    Faults of single links and requests need a proxy, which containers do not have.
+    """
+
+    name = "compose"
+    able = ACTIONS
+
+    @classmethod
+    def make_cluster(cls, plan: FrozenPlan, folder: Path) -> ComposeCluster:
+        cluster = plan.experiment.cluster
+        return ComposeCluster(
+            cluster.brokers,
+            name=plan.experiment.name,
+            racks=cluster.racks or None,
+            directory=folder,
+            session_timeout_ms=plan.session_ms,
+            properties=properties_of(plan),
+            environment={EXPERIMENT_VARIABLE: plan.experiment.name},
+            run=f"{plan.experiment.name}-{plan.seed}",
+            described=RunDescribed(seed=plan.seed, world="containers"),
+        )
+
+
+def _as_engine(engine: type[ComposeEngine]) -> type[Engine]:
+    """Let mypy check that it is an engine."""
+    return engine

@@ -1,0 +1,117 @@
+"""`Engine`: what runs an experiment: a simulation, processes of this machine, or containers.
+
+The runner decides when something is done and to which broker; an engine does it and lets time pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from understudy.checks.client_history import ClientHistory
+from understudy.checks.groups import GroupHistory
+from understudy.checks.history import ZnodeTransaction
+from understudy.clusters.cluster import Cluster
+from understudy.clusters.findings import Findings
+from understudy.foundation.eventlog.records import Envelope
+from understudy.trials.experiments.language.frozen import FrozenPlan, FrozenStep
+
+Undo: TypeAlias = Callable[[], None]
+
+
+class CannotInject(Exception):
+    """An engine cannot do what a step asks, or the broker is not in the state for it. The message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunData:
+    """What a finished run leaves for the judgement.
+
+    Attributes:
+        records: each node's records, by node, all incarnations in order.
+        transactions: the history of the znodes; empty where the engine has none.
+        acknowledged_ms: when each batch of a producer was acknowledged, on the clock of the load.
+        failures: what must not happen in any run: unhandled exceptions, brokers that ended by themselves.
+        may_fail: the nodes whose tasks may fail, because their disk was made to fail.
+    """
+
+    records: Mapping[str, Sequence[Envelope]]
+    transactions: Sequence[ZnodeTransaction]
+    history: ClientHistory
+    groups: GroupHistory
+    acknowledged_ms: Sequence[float]
+    failures: tuple[str, ...] = ()
+    may_fail: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = field(default=())
+
+
+class Engine(Protocol):
+    """One run of one experiment on one kind of cluster. Its methods are called in the order in which they stand here,
+    all from one thread."""
+
+    name: str
+
+    @classmethod
+    def actions(cls) -> frozenset[str]:
+        """The actions of steps that it can do."""
+
+    @classmethod
+    def begin(cls, plan: FrozenPlan, folder: Path) -> Engine:
+        """Start the cluster, create the topics, wait until it has settled, and start the load.
+
+        Args:
+            folder: where the run's files go.
+
+        Raises:
+            ClusterError: the cluster cannot be started.
+        """
+
+    @property
+    def cluster(self) -> Cluster: ...
+
+    @property
+    def now_ms(self) -> float:
+        """Milliseconds since the load began."""
+
+    @property
+    def acknowledged_ms(self) -> Sequence[float]:
+        """When each batch of a producer was acknowledged so far."""
+
+    def advance(self, until_ms: float, on_record: Callable[[Envelope], bool]) -> None:
+        """Let time pass until `until_ms`, or until `on_record` returns True for a record that was written.
+
+        Args:
+            on_record: called with every record of every event log, once and soon after it was written.
+        """
+
+    def findings(self) -> Findings | None:
+        """Find what is wrong with the cluster now; None where ZooKeeper cannot be read."""
+
+    def perform(self, step: FrozenStep, broker_ids: Sequence[int], options: Mapping[str, Any]) -> Undo | None:
+        """Do what a step says; a fault is recorded in the event log first.
+
+        Args:
+            broker_ids: the brokers that its target is bound to.
+            options: the action's further values, drawn.
+
+        Returns:
+            What ends it; None where it needs no end.
+
+        Raises:
+            CannotInject: it cannot be done now, or not by this engine.
+            ClusterError: a broker is not in the state for it.
+        """
+
+    def not_injected(self) -> tuple[str, ...]:
+        """Name the faults that were prepared, such as one at a named point, and have found nothing so far."""
+
+    def heal(self) -> None:
+        """End every fault that is left, and start every broker that is down."""
+
+    def finish(self) -> RunData:
+        """Stop the load, read every partition to its end, stop the cluster, and return what was recorded."""
+
+    def close(self) -> None:
+        """End everything at once. Harmless where it has ended."""

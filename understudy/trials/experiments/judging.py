@@ -1,0 +1,209 @@
+"""Reaches the verdict: compares what a run recorded with what its experiment expects."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from understudy.checks.check import Violation
+from understudy.checks.client_history import ClientHistory, Outcome, check_clients
+from understudy.checks.groups import check_groups
+from understudy.checks.invariant_checker import InvariantChecker
+from understudy.clusters.software import software_version
+from understudy.clusters.values import duration
+from understudy.foundation.eventlog.records import Envelope, TaskFailed
+from understudy.history.metrics.metric_tables import Failover
+from understudy.history.metrics.metrics import measure
+from understudy.trials.experiments.engine import RunData
+from understudy.trials.experiments.language.expectations import ALL_SAFETY, LIVENESS, SAFETY
+from understudy.trials.experiments.language.marks import marks_of
+from understudy.trials.experiments.report.explain import frozen_yaml, step_text
+from understudy.trials.experiments.report.timeline import timeline
+from understudy.trials.experiments.report.verdict import Clients, Expected, Status, StepDone, Verdict
+from understudy.trials.experiments.runner import RunOutcome, StepResult
+
+
+def judge(outcome: RunOutcome, command: str) -> Verdict:
+    """Judge a finished run.
+
+    Args:
+        command: the command line that runs it again.
+    """
+    data = outcome.data
+    assert data is not None, "the runner has finished"
+    expectations = outcome.plan.experiment.expect
+    marks = _count_marks(data)
+    expected = [*_always(outcome, data), *_within(outcome, data)]
+    for mark in expectations.sometimes:
+        status = Status.HELD if marks[mark] else Status.VIOLATED
+        expected.append(_about_mark("sometimes", mark, status, "at least once", marks[mark]))
+    for mark in expectations.never:
+        status = Status.VIOLATED if marks[mark] else Status.HELD
+        expected.append(_about_mark("never", mark, status, "not once", marks[mark]))
+    expected += _of_every_run(outcome, data)
+    status, why = _status(outcome, expected)
+    experiment = outcome.plan.experiment
+    return Verdict(
+        name=experiment.name,
+        title=experiment.title,
+        question=experiment.question,
+        story=experiment.story,
+        refs=experiment.refs,
+        engine=outcome.engine,
+        seed=outcome.plan.seed,
+        status=status,
+        why=why,
+        steps=tuple(map(_step_done, outcome.steps)),
+        expected=tuple(expected),
+        failovers=_failovers(data),
+        marks={mark: marks[mark] for mark in sorted(marks)},
+        clients=_clients(data.history),
+        last_fault_ms=outcome.last_fault_ms,
+        reached_ms=dict(outcome.reached_ms),
+        timeline=timeline(data.records),
+        notes=data.notes,
+        records=sum(map(len, data.records.values())),
+        transactions=len(data.transactions),
+        command=command,
+        frozen=frozen_yaml(outcome.plan),
+        software_version=software_version() or "",
+    )
+
+
+def _status(outcome: RunOutcome, expected: Iterable[Expected]) -> tuple[Status, str]:
+    """A violation of safety counts whatever else happened; what was not injected has shown nothing else."""
+    if outcome.steady_failures:
+        return Status.NOT_STARTED, f"the steady state was not reached: {outcome.steady_failures[0]}"
+    violated = [each for each in expected if each.status is Status.VIOLATED]
+    unsafe = [each for each in violated if each.kind in ("always", "run", "never")]
+    missing = [result for result in outcome.steps if result.failure]
+    if missing and not unsafe:
+        first = missing[0]
+        return Status.NOT_INJECTED, f"step {first.frozen.number} (line {first.frozen.step.line}): {first.failure}"
+    if outcome.not_injected and not unsafe:
+        return Status.NOT_INJECTED, outcome.not_injected[0]
+    if violated:
+        return Status.VIOLATED, f"{violated[0].name}: {violated[0].seen}"
+    return Status.HELD, "every expectation held"
+
+
+# ------------------------------------------------------------------ expectations
+
+
+def _always(outcome: RunOutcome, data: RunData) -> Iterator[Expected]:
+    ids = (
+        tuple(SAFETY) if ALL_SAFETY in outcome.plan.experiment.expect.always else outcome.plan.experiment.expect.always
+    )
+    checker = InvariantChecker()
+    found: dict[str, Violation] = {each.check: each for each in checker.run(data.records, data.transactions)}
+    seen = check_clients(data.history)
+    in_groups = check_groups(data.groups)
+    found |= {each.check: each for each in (*seen.violations, *in_groups.violations)}
+    tested: Mapping[str, int] = {**checker.times_tested, **seen.times_tested, **in_groups.times_tested}
+    for name in ids:
+        violation = found.get(name)
+        status = Status.VIOLATED if violation else Status.HELD if tested[name] else Status.UNTESTED
+        yield Expected(
+            kind="always",
+            name=name,
+            status=status,
+            sentence=SAFETY[name],
+            expected="always",
+            seen=violation.witness if violation else f"tested {tested[name]:,} times",
+            where=violation.where if violation else "",
+            times_tested=tested[name],
+        )
+
+
+def _within(outcome: RunOutcome, data: RunData) -> Iterator[Expected]:
+    reached = {**outcome.reached_ms, "L5": outcome.rate_reached_ms(data.acknowledged_ms)}
+    outcome.reached_ms = reached
+    for name, bound_ms in outcome.plan.within_ms.items():
+        after_ms = reached.get(name)
+        is_held = after_ms is not None and after_ms <= bound_ms
+        seen = f"reached after {duration(after_ms)}" if after_ms is not None else "not reached"
+        if not is_held and outcome.left.get(name):
+            seen += f"; the last finding: {outcome.left[name]}"
+        yield Expected(
+            kind="within",
+            name=name,
+            status=Status.HELD if is_held else Status.VIOLATED,
+            sentence=LIVENESS[name][0],
+            expected=f"within {duration(bound_ms)} after the last fault",
+            seen=seen,
+            times_tested=1,
+        )
+
+
+def _about_mark(kind: str, mark: str, status: Status, expected: str, count: int) -> Expected:
+    return Expected(
+        kind=kind,
+        name=mark,
+        status=status,
+        sentence="the run reaches this mark" if kind == "sometimes" else "the run does not reach this mark",
+        expected=expected,
+        seen=f"reached {count} times",
+        times_tested=1,
+    )
+
+
+def _of_every_run(outcome: RunOutcome, data: RunData) -> Iterator[Expected]:
+    """What must hold of every run: no unhandled exception, and a cluster that settles once every fault has ended."""
+    failures = list(data.failures)
+    for node in sorted(data.records.keys() - data.may_fail):
+        failures += [
+            f"{node}: the task {record.data.task} failed: {record.data.error}"
+            for record in data.records[node]
+            if isinstance(record.data, TaskFailed)
+        ]
+    yield Expected(
+        kind="run",
+        name="no-failure",
+        status=Status.VIOLATED if failures else Status.HELD,
+        sentence="no task of a broker fails, and no broker ends by itself",
+        seen=failures[0] if failures else "none",
+        times_tested=1,
+    )
+    yield Expected(
+        kind="run",
+        name="settles",
+        status=Status.VIOLATED if outcome.unsettled else Status.HELD,
+        sentence="the cluster settles once every fault has ended",
+        seen=outcome.unsettled or "it has settled",
+        times_tested=1,
+    )
+
+
+# ------------------------------------------------------------------ numbers
+
+
+def _count_marks(data: RunData) -> Counter[str]:
+    return Counter(mark for records in data.records.values() for record in records for mark in marks_of(record))
+
+
+def _failovers(data: RunData) -> tuple[Failover, ...]:
+    records: list[Envelope] = [record for node in sorted(data.records) for record in data.records[node]]
+    return measure("run", records).failovers if records else ()
+
+
+def _clients(history: ClientHistory) -> Clients:
+    ends = Counter(send.outcome for send in history.sends)
+    return Clients(
+        sent=len(history.sends),
+        acknowledged=ends[Outcome.OK],
+        refused=ends[Outcome.FAIL],
+        unknown=ends[Outcome.INFO],
+        read=sum(len(poll.records) for poll in history.polls),
+    )
+
+
+def _step_done(result: StepResult) -> StepDone:
+    return StepDone(
+        number=result.frozen.number,
+        line=result.frozen.step.line,
+        text=step_text(result.frozen),
+        brokers=result.brokers,
+        done_ms=result.done_ms,
+        ended_ms=result.ended_ms,
+        failure=result.failure,
+    )

@@ -1,0 +1,136 @@
+"""An experiment as values: what a file says, with every range still open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from understudy.clusters.values import CountRange, Span, Target, Trigger
+
+SCHEMA: Final = "understudy/v1"
+"""The version of the format, the value of the key `schema`."""
+
+ENGINES: Final = ("sim", "real", "compose")
+
+_AT_ONCE: Final = Span(0, 0)
+_ONCE: Final = CountRange(1, 1)
+_SESSION: Final = Span(3_000, 3_000)
+_LASTS: Final = Span(10_000, 10_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """A topic that is created before the steps."""
+
+    line: int = 0
+    name: str
+    partitions: int = 1
+    replicas: int = 3
+    """The replication factor; at most the number of brokers counts."""
+    assignment: tuple[int, ...] = ()
+    """The brokers of every partition, in order; instead of `replicas`."""
+    min_insync: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterPlan:
+    """The cluster that an experiment starts."""
+
+    line: int = 0
+    brokers: int = 3
+    racks: tuple[str, ...] = ()
+    session: Span = _SESSION
+    """The ZooKeeper session timeout of the brokers."""
+    topics: tuple[Topic, ...] = (Topic(name="orders", partitions=3, min_insync=2),)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Further lines of every server.properties."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadPlan:
+    """What clients do from the beginning to the end of an experiment."""
+
+    line: int = 0
+    producers: int = 1
+    consumers: int = 1
+    members: int = 0
+    """Consumers that are in one group, beside those that read every partition."""
+    rate: float = 10.0
+    """Batches a second of all producers together."""
+    acks: str = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step: when it is done, what it does, and to which brokers.
+
+    Attributes:
+        at: the time since the start of the load; `when` and `after` are other conditions. Without any of them a step is
+            done after the one before it in the file.
+        wait: how long after its condition the step is done.
+        action: a key of `actions.ACTIONS`; empty where the step only waits or marks.
+        value: the action's value.
+        options: the action's further keys that the file has, by attribute.
+    """
+
+    line: int = 0
+    at: Span | None = None
+    when: Trigger | None = None
+    nth: CountRange = _ONCE
+    after: str = ""
+    wait: Span = _AT_ONCE
+    exclude: tuple[Target, ...] = ()
+    bind_as: str = ""
+    mark: str = ""
+    action: str = ""
+    value: Any = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectations:
+    """What must hold."""
+
+    line: int = 0
+    always: tuple[str, ...] = ("all-safety",)
+    """Ids of invariants, `P1-P6` for several, `all-safety` for all."""
+    within: Mapping[str, Span] = field(default_factory=dict)
+    """By liveness id, the time after the last fault has ended."""
+    sometimes: tuple[str, ...] = ()
+    """Marks that the run must reach."""
+    never: tuple[str, ...] = ()
+    """Marks that the run must not reach."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defect:
+    """What a run without a fence or a fix must violate."""
+
+    line: int = 0
+    breaks: tuple[str, ...]
+    seeds: int = 1
+    """Within how many seeds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """One experiment file."""
+
+    line: int = 0
+    source: str = ""
+    name: str
+    title: str = ""
+    question: str = ""
+    story: str = ""
+    refs: tuple[str, ...] = ()
+    engines: tuple[str, ...] = ("sim", "real")
+    seed: int = 1
+    cluster: ClusterPlan = field(default_factory=ClusterPlan)
+    load: LoadPlan = field(default_factory=LoadPlan)
+    steady: tuple[str, ...] = ("one-controller", "no-leaderless", "no-under-replicated")
+    steps: tuple[Step, ...]
+    lasts: Span = _LASTS
+    """How long the experiment goes on at least; steps that are due later extend it."""
+    expect: Expectations = field(default_factory=Expectations)
+    defects: Mapping[str, Defect] = field(default_factory=dict)

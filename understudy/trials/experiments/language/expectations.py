@@ -1,0 +1,108 @@
+"""The words of `steady` and `expect`: invariants, liveness bounds, marks and conditions of the steady state."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from understudy.checks import client_history
+from understudy.checks.groups import GROUP_CHECKS
+from understudy.checks.invariant_checker import ALL_CHECKS
+from understudy.clusters.findings import FindingKind
+from understudy.clusters.problems import BadValue, one_of
+from understudy.foundation.eventlog.fences import SWITCHES, Switch
+from understudy.trials.experiments.language.marks import MARKS
+
+EVENT_LOGS: Final = "T2"
+SAFETY: Final[dict[str, str]] = {
+    **{check.id: check.sentence for check in ALL_CHECKS},
+    **{check.id: check.sentence for check in client_history.CLIENT_CHECKS},
+    **{check.id: check.sentence for check in GROUP_CHECKS},
+}
+"""Every invariant by its id, as a clause that follows "it should hold that"."""
+ALL_SAFETY: Final = "all-safety"
+
+LIVENESS: Final[dict[str, tuple[str, tuple[FindingKind, ...]]]] = {
+    "L1": ("there is exactly one active controller", (FindingKind.CONTROLLER,)),
+    "L2": ("every partition has a live leader", (FindingKind.LEADERLESS,)),
+    "L3": ("every live replica is in sync", (FindingKind.UNDER_REPLICATED,)),
+    "L4": (
+        "the metadata and replicas of all brokers are those of ZooKeeper",
+        (FindingKind.METADATA, FindingKind.REPLICA),
+    ),
+    "L5": ("producers are acknowledged at 80 % of the rate before the first fault", ()),
+    "L7": ("the controller stays, and it writes no partition state any more", ()),
+    "settled": ("the cluster has settled", tuple(FindingKind)),
+}
+"""What must be reached after the last fault has ended, with the findings that contradict it."""
+
+STEADY: Final = {
+    "one-controller": "there is exactly one active controller",
+    "no-leaderless": "every partition has a leader",
+    "no-under-replicated": "every replica is in sync",
+    "settled": "there is no finding about the cluster at all",
+    "producers-acknowledged": "every producer has been acknowledged",
+}
+"""What may be required before the first step."""
+
+_SERIES = re.compile(r"([A-Z])(\d+)-\1?(\d+)")
+
+
+def invariants(word: object) -> tuple[str, ...]:
+    """Return the ids of `C1`, of `P1-P6`, or of `all-safety`.
+
+    Raises:
+        BadValue: there is no such invariant.
+    """
+    if word == ALL_SAFETY:
+        return tuple(SAFETY)
+    if match := _SERIES.fullmatch(str(word)):
+        letter, first, last = match[1], int(match[2]), int(match[3])
+        found = tuple(f"{letter}{number}" for number in range(first, last + 1) if f"{letter}{number}" in SAFETY)
+        if not found:
+            raise BadValue(f"{word!r} names no invariant (there are: {', '.join(SAFETY)})")
+        return found
+    if word not in SAFETY:
+        raise one_of(word, (ALL_SAFETY, *SAFETY), "invariant")
+    return (str(word),)
+
+
+def switches(word: object) -> tuple[Switch, ...]:
+    """Return the fence of `broker.controller-epoch`, the fix of `kip-380`, or several, joined by ` + `.
+
+    Raises:
+        BadValue: there is no such fence or fix.
+    """
+    names = [each.strip() for each in str(word).split("+")]
+    for name in names:
+        if name not in SWITCHES:
+            raise one_of(name, tuple(SWITCHES), "fence or fix")
+    return tuple(SWITCHES[name] for name in names)
+
+
+def breakable(word: object) -> str:
+    """Return an expectation that a defect breaks: an invariant, a liveness bound or a mark. Raises BadValue."""
+    if word not in SAFETY and word not in LIVENESS and word not in MARKS:
+        raise one_of(word, (*SAFETY, *LIVENESS), "expectation")
+    return str(word)
+
+
+def liveness(word: object) -> str:
+    """Return the id of a liveness bound. Raises BadValue."""
+    if word not in LIVENESS:
+        raise one_of(word, tuple(LIVENESS), "liveness bound")
+    return str(word)
+
+
+def steady(word: object) -> str:
+    """Return a condition of the steady state. Raises BadValue."""
+    if word not in STEADY:
+        raise one_of(word, tuple(STEADY), "condition of the steady state")
+    return str(word)
+
+
+def mark(word: object) -> str:
+    """Return a mark. Raises BadValue."""
+    if word not in MARKS:
+        raise one_of(word, MARKS, "mark")
+    return str(word)

@@ -1,0 +1,79 @@
+"""`FrozenPlan`: an experiment with all its ranges drawn from a seed, so that it can be shown and run again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from understudy.clusters.simulated.randomness import derived
+from understudy.clusters.values import CountRange, Span
+from understudy.foundation.eventlog.fences import Switch
+from understudy.trials.experiments.language.document import Experiment, Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrozenStep:
+    """A step with its durations in milliseconds and its counts drawn."""
+
+    number: int
+    """From 1, in the order of the file."""
+    step: Step
+    at_ms: float | None
+    wait_ms: float
+    nth: int
+    options: Mapping[str, Any]
+    """The options of its action, drawn; `lasts` in ms."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrozenPlan:
+    """What is run: an experiment, a seed, and what the seed draws."""
+
+    experiment: Experiment
+    seed: int
+    session_ms: int
+    lasts_ms: float
+    steps: tuple[FrozenStep, ...]
+    within_ms: Mapping[str, float]
+    fences_off: tuple[Switch, ...] = ()
+    """Fences that refuse nothing in this run."""
+
+    @property
+    def brokers(self) -> int:
+        return self.experiment.cluster.brokers
+
+
+def freeze(experiment: Experiment, seed: int | None = None, *, fences_off: tuple[Switch, ...] = ()) -> FrozenPlan:
+    """Draw every range of an experiment.
+
+    Args:
+        seed: by default that of the file.
+        fences_off: fences and fixes that are switched off; what is drawn does not depend on them.
+    """
+    chosen = experiment.seed if seed is None else seed
+    return FrozenPlan(
+        experiment=experiment,
+        seed=chosen,
+        session_ms=int(experiment.cluster.session.draw(derived(chosen, "session"))),
+        lasts_ms=experiment.lasts.draw(derived(chosen, "lasts")),
+        steps=tuple(_freeze_step(number, step, chosen) for number, step in enumerate(experiment.steps, 1)),
+        within_ms={name: span.draw(derived(chosen, "within", name)) for name, span in experiment.expect.within.items()},
+        fences_off=fences_off,
+    )
+
+
+def _freeze_step(number: int, step: Step, seed: int) -> FrozenStep:
+    def draw(name: str, value: Any) -> Any:
+        source = derived(seed, "step", number, name)
+        return value.draw(source) if isinstance(value, Span | CountRange) else value
+
+    value = draw("value", step.value)
+    return FrozenStep(
+        number=number,
+        step=replace(step, value=value),
+        at_ms=None if step.at is None else draw("at", step.at),
+        wait_ms=draw("wait", step.wait),
+        nth=draw("nth", step.nth),
+        options={name: draw(name, option) for name, option in step.options.items()},
+    )

@@ -1,0 +1,327 @@
+"""Reads experiment files: YAML with a versioned schema. Unknown keys are refused, with line and nearest key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from understudy.clusters.problems import BadExperiment, BadValue, Problem, one_of
+from understudy.clusters.values import Target
+from understudy.trials.experiments.language import expectations
+from understudy.trials.experiments.language.actions import ACTIONS, TARGETS
+from understudy.trials.experiments.language.document import (
+    ENGINES,
+    SCHEMA,
+    ClusterPlan,
+    Defect,
+    Expectations,
+    Experiment,
+    LoadPlan,
+    Step,
+    Topic,
+)
+from understudy.trials.experiments.language.kinds import (
+    COUNT_RANGE,
+    NAME,
+    SPAN,
+    TEXT,
+    TRIGGER,
+    Key,
+    Kind,
+    choice,
+    integer,
+    list_of,
+    mapping_of,
+    number,
+    read_keys,
+    scalar,
+    section,
+    section_schema,
+)
+from understudy.trials.experiments.language.yaml_nodes import Node, parse
+
+MOST_STEPS: Final = 200
+
+D = TypeVar("D")
+
+# ------------------------------------------------------------------ steps
+
+STEP_KEYS: Final = (
+    Key("at", SPAN, "do it at this time after the load has begun"),
+    Key("when", TRIGGER, "do it when this event happens"),
+    Key("nth", COUNT_RANGE, "do it at the n-th such event; by default the first"),
+    Key("after", NAME, "do it when the step with this mark is done"),
+    Key("wait", SPAN, "wait so long before it is done"),
+    Key("not", TARGETS, "brokers that the target, or the one of the event, must not be", field="exclude"),
+    Key("as", NAME, "the name that later steps give the target; it begins with a capital letter", field="bind_as"),
+    Key("mark", NAME, "a name for this step, which `after` of others names"),
+)
+"""The keys that every step may have."""
+
+
+def _read_step(node: Node, problems: list[Problem]) -> Step | None:
+    if not isinstance(node.value, dict):
+        raise BadValue(f"{node.plain!r} is no step; expected a mapping such as {{at: 4s, kill: controller}}")
+    actions = [name for name in node.value if name in ACTIONS]
+    if len(actions) > 1:
+        raise BadValue(f"a step does one thing, and this one has {' and '.join(actions)}; write two steps")
+    common = {key.name: key for key in STEP_KEYS}
+    if not actions and (unknown := [name for name in node.value if name not in common]):
+        raise one_of(unknown[0], (*ACTIONS, *common), "action or key of a step")
+    keys = list(STEP_KEYS)
+    words = "a step"
+    for name in actions:
+        keys += [Key(name, ACTIONS[name].kind, ACTIONS[name].meaning, field="value"), *ACTIONS[name].keys]
+        words = f"a step that has {name}"
+    found = read_keys(node, keys, problems, words)
+    if found is None:
+        return None
+    of_the_step = {key.attribute for key in STEP_KEYS} | {"value"}
+    step = Step(
+        line=node.line,
+        action=actions[0] if actions else "",
+        options={name: value for name, value in found.items() if name not in of_the_step},
+        **{name: value for name, value in found.items() if name in of_the_step},
+    )
+    _check_step(step)
+    return step
+
+
+def _check_step(step: Step) -> None:
+    conditions = [name for name, value in (("at", step.at), ("when", step.when), ("after", step.after)) if value]
+    if len(conditions) > 1:
+        raise BadValue(f"a step has one condition, and this one has {' and '.join(conditions)}")
+    if step.bind_as and not step.bind_as[0].isupper():
+        raise BadValue(f"as: {step.bind_as}: the name of a broker begins with a capital letter, for example B")
+    if step.action == "bind" and not step.bind_as:
+        raise BadValue("a step that has bind needs `as`, the name that later steps use")
+    if not step.action and not step.mark and step.wait.high_ms == 0:
+        raise BadValue(f"this step does nothing; give it an action ({', '.join(ACTIONS)}), a wait or a mark")
+
+
+def _step_schema() -> dict[str, Any]:
+    """The schema of a step: any key, since editors complete them; the reader says which belong together."""
+    keys: dict[str, Key] = {key.name: key for key in STEP_KEYS}
+    for name, action in ACTIONS.items():
+        keys[name] = Key(name, action.kind, action.meaning)
+        for key in action.keys:
+            keys.setdefault(key.name, Key(key.name, key.kind, key.meaning))
+    return section_schema(list(keys.values()))
+
+
+STEP: Final = Kind(_read_step, _step_schema(), "a step")
+
+# ------------------------------------------------------------------ the other sections
+
+
+TOPIC_KEYS: Final = (
+    Key("name", NAME, "its name", is_required=True),
+    Key("partitions", integer(1, 10_000), "how many; by default 1"),
+    Key("replicas", integer(1, 100), "the replication factor, at most the number of brokers; by default 3"),
+    Key("assignment", list_of(integer(0, 1_000), most=100), "the brokers of every partition, instead of replicas"),
+    Key("min_insync", integer(1, 100), "its min.insync.replicas; by default 1"),
+)
+CLUSTER_KEYS: Final = (
+    Key("brokers", integer(1, 100), "how many brokers, with ids from 1; by default 3"),
+    Key("racks", list_of(NAME), "their racks in order, repeated where there are fewer"),
+    Key("session", SPAN, "the ZooKeeper session timeout of the brokers; by default 3s"),
+    Key("topics", list_of(section(TOPIC_KEYS, Topic, "a topic")), "topics that exist before the steps"),
+    Key("set", mapping_of(scalar(str, {}, "a value"), "server.properties"), "lines of server.properties", "settings"),
+)
+LOAD_KEYS: Final = (
+    Key("producers", integer(0, 100), "how many producers; by default 1"),
+    Key("consumers", integer(0, 100), "how many consumers, each of every partition; by default 1"),
+    Key("members", integer(0, 100), "members of one group, which commit what they have read; by default none"),
+    Key("rate", number(0.1, 10_000), "batches a second of all producers together; by default 10"),
+    Key("acks", choice("all", "1"), "by default all"),
+)
+_ALWAYS = scalar(expectations.invariants, {"type": "string"}, "an invariant's id, P1-P6 or all-safety")
+_BREAKABLE = scalar(expectations.breakable, {"type": "string"}, "an expectation")
+_MARK = scalar(expectations.mark, {"type": "string"}, "a mark")
+EXPECT_KEYS: Final = (
+    Key("always", list_of(_ALWAYS), "invariants that hold all the time; by default all-safety"),
+    Key(
+        "within",
+        Kind(
+            lambda node, problems: _within(node, problems),
+            {"type": "object", "propertyNames": {"enum": list(expectations.LIVENESS)}},
+            "liveness bounds, for example {L1: 6s}",
+        ),
+        "how long after the last fault each liveness bound may take",
+    ),
+    Key("sometimes", list_of(_MARK), "marks that the run must reach"),
+    Key("never", list_of(_MARK), "marks that the run must not reach"),
+)
+DEFECT_KEYS: Final = (
+    Key("breaks", list_of(_BREAKABLE), "the expectations that are violated without it", is_required=True),
+    Key("seeds", integer(1, 100_000), "within how many seeds; by default 1"),
+)
+
+
+def _within(node: Node, problems: list[Problem]) -> Mapping[str, Any]:
+    found = mapping_of(SPAN, "liveness bounds, for example {L1: 6s}").read(node, problems)
+    for word in found:
+        try:
+            expectations.liveness(word)
+        except BadValue as bad:
+            problems.append(Problem(node.key_lines[word], str(bad)))
+    return dict(found)
+
+
+def _build_expectations(*, always: tuple[tuple[str, ...], ...] | None = None, **rest: Any) -> Expectations:
+    if always is None:
+        return Expectations(**rest)
+    return Expectations(always=tuple(dict.fromkeys(each for ids in always for each in ids)), **rest)
+
+
+KEYS: Final = (
+    Key("schema", choice(SCHEMA), f"the version of this format: {SCHEMA}", is_required=True),
+    Key("name", NAME, "the name of the experiment", is_required=True),
+    Key("title", TEXT, "one line for people"),
+    Key("question", TEXT, "what the experiment asks"),
+    Key("story", TEXT, "what one sees, and why"),
+    Key("refs", list_of(TEXT), "issues and proposals of Kafka that it is about"),
+    Key("engines", list_of(choice(*ENGINES)), "where it can run; by default sim and real"),
+    Key("seed", integer(0, 2**62), "the default seed; by default 1"),
+    Key("cluster", section(CLUSTER_KEYS, ClusterPlan, "cluster"), "the cluster that is started"),
+    Key("load", section(LOAD_KEYS, LoadPlan, "load"), "what clients do meanwhile"),
+    Key(
+        "steady",
+        list_of(scalar(expectations.steady, {"enum": list(expectations.STEADY)}, "a condition")),
+        "what must hold before the first step",
+    ),
+    Key("steps", list_of(STEP, most=MOST_STEPS), "what is done", is_required=True),
+    Key("lasts", SPAN, "how long the experiment goes on at least; by default 10s"),
+    Key("expect", section(EXPECT_KEYS, _build_expectations, "expect"), "what must hold"),
+    Key(
+        "defects",
+        mapping_of(section(DEFECT_KEYS, Defect, "a defect"), "defects by name"),
+        "fences or fixes that can be switched off, and what that must break",
+    ),
+)
+"""The keys of a file."""
+
+
+def read_experiment(text: str, source: str) -> Experiment:
+    """Read the text of an experiment file.
+
+    Args:
+        source: the name of the file, for messages.
+
+    Raises:
+        BadExperiment: it cannot be used; the message names every problem with its line.
+    """
+    return read_document(text, source, lambda root, problems: experiment_of(root, source, KEYS, problems))
+
+
+def read_document(text: str, source: str, build: Callable[[Node, list[Problem]], D | None]) -> D:
+    """Read a YAML text, and return what `build` makes of it.
+
+    Args:
+        source: the name of the file, for messages.
+        build: makes the document of the root node, or None. It appends what is wrong, and raises BadValue where the
+            root is no mapping.
+
+    Raises:
+        BadExperiment: the text is no YAML, or there are problems.
+    """
+    root = parse(text, source)
+    problems: list[Problem] = []
+    try:
+        found = build(root, problems)
+    except BadValue as bad:
+        raise BadExperiment(source, [Problem(root.line, str(bad))]) from None
+    if found is None or problems:
+        raise BadExperiment(source, problems)
+    return found
+
+
+def read_file(path: Path, read: Callable[[str, str], D]) -> D:
+    """Return what `read` makes of the text and the name of a file. Raises BadExperiment, also for an unreadable one."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise BadExperiment(str(path), [Problem(1, f"the file cannot be read: {why}")]) from None
+    return read(text, str(path))
+
+
+def read_experiment_within(node: Node, source: str, name: str, problems: list[Problem]) -> Experiment | None:
+    """Read an experiment that is part of another file; it needs neither `schema` nor `name`. Raises BadValue.
+
+    Args:
+        name: its name where it has none of its own.
+        problems: what is wrong is appended; None is returned then.
+    """
+    keys = [replace(key, is_required=key.name == "steps") for key in KEYS]
+    before = len(problems)
+    experiment = experiment_of(node, source, keys, problems, name)
+    return experiment if len(problems) == before else None
+
+
+def experiment_of(
+    node: Node, source: str, keys: Sequence[Key], problems: list[Problem], name: str = ""
+) -> Experiment | None:
+    """Return the experiment of a mapping; problems are appended. Raises BadValue where it is no mapping."""
+    found = read_keys(node, keys, problems, "an experiment")
+    if found is None:
+        return None
+    found.pop("schema", None)
+    experiment = Experiment(line=node.line, source=source, **{"name": name, **found})
+    problems += _inconsistencies(experiment)
+    return experiment
+
+
+def read_experiment_file(path: Path) -> Experiment:
+    """Read an experiment file. Raises BadExperiment, also where the file cannot be read."""
+    return read_file(path, read_experiment)
+
+
+def _inconsistencies(experiment: Experiment) -> list[Problem]:
+    """What no single value is wrong about: names that no step gives, brokers and topics that do not exist."""
+    problems = []
+    cluster = experiment.cluster
+    brokers = range(1, cluster.brokers + 1)
+    for name, defect in experiment.defects.items():
+        try:
+            expectations.switches(name)
+        except BadValue as bad:
+            problems.append(Problem(defect.line, str(bad)))
+    marks = {step.mark or step.bind_as for step in experiment.steps} - {""}
+    bound = {step.bind_as for step in experiment.steps} | {mark for mark in marks if mark[0].isupper()}
+    for step in experiment.steps:
+        if step.after and step.after not in marks:
+            problems.append(Problem(step.line, str(one_of(step.after, sorted(marks) or ("none",), "mark of a step"))))
+        for target in targets_of(step):
+            if target.role == "bound" and target.name not in bound:
+                problems.append(Problem(step.line, f"no step binds {target.name}: {{as: {target.name}, bind: …}}"))
+            elif target.role == "broker" and target.broker_id not in brokers:
+                problems.append(
+                    Problem(step.line, f"there is no broker {target.broker_id}: ids are 1 to {len(brokers)}")
+                )
+            elif target.role == "rack" and target.name not in cluster.racks:
+                problems.append(Problem(step.line, f"no broker is in rack {target.name}: see cluster.racks"))
+    for topic in cluster.topics:
+        unknown = [broker for broker in topic.assignment if broker not in brokers]
+        problems += [Problem(topic.line, f"there is no broker {each}: ids are 1 to {len(brokers)}") for each in unknown]
+    return problems
+
+
+def targets_of(step: Step) -> list[Target]:
+    """Every target that a step names."""
+    found: list[Target] = list(step.exclude)
+    for value in (step.value, *step.options.values()):
+        found += [value] if isinstance(value, Target) else []
+        found += [each for each in value if isinstance(each, Target)] if isinstance(value, tuple) else []
+    return found
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a file, for editors. The reader checks more: which keys belong together, and names."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "An experiment of Understudy",
+        **section_schema(KEYS),
+    }

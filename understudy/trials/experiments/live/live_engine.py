@@ -1,0 +1,296 @@
+"""`LiveEngine`: what the engines have in common that run an experiment on real brokers and a real ZooKeeper."""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import itertools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Self
+
+from understudy.brokers.exits import TRY_AGAIN
+from understudy.checks.check import broker_of
+from understudy.checks.group_records import add_records
+from understudy.checks.history import ZnodeTransaction
+from understudy.checks.replica_logs import partitions_that_may_have_lost
+from understudy.clusters.cluster import ClusterError
+from understudy.clusters.findings import Findings
+from understudy.clusters.processes.cluster_view import NO_ANSWER
+from understudy.clusters.processes.local_broker import LocalBroker
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.processes.processes import describe_exit
+from understudy.clusters.processes.run_lock import RunLock
+from understudy.foundation.eventlog.records import Envelope, PointReached
+from understudy.history.reading.reader import read
+from understudy.history.reading.transaction_log import MalformedTransactionLog, read_transaction_logs
+from understudy.trials.experiments.disk_faults import DISK_FAULTS
+from understudy.trials.experiments.engine import RunData, Undo
+from understudy.trials.experiments.language.frozen import FrozenPlan, FrozenStep
+from understudy.trials.experiments.live.action_types import LiveAction
+from understudy.trials.experiments.live.load_in_background import LoadInBackground
+from understudy.trials.experiments.live.log_tail import LogTail
+from understudy.trials.experiments.live.machines import PROPERTIES, Machines
+from understudy.trials.experiments.report.timeline import LOAD_BEGUN
+from understudy.trials.experiments.topics import create_topics
+
+POLL_S: Final = 0.02
+RESTART_AFTER_MS: Final = 1_000.0
+"""How long after its end a broker that should run, and has ended by itself, is started again."""
+
+
+def properties_of(plan: FrozenPlan) -> dict[str, str]:
+    """The keys of `server.properties` that every broker of an experiment has."""
+    return {
+        "understudy.events.logs": "true",
+        "auto.create.topics.enable": "false",
+        **PROPERTIES,
+        **plan.experiment.cluster.settings,
+        "understudy.switches.off": ",".join(each.value for each in plan.fences_off),
+    }
+
+
+class LiveEngine:
+    """One run in real time.
+
+    An engine of this kind adds its name, how it makes the cluster, and the actions that it can do.
+
+    Args:
+        folder: the run folder; one run at a time uses it.
+    """
+
+    name: str
+    able: Mapping[str, LiveAction]
+    """What it can do, by action."""
+    stops_cluster = True
+    """Whether `finish` stops the cluster; otherwise it runs until `close`."""
+
+    def __init__(self, plan: FrozenPlan, folder: Path) -> None:
+        self._plan = plan
+        self._folder = folder
+        self.cluster = self.make_cluster(plan, folder)
+        self.machines = Machines(self.cluster)
+        self._may_end: set[str] = set()
+        self._began_s = time.monotonic()
+        self._lock = RunLock(folder)
+        self._tail = LogTail(folder)
+        self._load: LoadInBackground | None = None
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()
+        self._resume_after_ms: dict[tuple[int, str], float] = {}
+        """How long a broker that pauses itself at a point stays paused, by broker and point."""
+        self._ended_by_themselves: dict[int, float] = {}
+        self._failed: dict[int, str] = {}
+        """How a broker process ended by itself that should have gone on, by pid."""
+
+    @classmethod
+    def make_cluster(cls, plan: FrozenPlan, folder: Path) -> LocalCluster:
+        """Return the cluster of a plan, not started. Raises ClusterError."""
+        raise NotImplementedError
+
+    @classmethod
+    def actions(cls) -> frozenset[str]:
+        return frozenset(cls.able) | {"produce", "join"}
+
+    @classmethod
+    def begin(cls, plan: FrozenPlan, folder: Path) -> Self:
+        engine = cls(plan, folder)
+        try:
+            engine._begin()
+        except BaseException:
+            engine.close()
+            raise
+        return engine
+
+    @property
+    def seed(self) -> int:
+        return self._plan.seed
+
+    @property
+    def now_ms(self) -> float:
+        return (time.monotonic() - self._began_s) * 1000
+
+    @property
+    def acknowledged_ms(self) -> Sequence[float]:
+        return self._load.acknowledged_ms if self._load is not None else ()
+
+    def _begin(self) -> None:
+        cluster, experiment = self.cluster, self._plan.experiment
+        self._lock.acquire()
+        cluster.start()
+        partitions = create_topics(cluster, experiment.cluster)
+        cluster.settle()
+        self._tail.skip()
+        self._began_s = time.monotonic()
+        cluster.record_step(LOAD_BEGUN)
+        self._load = LoadInBackground(
+            lambda: cluster.bootstrap.split(","), partitions, experiment, self._plan.seed, lambda: self.now_ms
+        )
+        if partitions:
+            self._load.start()
+
+    # ------------------------------------------------------------------ time
+
+    def after(self, ms: float, action: Callable[[], None]) -> None:
+        """Do something once `ms` have passed; one that a broker is not in the state for is left out."""
+        heapq.heappush(self._timers, (self.now_ms + ms, next(self._numbers), action))
+
+    def advance(self, until_ms: float, on_record: Callable[[Envelope], bool]) -> None:
+        while True:
+            is_wanted = False
+            for record in self._tail.new_records():
+                self._note_point(record)
+                is_wanted |= on_record(record)
+            while self._timers and self._timers[0][0] <= self.now_ms:
+                with contextlib.suppress(ClusterError):
+                    heapq.heappop(self._timers)[2]()
+            self._start_again()
+            left_ms = until_ms - self.now_ms
+            if is_wanted or left_ms <= 0:
+                return
+            time.sleep(min(POLL_S, left_ms / 1000))
+
+    def _note_point(self, record: Envelope) -> None:
+        """End the pause of a broker that has paused itself at a point, when it has lasted."""
+        if isinstance(record.data, PointReached) and record.data.action == "pause":
+            broker = broker_of(record)
+            lasts_ms = self._resume_after_ms.pop((broker, record.data.point), None)
+            if lasts_ms is not None:
+                self.after(lasts_ms, self.cluster.broker(broker).resume)
+
+    def _start_again(self) -> None:
+        """Start brokers again that should run and have ended, as a supervisor does."""
+        for broker in self.cluster.brokers:
+            if broker.is_running or not broker.process.should_run:
+                self._ended_by_themselves.pop(broker.id, None)
+            elif broker.id not in self._ended_by_themselves:
+                self._note_end(broker)
+                self._ended_by_themselves[broker.id] = self.now_ms
+            elif self.now_ms - self._ended_by_themselves[broker.id] >= RESTART_AFTER_MS:
+                del self._ended_by_themselves[broker.id]
+                self.cluster.begin_start(broker.id)
+
+    def _note_end(self, broker: LocalBroker) -> None:
+        """Note the end of a broker that should run, except where a correct broker ends, too."""
+        process = broker.process.process
+        if process is None or process.exit_code in (None, TRY_AGAIN) or not broker.process.should_run:
+            return
+        if broker.name in self._may_end:
+            return
+        self._failed.setdefault(
+            process.pid, f"{broker.name} ended by itself with {describe_exit(process.exit_code)}: {broker.process.log}"
+        )
+
+    def findings(self) -> Findings | None:
+        try:
+            return self.cluster.findings()
+        except NO_ANSWER:
+            return None
+
+    # ------------------------------------------------------------------ steps
+
+    def resume_at(self, broker_id: int, point: str, lasts_ms: float) -> None:
+        """Resume a broker so long after it has paused itself at a point."""
+        self._resume_after_ms[broker_id, point] = lasts_ms
+
+    def perform(self, step: FrozenStep, broker_ids: Sequence[int], options: Mapping[str, Any]) -> Undo | None:
+        brokers = [self.cluster.broker(broker_id) for broker_id in broker_ids]
+        if step.step.action == "produce":
+            assert self._load is not None, "the load has begun"
+            self._load.produce(step)
+            return None
+        if step.step.action == "join":
+            assert self._load is not None, "the load has begun"
+            self._load.join(step.step.value)
+            return None
+        disk_fault = DISK_FAULTS.get(step.step.action)
+        if step.step.action == "limit-files" or (disk_fault is not None and disk_fault.may_end_broker):
+            self._may_end.update(broker.name for broker in brokers)
+        return self.able[step.step.action](self, brokers, step.step.value, options)
+
+    def not_injected(self) -> tuple[str, ...]:
+        points = [
+            f"arm: {broker.name} did not reach {point}"
+            for broker in self.cluster.brokers
+            for point in broker.process.armed()
+        ]
+        return (*self.cluster.not_injected(), *points, *self.machines.not_injected())
+
+    def heal(self) -> None:
+        self._timers.clear()
+        self.cluster.heal_links()
+        self.machines.heal()
+        zookeeper = self.cluster.embedded_zookeeper
+        if zookeeper is not None and zookeeper.is_running:
+            zookeeper.resume()
+        if zookeeper is not None and not zookeeper.is_running:
+            self.cluster.record_fault("start", "zookeeper")
+            zookeeper.start()
+        for broker in self.cluster.brokers:
+            if broker.is_paused:
+                broker.resume()
+            if broker.process.is_restarting:
+                self._await_end(broker)
+            if not broker.is_running:
+                self._note_end(broker)
+                with contextlib.suppress(ClusterError):
+                    broker.start()
+
+    def _await_end(self, broker: LocalBroker) -> None:
+        with contextlib.suppress(ClusterError):
+            self.cluster.wait_until(lambda: not broker.is_running, f"{broker.name} has stopped")
+        broker.process.is_restarting = False
+
+    # ------------------------------------------------------------------ the end
+
+    def finish(self) -> RunData:
+        load = self._load
+        assert load is not None
+        notes = []
+        load.settle_group()
+        if not load.stop():
+            notes.append("the load has not ended within half a minute after it was stopped")
+        else:
+            try:
+                load.read_all()
+            except TimeoutError:
+                notes.append("not every partition could be read to its end within a minute")
+        for broker in self.cluster.brokers:
+            self._note_end(broker)
+        if self.stops_cluster:
+            self.cluster.stop()
+        reading = read([self._folder])
+        records: dict[str, list[Envelope]] = {}
+        for record in sorted(reading.records, key=lambda each: (each.incarnation, each.seq)):
+            records.setdefault(record.node, []).append(record)
+        names = {topic.name for topic in self._plan.experiment.cluster.topics}
+        load.history.may_have_lost |= {key for key in partitions_that_may_have_lost(reading.records) if key[0] in names}
+        add_records(load.groups, reading.records)
+        return RunData(
+            records=records,
+            transactions=self._transactions(notes),
+            history=load.history,
+            groups=load.groups,
+            acknowledged_ms=load.acknowledged_ms,
+            failures=tuple(self._failed.values()),
+            may_fail=frozenset(self._may_end),
+            notes=tuple(notes),
+        )
+
+    def _transactions(self, notes: list[str]) -> list[ZnodeTransaction]:
+        zookeeper = self.cluster.embedded_zookeeper
+        assert zookeeper is not None, "an experiment has a ZooKeeper of its own"
+        try:
+            return read_transaction_logs(zookeeper.transaction_log_dir)
+        except (MalformedTransactionLog, OSError) as error:
+            notes.append(f"ZooKeeper's transaction log cannot be read: {error}")
+            return []
+
+    def close(self) -> None:
+        try:
+            if self._load is not None:
+                self._load.stop()
+        finally:
+            self.cluster.close()
+            self._lock.release()

@@ -1,0 +1,55 @@
+"""`ProcessEngine`: runs an experiment on broker processes of this machine and a real ZooKeeper, in real time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from understudy.brokers.machine.real_world import EXPERIMENT_VARIABLE
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.foundation.eventlog.records import RunDescribed
+from understudy.trials.experiments.engine import Engine
+from understudy.trials.experiments.language.frozen import FrozenPlan
+from understudy.trials.experiments.live.live_engine import LiveEngine, properties_of
+from understudy.trials.experiments.processes.actions import ACTIONS
+
+
+def run_of(plan: FrozenPlan) -> str:
+    """Return the id of the run of a plan, which its event logs have."""
+    return f"{plan.experiment.name}-{plan.seed}"
+
+
+class ProcessEngine(LiveEngine):
+    """One run on real processes, whose traffic goes through a proxy.
+
+    Every process is a child of this program, and the kernel kills it where this program is killed
+    (`testbed.processes`).
+    """
+
+    name = "real"
+    able = ACTIONS
+
+    @classmethod
+    def make_cluster(cls, plan: FrozenPlan, folder: Path) -> LocalCluster:
+        cluster = plan.experiment.cluster
+        return LocalCluster(
+            cluster.brokers,
+            racks=cluster.racks or None,
+            directory=folder,
+            session_timeout_ms=plan.session_ms,
+            properties=properties_of(plan),
+            environment={EXPERIMENT_VARIABLE: plan.experiment.name},
+            proxied=True,
+            run=run_of(plan),
+            described=RunDescribed(seed=plan.seed),
+        )
+
+
+class LeftRunning(ProcessEngine):
+    """A run whose cluster goes on after its last step, so that it can be used afterwards."""
+
+    stops_cluster = False
+
+
+def _as_engine(engine: type[ProcessEngine]) -> type[Engine]:
+    """Let mypy check that it is an engine."""
+    return engine

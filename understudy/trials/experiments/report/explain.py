@@ -1,0 +1,219 @@
+"""Says in words what an experiment does, and writes a plan with everything drawn as YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from understudy.clusters.values import CountRange, Span, Target, duration
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.trials.experiments.language.actions import ACTIONS
+from understudy.trials.experiments.language.document import SCHEMA, Experiment
+from understudy.trials.experiments.language.expectations import ALL_SAFETY, LIVENESS, SAFETY, STEADY
+from understudy.trials.experiments.language.frozen import FrozenPlan, FrozenStep
+
+
+def explain(plan: FrozenPlan, engines: Mapping[str, frozenset[str]]) -> list[str]:
+    """Return the lines of `understudy experiment explain`.
+
+    Args:
+        engines: what each engine can do, by name.
+    """
+    experiment = plan.experiment
+    lines = [f"{experiment.name}: {experiment.title}" if experiment.title else experiment.name]
+    lines += [experiment.question.strip()] if experiment.question else []
+    lines += ["", *_cluster_lines(plan), "", "Before the first step:"]
+    lines += [f"  {STEADY[condition]}" for condition in experiment.steady]
+    lines += ["", f"Steps, with what seed {plan.seed} draws:"]
+    lines += [f"  {frozen.number}. {step_text(frozen)}" for frozen in plan.steps]
+    lines += ["", "Expected:", *(f"  {line}" for line in _expectation_lines(experiment, plan))]
+    lines += ["", "Engines:", *(f"  {line}" for line in _engine_lines(experiment, engines))]
+    if experiment.defects:
+        lines += ["", "Defects that must be found:"]
+        for name, defect in experiment.defects.items():
+            lines.append(f"  without {name}: {', '.join(defect.breaks)} within {defect.seeds} seeds")
+    return lines
+
+
+def missing_actions(experiment: Experiment, can: frozenset[str]) -> list[str]:
+    """The actions of an experiment that an engine cannot do, in the order of the steps."""
+    used = dict.fromkeys(step.action for step in experiment.steps if step.action not in ("", "bind", "settle"))
+    return [action for action in used if action not in can]
+
+
+def step_text(frozen: FrozenStep) -> str:
+    """A step in a sentence."""
+    step = frozen.step
+    parts = []
+    if frozen.at_ms is not None:
+        parts.append(f"at {duration(frozen.at_ms)}")
+    elif step.when is not None:
+        parts.append(f"when {step.when}" + (f" for the {_ordinal(frozen.nth)} time" if frozen.nth > 1 else ""))
+    elif step.after:
+        parts.append(f"after {step.after}")
+    if frozen.wait_ms:
+        parts.append(f"{duration(frozen.wait_ms)} later" if parts else f"after {duration(frozen.wait_ms)}")
+    if step.action:
+        meaning = ACTIONS[step.action].meaning
+        options = {name: _value_text(value) for name, value in frozen.options.items()}
+        parts.append(meaning.format(_value_text(step.value), **options))
+        rest = {name: text for name, text in options.items() if f"{{{name}}}" not in meaning}
+        parts += [f"for {rest.pop('lasts')}"] if "lasts" in rest else []
+        parts += [f"({', '.join(f'{name} {text}' for name, text in rest.items())})"] if rest else []
+    if step.exclude:
+        parts.append(f"but not {_value_text(step.exclude)}")
+    if step.bind_as:
+        parts.append(f"and call it {step.bind_as}")
+    if step.mark:
+        parts.append(f"and mark this as {step.mark}")
+    return " ".join(parts)
+
+
+def frozen_yaml(plan: FrozenPlan) -> str:
+    """Return the plan as an experiment file in which nothing is left to draw."""
+    experiment = plan.experiment
+    cluster = experiment.cluster
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "name": experiment.name,
+        "seed": plan.seed,
+        "cluster": {
+            "brokers": cluster.brokers,
+            **({"racks": list(cluster.racks)} if cluster.racks else {}),
+            "session": duration(plan.session_ms),
+            "topics": [
+                {
+                    "name": topic.name,
+                    "partitions": topic.partitions,
+                    **({"assignment": list(topic.assignment)} if topic.assignment else {"replicas": topic.replicas}),
+                    "min_insync": topic.min_insync,
+                }
+                for topic in cluster.topics
+            ],
+            **({"set": dict(cluster.settings)} if cluster.settings else {}),
+        },
+        "load": {
+            "producers": experiment.load.producers,
+            "consumers": experiment.load.consumers,
+            **({"members": experiment.load.members} if experiment.load.members else {}),
+            "rate": experiment.load.rate,
+            "acks": experiment.load.acks,
+        },
+        "steady": list(experiment.steady),
+        "steps": [_step_document(frozen) for frozen in plan.steps],
+        "lasts": duration(plan.lasts_ms),
+        "expect": {
+            "always": list(experiment.expect.always),
+            "within": {name: duration(ms) for name, ms in plan.within_ms.items()},
+            "sometimes": list(experiment.expect.sometimes),
+            "never": list(experiment.expect.never),
+        },
+    }
+    return "\n".join(_yaml_lines(document)) + "\n"
+
+
+def _step_document(frozen: FrozenStep) -> dict[str, Any]:
+    step = frozen.step
+    found: dict[str, Any] = {}
+    if frozen.at_ms is not None:
+        found["at"] = duration(frozen.at_ms)
+    if step.when is not None:
+        found |= {"when": str(step.when), "nth": frozen.nth}
+    if step.after:
+        found["after"] = step.after
+    if frozen.wait_ms:
+        found["wait"] = duration(frozen.wait_ms)
+    if step.exclude:
+        found["not"] = [str(each) for each in step.exclude]
+    found |= {"as": step.bind_as} if step.bind_as else {}
+    found |= {"mark": step.mark} if step.mark else {}
+    if step.action:
+        found[step.action] = _plain(step.value, is_time=step.action == "settle")
+        names = {key.attribute: key.name for key in ACTIONS[step.action].keys}
+        for attribute, value in frozen.options.items():
+            found[names[attribute]] = _plain(value, is_time=attribute in ("lasts", "every", "by"))
+    return found
+
+
+def _plain(value: Any, *, is_time: bool) -> Any:
+    if is_time:
+        return f"-{duration(-value)}" if value < 0 else duration(value)
+    if isinstance(value, Target):
+        return str(value)
+    if isinstance(value, tuple) and not isinstance(value, TopicPartition):
+        return [_plain(each, is_time=False) for each in value]
+    return value if isinstance(value, bool | int | float) else _value_text(value)
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, Span | CountRange | Target):
+        return str(value)
+    if isinstance(value, TopicPartition):
+        return f"{value.topic}/{value.partition}"
+    if isinstance(value, tuple):
+        return " and ".join(map(_value_text, value))
+    if isinstance(value, float):
+        return duration(value) if value >= 0 else f"-{duration(-value)}"
+    return str(value)
+
+
+def _yaml_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    """YAML with one line for each key, and for each step; JSON values are YAML."""
+    for key, value in document.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            yield f"{key}:"
+            for each in value:
+                yield f"  - {_inline(each)}"
+        else:
+            yield f"{key}: {_inline(value)}"
+
+
+def _inline(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _cluster_lines(plan: FrozenPlan) -> list[str]:
+    cluster, load = plan.experiment.cluster, plan.experiment.load
+    lines = [
+        f"Cluster: {cluster.brokers} brokers, ZooKeeper session timeout {duration(plan.session_ms)}",
+        *(f"  server.properties: {key}={value}" for key, value in cluster.settings.items()),
+    ]
+    for topic in cluster.topics:
+        replicas = (
+            f"on brokers {list(topic.assignment)}" if topic.assignment else f"replication factor {topic.replicas}"
+        )
+        lines.append(
+            f"  topic {topic.name}: {topic.partitions} partitions, {replicas}, min.insync.replicas {topic.min_insync}"
+        )
+    produced = f"{load.producers} producers (acks={load.acks}, {load.rate:g} batches a second)"
+    members = f", {load.members} members of a group" if load.members else ""
+    return [*lines, f"Load: {produced}, {load.consumers} consumers{members}"]
+
+
+def _expectation_lines(experiment: Experiment, plan: FrozenPlan) -> list[str]:
+    expect = experiment.expect
+    if ALL_SAFETY in expect.always or set(expect.always) >= set(SAFETY):
+        lines = [f"always: all {len(SAFETY)} invariants"]
+    else:
+        lines = [f"always {name}: {SAFETY[name]}" for name in expect.always]
+    for name, bound_ms in plan.within_ms.items():
+        lines.append(f"{name} within {duration(bound_ms)} after the last fault: {LIVENESS[name][0]}")
+    lines += [f"at least once: {mark}" for mark in expect.sometimes]
+    lines += [f"never: {mark}" for mark in expect.never]
+    return lines
+
+
+def _engine_lines(experiment: Experiment, engines: Mapping[str, frozenset[str]]) -> Iterator[str]:
+    for name in experiment.engines:
+        if name not in engines:
+            yield f"{name}: not built yet"
+            continue
+        missing = missing_actions(experiment, engines[name])
+        yield f"{name}: {'can run it' if not missing else 'cannot do ' + ', '.join(missing)}"
+
+
+def _ordinal(number: int) -> str:
+    suffix = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"

@@ -1,0 +1,118 @@
+"""`Verdict`: what an experiment has shown, as data. The page, the JSON and the JUnit XML are written from it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from understudy.history.metrics.metric_tables import Failover
+from understudy.trials.experiments.report.timeline import Timeline
+
+VERSION = 1
+"""The version of the JSON."""
+
+
+class Status(StrEnum):
+    """The end of an experiment, or of one expectation."""
+
+    HELD = "held"
+    VIOLATED = "violated"
+    UNTESTED = "untested"
+    """Nothing in the run could have violated the expectation."""
+    NOT_STARTED = "not started"
+    """The steady state was not reached, so that nothing was injected."""
+    NOT_INJECTED = "not injected"
+    """A step was not done: the run shows nothing about what it asks."""
+
+
+EXIT_CODES = {
+    Status.HELD: 0,
+    Status.VIOLATED: 1,
+    Status.NOT_STARTED: 2,
+    Status.NOT_INJECTED: 2,
+}
+BAD_FILE_EXIT_CODE = 3
+
+
+class StepDone(msgspec.Struct, frozen=True, kw_only=True):
+    """A step as it was done. Times are ms since the load began."""
+
+    number: int
+    line: int
+    text: str
+    brokers: tuple[int, ...]
+    done_ms: float | None
+    ended_ms: float | None
+    failure: str
+
+
+class Expected(msgspec.Struct, frozen=True, kw_only=True):
+    """One expectation and what was seen.
+
+    Attributes:
+        kind: `always`, `within`, `sometimes`, `never`, or `run` for what must hold of every run.
+        name: its id, for example C4a, L1 or a mark.
+        sentence: what it says, as a clause.
+        where: the first witness: `broker-1/1#42` (node, incarnation, sequence number), `zxid 17`, `send 12` …
+    """
+
+    kind: str
+    name: str
+    status: Status
+    sentence: str
+    expected: str = ""
+    seen: str = ""
+    where: str = ""
+    times_tested: int = 0
+
+
+class Clients(msgspec.Struct, frozen=True, kw_only=True):
+    """What producers and consumers have seen, in records."""
+
+    sent: int
+    acknowledged: int
+    refused: int
+    unknown: int
+    read: int
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of one run of an experiment."""
+
+    version: int = VERSION
+    name: str
+    title: str
+    question: str
+    story: str
+    refs: tuple[str, ...]
+    engine: str
+    seed: int
+    status: Status
+    why: str
+    """The status in a sentence."""
+    steps: tuple[StepDone, ...]
+    expected: tuple[Expected, ...]
+    failovers: tuple[Failover, ...]
+    marks: dict[str, int]
+    """How often each mark was reached."""
+    clients: Clients
+    last_fault_ms: float
+    reached_ms: dict[str, float | None]
+    timeline: Timeline
+    notes: tuple[str, ...]
+    records: int
+    transactions: int
+    command: str
+    """The command line that runs it again."""
+    frozen: str
+    """The plan with everything drawn, as YAML."""
+    software_version: str = ""
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.status]
+
+    @property
+    def violations(self) -> tuple[Expected, ...]:
+        return tuple(each for each in self.expected if each.status is Status.VIOLATED)

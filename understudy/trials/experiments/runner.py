@@ -1,0 +1,409 @@
+"""Runs the steps of an experiment on an engine, and measures how soon the cluster recovers after the last fault."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
+from understudy.clusters.cluster import ClusterError
+from understudy.clusters.findings import FindingKind
+from understudy.clusters.simulated.randomness import derived
+from understudy.clusters.values import Target
+from understudy.foundation.cluster.errors import ApiError
+from understudy.foundation.eventlog.records import ControllerElected, Envelope, LeadershipWritten
+from understudy.trials.experiments.engine import CannotInject, Engine, RunData, Undo
+from understudy.trials.experiments.language.actions import ACTIONS
+from understudy.trials.experiments.language.expectations import LIVENESS
+from understudy.trials.experiments.language.frozen import FrozenPlan, FrozenStep
+from understudy.trials.experiments.triggers import TriggerState, ids_of_argument
+
+SAMPLE_MS: Final = 100.0
+"""How often it is looked whether the cluster has recovered."""
+PATIENCE_MS: Final = 60_000.0
+"""How long a step's event may be awaited beyond the time that the experiment lasts."""
+STEADY_TIMEOUT_MS: Final = 15_000.0
+SETTLE_TIMEOUT_S: Final = 60.0
+_STAYS_MS: Final = 1_000.0
+"""How long a state must last to count as reached."""
+_QUIET_MS: Final = 5_000.0
+"""How long nothing may change to count as quiet (L7)."""
+RATE_WINDOW_MS: Final = 2_000.0
+RATE_PART: Final = 0.8
+"""L5: producers are acknowledged again at this part of the rate before the first fault."""
+
+_NO_ANSWER: Final = "ZooKeeper does not answer"
+_NOT_POSSIBLE = (CannotInject, ClusterError, ApiError, NoBrokerAnswers)
+
+
+@dataclass(slots=True, kw_only=True)
+class StepResult:
+    """What became of a step."""
+
+    frozen: FrozenStep
+    brokers: tuple[int, ...] = ()
+    done_ms: float | None = None
+    """When it was done, since the load began; None where it was not."""
+    ended_ms: float | None = None
+    """When its fault ended; None where nothing ended it before the end of the experiment."""
+    failure: str = ""
+    """Why it was not done."""
+
+
+@dataclass(slots=True, kw_only=True)
+class RunOutcome:
+    """What the runner has seen; the judgement compares it with what is expected."""
+
+    plan: FrozenPlan
+    engine: str
+    steps: list[StepResult]
+    steady_failures: tuple[str, ...] = ()
+    not_injected: tuple[str, ...] = ()
+    """Faults that were prepared and found nothing."""
+    last_fault_ms: float = 0.0
+    reached_ms: dict[str, float | None] = field(default_factory=dict)
+    """By liveness id: how long after the last fault it was reached for good; None where it was not."""
+    left: dict[str, str] = field(default_factory=dict)
+    """By liveness id: the last finding that contradicted it."""
+    unsettled: str = ""
+    """What was left after all faults had been ended, where the cluster has not settled."""
+    data: RunData | None = None
+
+    def rate_reached_ms(self, acknowledged_ms: Sequence[float]) -> float | None:
+        """Return how long after the last fault producers are acknowledged at the rate of L5; None where they are not.
+
+        Args:
+            acknowledged_ms: when each batch was acknowledged.
+        """
+        times = sorted(acknowledged_ms)
+        done = [result.done_ms for result in self.steps if result.done_ms is not None and _is_fault(result.frozen)]
+        first_ms = min(done, default=0.0)
+        before = bisect_left(times, first_ms)
+        if first_ms < RATE_WINDOW_MS / 2 or not before:
+            return None if not times else 0.0
+        wanted = RATE_PART * before / first_ms * RATE_WINDOW_MS
+        for time in [self.last_fault_ms, *(each for each in times if each >= self.last_fault_ms)]:
+            if bisect_right(times, time + RATE_WINDOW_MS) - bisect_left(times, time) >= wanted:
+                return time - self.last_fault_ms
+        return None
+
+
+class _Pending(NamedTuple):
+    """A step whose condition is met."""
+
+    due_ms: float
+    number: int
+
+
+class Runner:
+    """One run of a plan."""
+
+    def __init__(self, plan: FrozenPlan, engine: Engine) -> None:
+        self._plan = plan
+        self._engine = engine
+        self._results = {step.number: StepResult(frozen=step) for step in plan.steps}
+        self._due: list[_Pending] = []
+        self._undos: dict[int, tuple[float, Undo]] = {}
+        """By step: when its fault ends, and what ends it."""
+        self._settling: dict[int, float] = {}
+        self._bound: dict[str, tuple[int, ...]] = {}
+        self._triggers = {
+            step.number: TriggerState(step.step.when, lambda name: ids_of_argument(name, self._bound))
+            for step in plan.steps
+            if step.step.when is not None
+        }
+        self._last_fault_ms = 0.0
+        self._event_brokers: dict[int, int] = {}
+        self._changed_ms = 0.0
+        """When a controller was last elected, or has last written a partition state."""
+
+    def run(self) -> RunOutcome:
+        """Run the steps, let the cluster recover, heal it, and collect what was recorded."""
+        outcome = RunOutcome(plan=self._plan, engine=self._engine.name, steps=list(self._results.values()))
+        outcome.steady_failures = self._steady_failures()
+        if not outcome.steady_failures:
+            self._schedule_first()
+            self._run_steps()
+            self._recover(outcome)
+            outcome.not_injected = self._engine.not_injected()
+        self._engine.heal()
+        try:
+            self._engine.cluster.settle(timeout_s=SETTLE_TIMEOUT_S)
+        except ClusterError as failure:
+            # Its further lines are the ends of the brokers' logs, which stay in the folder of the run.
+            outcome.unsettled = str(failure).partition("\n")[0]
+        outcome.data = self._engine.finish()
+        return outcome
+
+    # ------------------------------------------------------------------ the steady state
+
+    def _steady_failures(self) -> tuple[str, ...]:
+        """Wait until the conditions of the steady state hold; return those that do not."""
+        deadline_ms = self._engine.now_ms + STEADY_TIMEOUT_MS
+        while True:
+            failures = tuple(filter(None, map(self._steady_failure, self._plan.experiment.steady)))
+            if not failures or self._engine.now_ms >= deadline_ms:
+                return failures
+            self._engine.advance(self._engine.now_ms + SAMPLE_MS, self._on_record)
+
+    def _steady_failure(self, condition: str) -> str:
+        if condition == "producers-acknowledged":
+            return "" if self._engine.acknowledged_ms else f"{condition}: no producer has been acknowledged"
+        kinds: dict[str, Collection[FindingKind]] = {
+            "one-controller": (FindingKind.CONTROLLER,),
+            "no-leaderless": (FindingKind.LEADERLESS,),
+            "no-under-replicated": (FindingKind.UNDER_REPLICATED,),
+            "settled": FindingKind,  # type: ignore[dict-item]  # an enumeration is a collection of its members
+        }
+        found = self._engine.findings()
+        if found is None:
+            return f"{condition}: {_NO_ANSWER}"
+        wrong = [str(each) for each in found.found if each.kind in kinds[condition]]
+        return f"{condition}: {wrong[0]}" if wrong else ""
+
+    # ------------------------------------------------------------------ steps
+
+    def _schedule_first(self) -> None:
+        for frozen in self._plan.steps:
+            if frozen.at_ms is not None:
+                self._schedule(frozen, frozen.at_ms)
+        self._schedule_next_of(0)
+
+    def _schedule(self, frozen: FrozenStep, met_ms: float) -> None:
+        self._due.append(_Pending(met_ms + frozen.wait_ms, frozen.number))
+
+    def _schedule_next_of(self, number: int) -> None:
+        """Schedule the step after one that is done, if it waits for nothing else, and those that name its mark."""
+        now_ms = self._engine.now_ms
+        done = self._results[number].frozen.step if number else None
+        for frozen in self._plan.steps:
+            step = frozen.step
+            follows = frozen.number == number + 1 and step.at is None and step.when is None and not step.after
+            is_named = done is not None and step.after != "" and step.after in (done.mark, done.bind_as)
+            if follows or is_named:
+                self._schedule(frozen, now_ms)
+
+    def _run_steps(self) -> None:
+        limit_ms = max(self._plan.lasts_ms, *(step.at_ms or 0.0 for step in self._plan.steps)) + PATIENCE_MS
+        while self._is_unfinished and self._engine.now_ms < limit_ms:
+            self._do_what_is_due()
+            times = [pending.due_ms for pending in self._due] + [due_ms for due_ms, _ in self._undos.values()]
+            if self._settling:
+                times.append(self._engine.now_ms + SAMPLE_MS)
+            if self._is_unfinished:
+                self._engine.advance(min([limit_ms, *times]), self._on_record)
+        for result in self._results.values():
+            if result.done_ms is None and not result.failure:
+                result.failure = _never_due(result.frozen)
+
+    @property
+    def _is_unfinished(self) -> bool:
+        is_awaited = any(
+            self._results[number].done_ms is None and not self._results[number].failure for number in self._triggers
+        )
+        has_failed = any(result.failure for result in self._results.values())
+        return not has_failed and bool(self._due or self._undos or self._settling or is_awaited)
+
+    def _do_what_is_due(self) -> None:
+        self._look_at_settling()
+        while ready := [pending for pending in self._due if pending.due_ms <= self._engine.now_ms]:
+            # Several are due where the machine is busy. A role is bound as soon as it can be, before others need it.
+            first = min(ready, key=lambda each: (not self._binds_at_once(each.number), each))
+            self._due.remove(first)
+            self._do(self._results[first.number])
+        for number, (due_ms, undo) in sorted(self._undos.items(), key=lambda each: (each[1][0], each[0])):
+            if due_ms <= self._engine.now_ms:
+                del self._undos[number]
+                self._end(number, undo)
+
+    def _binds_at_once(self, number: int) -> bool:
+        """Whether a step does no more than bind a role, as soon as the step before it is done."""
+        frozen = self._results[number].frozen
+        step = frozen.step
+        is_conditional = step.at is not None or step.when is not None or bool(step.after) or frozen.wait_ms > 0
+        return step.action == "bind" and not is_conditional
+
+    def _do(self, result: StepResult) -> None:
+        frozen, step = result.frozen, result.frozen.step
+        number = frozen.number
+        try:
+            result.brokers = self._brokers_of(frozen)
+            if step.bind_as:
+                self._bound[step.bind_as] = result.brokers
+            if step.action == "settle":
+                self._settling[number] = self._engine.now_ms + float(step.value)
+                return
+            if step.action and step.action != "bind":
+                self._perform(frozen, result.brokers)
+        except _NOT_POSSIBLE as failure:
+            result.failure = str(failure)
+            return
+        result.done_ms = self._engine.now_ms
+        self._schedule_next_of(number)
+
+    def _perform(self, frozen: FrozenStep, brokers: tuple[int, ...]) -> None:
+        step = frozen.step
+        if step.action not in self._engine.actions():
+            raise CannotInject(f"the engine {self._engine.name} cannot do {step.action}")
+        options = dict(frozen.options)
+        named = options.get("peers", options.get("to") if step.action == "reassign" else None)
+        if named is not None:
+            options["peer_ids"] = self._resolve_all([each for each in named if each.role != "zookeeper"], frozen, ())
+        undo = self._engine.perform(frozen, brokers, options)
+        if _is_fault(frozen):
+            self._last_fault_ms = self._engine.now_ms
+        lasts_ms = options.get("lasts")
+        if undo is not None and lasts_ms is not None and step.action != "arm":
+            self._undos[frozen.number] = (self._engine.now_ms + lasts_ms, undo)
+
+    def _end(self, number: int, undo: Undo) -> None:
+        result = self._results[number]
+        try:
+            undo()
+        except _NOT_POSSIBLE as failure:
+            result.failure = f"it was not ended: {failure}"
+        result.ended_ms = self._last_fault_ms = self._engine.now_ms
+
+    def _look_at_settling(self) -> None:
+        for number, deadline_ms in list(self._settling.items()):
+            found = self._engine.findings()
+            left = (_NO_ANSWER,) if found is None else tuple(map(str, found.unresolved))
+            if left and self._engine.now_ms < deadline_ms:
+                continue
+            del self._settling[number]
+            if left:
+                self._results[number].failure = f"not settled: {left[0]}"
+            else:
+                self._results[number].done_ms = self._engine.now_ms
+                self._schedule_next_of(number)
+
+    def _on_record(self, record: Envelope) -> bool:
+        """Look whether a record is an event that a step waits for; return whether a step is due because of it."""
+        is_due = False
+        if isinstance(record.data, ControllerElected | LeadershipWritten):
+            self._changed_ms = self._engine.now_ms
+        for number, state in self._triggers.items():
+            result = self._results[number]
+            excluded = [each for target in result.frozen.step.exclude for each in self._excluded(target)]
+            if not state.matches(record, excluded) or state.count != result.frozen.nth or result.done_ms is not None:
+                continue
+            self._event_brokers[number] = int(record.node.rpartition("-")[2]) if record.node[-1].isdigit() else -1
+            self._schedule(result.frozen, self._engine.now_ms)
+            is_due = True
+        return is_due
+
+    # ------------------------------------------------------------------ targets
+
+    def _brokers_of(self, frozen: FrozenStep) -> tuple[int, ...]:
+        """The brokers that a step acts on, bound now."""
+        value: Any = frozen.step.value
+        targets = [value] if isinstance(value, Target) else value if isinstance(value, tuple) else []
+        found = [each for each in targets if isinstance(each, Target)]
+        if not found:
+            event_broker = self._event_brokers.get(frozen.number)
+            return () if event_broker is None else (event_broker,)
+        excluded = [each for target in frozen.step.exclude for each in self._excluded(target)]
+        brokers = self._resolve_all(found, frozen, excluded)
+        if not brokers:
+            raise CannotInject(f"no broker is left for {', '.join(map(str, found))}")
+        return brokers
+
+    def _resolve_all(self, targets: Sequence[Target], frozen: FrozenStep, excluded: Collection[int]) -> tuple[int, ...]:
+        found: dict[int, None] = {}
+        for place, target in enumerate(targets):
+            source = derived(self._plan.seed, "target", frozen.number, place)
+            candidates = [each for each in self._candidates(target) if each not in excluded and each not in found]
+            if target.role in ("random", "follower") and candidates:
+                candidates = [source.choice(candidates)]
+            found.update(dict.fromkeys(candidates))
+        return tuple(found)
+
+    def _excluded(self, target: Target) -> tuple[int, ...]:
+        return self._bound.get(target.name, ()) if target.role == "bound" else self._candidates(target)
+
+    def _candidates(self, target: Target) -> tuple[int, ...]:
+        """Every broker that a target may mean now. Raises CannotInject where there is none."""
+        cluster = self._engine.cluster
+        match target.role:
+            case "broker":
+                return (target.broker_id,)
+            case "bound":
+                if target.name not in self._bound:
+                    raise CannotInject(f"{target.name} is not bound yet")
+                return self._bound[target.name]
+            case "controller":
+                controller = cluster.controller_id()
+                if controller is None:
+                    raise CannotInject("there is no controller at this moment")
+                return (controller,)
+            case "leader" | "follower":
+                assert target.partition is not None
+                leader = cluster.leader_id(*target.partition)
+                if leader is None:
+                    raise CannotInject(f"{target.partition} has no leader at this moment")
+                if target.role == "leader":
+                    return (leader,)
+                return tuple(sorted(each for each in cluster.isr(*target.partition) if each != leader))
+            case "rack":
+                racks = self._plan.experiment.cluster.racks
+                return tuple(
+                    each for place, each in enumerate(cluster.broker_ids) if racks[place % len(racks)] == target.name
+                )
+            case "random":
+                return tuple(broker.id for broker in cluster.brokers if broker.is_running and not broker.is_paused)
+            case "all":
+                return tuple(cluster.broker_ids)
+        raise CannotInject(f"{target} is no broker")
+
+    # ------------------------------------------------------------------ recovery
+
+    def _recover(self, outcome: RunOutcome) -> None:
+        """Let the cluster recover from the last fault, and note when each liveness bound is reached for good."""
+        outcome.last_fault_ms = self._last_fault_ms
+        contradicted_ms = dict.fromkeys(LIVENESS, self._last_fault_ms)
+        longest_ms = max([0.0, *self._plan.within_ms.values()])
+        until_ms = max(
+            self._plan.lasts_ms,
+            self._last_fault_ms + longest_ms + max(map(_stays_ms, self._plan.within_ms), default=0.0),
+        )
+        while True:
+            now_ms = self._engine.now_ms
+            found = self._engine.findings()
+            for name, (_, kinds) in LIVENESS.items():
+                contradicting = (
+                    [_NO_ANSWER] if found is None else [str(each) for each in found.unresolved if each.kind in kinds]
+                )
+                if contradicting:
+                    contradicted_ms[name] = now_ms
+                    outcome.left[name] = contradicting[0]
+            contradicted_ms["L7"] = max(self._changed_ms, self._last_fault_ms)
+            has_stayed = all(now_ms - contradicted_ms[name] >= _stays_ms(name) for name in self._plan.within_ms)
+            if has_stayed and "L5" in self._plan.within_ms:
+                has_stayed = outcome.rate_reached_ms(self._engine.acknowledged_ms) is not None
+            if now_ms >= until_ms or (has_stayed and now_ms >= self._plan.lasts_ms):
+                break
+            self._engine.advance(now_ms + SAMPLE_MS, self._on_record)
+        for name in LIVENESS:
+            is_reached = self._engine.now_ms - contradicted_ms[name] >= _stays_ms(name)
+            after_ms = contradicted_ms[name] - self._last_fault_ms
+            outcome.reached_ms[name] = (after_ms + SAMPLE_MS if after_ms else 0.0) if is_reached else None
+
+
+def _is_fault(frozen: FrozenStep) -> bool:
+    action = frozen.step.action
+    return bool(action) and ACTIONS[action].is_fault
+
+
+def _stays_ms(name: str) -> float:
+    return {"L5": RATE_WINDOW_MS, "L7": _QUIET_MS}.get(name, _STAYS_MS)
+
+
+def _never_due(frozen: FrozenStep) -> str:
+    step = frozen.step
+    if step.when is not None:
+        return f"its event did not happen: {step.when}" + (f", {frozen.nth} times" if frozen.nth > 1 else "")
+    if step.after:
+        return f"the step with the mark {step.after} was not done"
+    return "the step before it was not done"

@@ -1,0 +1,141 @@
+"""A lesson as values: what its file says, with every marked value still open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from understudy.trials.experiments.language.document import Experiment
+
+SCHEMA: Final = "understudy/lesson/v1"
+"""The version of the format, the value of the key `schema`."""
+
+ONE: Final = "one"
+OTHER: Final = "other"
+SIDES: Final = (ONE, OTHER)
+"""The two runs of a lesson: the first one, and the one without its defence or with the opposite setting."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepPlan:
+    """Many runs of one failover, instead of an experiment. A side is then its run of median outage."""
+
+    line: int = 0
+    runs: int
+    brokers: int = 3
+    partitions: int = 20
+    session_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherSide:
+    """The run beside the first: without a defence, with other settings, or another experiment or sweep."""
+
+    line: int = 0
+    called: str
+    without: str = ""
+    """Switches to turn off, joined by ` + `."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Lines of server.properties that differ."""
+    experiment: Experiment | None = None
+    sweep: SweepPlan | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One answer to choose."""
+
+    line: int = 0
+    text: str
+    when: str
+    """The condition over measurements under which it is right."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question with choices, or with a number."""
+
+    line: int = 0
+    question: str
+    choices: tuple[Choice, ...] = ()
+    answer: str = ""
+    """The measurement that is the right number."""
+    unit: str = ""
+    within: int = 25
+    """Per cent by which a number may be off and still count as right."""
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """A moment to stop at: the first record, or the n-th, of a type that fits all conditions.
+
+    Attributes:
+        side: `one` or `other`.
+        where: by the path of a field, the value that it must have; see `conditions.fits`.
+        after: the stop of the same side after whose record the search begins.
+    """
+
+    line: int = 0
+    name: str
+    side: str = ONE
+    find: str
+    where: Mapping[str, Any] = field(default_factory=dict)
+    nth: int = 1
+    after: str = ""
+    headline: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Something to read: a file of Kafka 3.9 or of this repository, a KIP or a JIRA issue."""
+
+    line: int = 0
+    kafka: str = ""
+    ours: str = ""
+    kip: str = ""
+    jira: str = ""
+    why: str
+
+    @property
+    def where(self) -> tuple[str, str]:
+        """Return which of the four it is, and the path or number."""
+        for kind in ("kafka", "ours", "kip", "jira"):
+            if value := getattr(self, kind):
+                return kind, value
+        return "", ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """One lesson file."""
+
+    line: int = 0
+    source: str = ""
+    number: int = 0
+    """Its place among the lessons of Understudy; 0 for a lesson of one's own."""
+    name: str
+    title: str
+    question: str
+    minutes: int
+    called: str = "as it is"
+    """What the first side is called."""
+    experiment: Experiment | None = None
+    sweep: SweepPlan | None = None
+    seed: int = 1
+    intro: str
+    """What happens in it, before the prediction."""
+    other: OtherSide
+    predict: Question
+    stops: tuple[Stop, ...]
+    check: Question
+    explain: str
+    exercise: str = ""
+    """What to do to the cluster with one's own hands, where it goes on after the run."""
+    read: tuple[Reading, ...]
+
+    def stop(self, name: str) -> Stop | None:
+        """Return the stop of this name, or None."""
+        return next((each for each in self.stops if each.name == name), None)

@@ -1,0 +1,148 @@
+"""`LessonInProgress`: a lesson whose page is open while it runs: what the page shows now, and what it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.foundation.eventlog.records import Envelope
+from understudy.trials.experiments.language.frozen import FrozenPlan
+from understudy.trials.lessons.document import Lesson
+from understudy.trials.lessons.measurements import load_has_begun
+from understudy.trials.lessons.paper import LessonPaper, write_paper, write_paper_so_far
+from understudy.trials.lessons.running import PROCESSES, SideRun, first_side_kept
+
+READY: Final = "ready"
+"""The run begins once the learner has predicted."""
+STARTING: Final = "starting"
+"""The cluster is being started."""
+RUNNING: Final = "running"
+YOURS: Final = "yours"
+"""The run has ended; its cluster goes on and takes commands."""
+OVER: Final = "over"
+"""Both runs have ended, and no cluster is left."""
+FAILED: Final = "failed"
+"""The run did not show what the lesson is about; the note says why."""
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """What the page of a lesson gets."""
+
+    lesson: LessonPaper
+    phase: str
+    note: str = ""
+
+
+class FinishedLesson:
+    """A lesson whose runs have ended, as its page sees it."""
+
+    def __init__(self, paper: LessonPaper) -> None:
+        self._document = msgspec.json.encode(Document(lesson=paper, phase=OVER))
+
+    def document(self) -> bytes:
+        """Return the JSON of a `Document`."""
+        return self._document
+
+    def begin(self) -> None:
+        """Do nothing: it has been run."""
+
+
+class _State(NamedTuple):
+    """What the thread that runs the lesson has noted; replaced as a whole, so that others see no half of it."""
+
+    phase: str
+    note: str = ""
+    paper: LessonPaper | None = None
+    """The paper of the whole run; None while it goes on."""
+
+
+class LessonInProgress:
+    """A lesson on processes.
+
+    `document` and `begin` are called by threads of the server, `observe` by the one that follows the logs, and all else
+    by the one that runs the lesson.
+
+    Args:
+        folder: the run folder of the first side.
+        other: the run of the other side, which has ended.
+    """
+
+    def __init__(self, lesson: Lesson, plan: FrozenPlan, folder: Path, other: SideRun) -> None:
+        self._lesson = lesson
+        self._plan = plan
+        self._folder = folder
+        self._other = other
+        self._records: list[Envelope] = []
+        self._state = _State(READY)
+        self._written: tuple[int, LessonPaper] | None = None
+        """The paper of the first so many records."""
+        self.has_begun = False
+        """Whether the page has asked for the run."""
+
+    # ------------------------------------------------------------------ for the page
+
+    def document(self) -> bytes:
+        """Return the JSON of a `Document`, of the records so far."""
+        phase, note, paper = self._state
+        if paper is None:
+            records = tuple(self._records)
+            paper = self._so_far(records)
+            if phase == STARTING and load_has_begun(records):
+                phase = RUNNING
+        return msgspec.json.encode(Document(lesson=paper, phase=phase, note=note))
+
+    def begin(self) -> None:
+        """Let the run begin; harmless where it has begun."""
+        self.has_begun = True
+
+    # ------------------------------------------------------------------ for the run
+
+    def observe(self, record: Envelope) -> None:
+        """Note the next record of the run."""
+        self._records.append(record)
+
+    @contextmanager
+    def run(self, note: Callable[[str], None]) -> Iterator[LocalCluster]:
+        """Run the first side, and leave its cluster to the block.
+
+        Args:
+            note: is called with a line about what is run.
+
+        Raises:
+            LessonNotShown, CannotRun, ClusterError, OSError: as `run_lesson`.
+        """
+        note(f"{self._lesson.called}: brokers and ZooKeeper as processes …")
+        self._state = _State(STARTING)
+        with first_side_kept(self._lesson, self._plan, self._folder) as (one, cluster):
+            paper = write_paper(self._lesson, (one, self._other), PROCESSES, self._plan.seed)
+            self._state = _State(RUNNING, paper=paper)
+            yield cluster
+
+    def hand_over(self) -> None:
+        """Note that the cluster takes commands from the page now."""
+        self._state = self._state._replace(phase=YOURS)
+
+    def fails(self, why: str) -> None:
+        """Note that the run did not show what the lesson is about."""
+        self._state = self._state._replace(phase=FAILED, note=why)
+
+    def _so_far(self, records: tuple[Envelope, ...]) -> LessonPaper:
+        if self._written is not None and self._written[0] == len(records):
+            return self._written[1]
+        one = SideRun(title=self._lesson.called, world=PROCESSES, folder=self._folder, records=records, facts={})
+        paper = write_paper_so_far(self._lesson, (one, self._other), self._plan.seed, self._planned())
+        self._written = len(records), paper
+        return paper
+
+    def _planned(self) -> dict[str, Any]:
+        cluster = self._plan.experiment.cluster
+        return {
+            "session_ms": self._plan.session_ms,
+            "brokers": cluster.brokers,
+            "partitions": sum(topic.partitions for topic in cluster.topics),
+        }

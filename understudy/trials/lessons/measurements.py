@@ -1,0 +1,219 @@
+"""The measurements that texts and answers of a lesson may name: a fixed set, computed from the records of a run."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from understudy.clusters.problems import BadValue, one_of
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, Envelope, EventEnded, EventStarted, StepReached
+from understudy.history.metrics.metrics import measure
+from understudy.trials.experiments.report.timeline import LOAD_BEGUN
+from understudy.trials.lessons.conditions import check_path, values_at
+from understudy.trials.lessons.document import OTHER, Lesson
+
+NAMED: Final[Mapping[str, str]] = {
+    "detection_ms": "of the first failover: from the loss of the controller until a broker notices it",
+    "election_ms": "of the first failover: from noticing to the election",
+    "takeover_ms": "of the first failover: from the election until every request is in its channel",
+    "reading_ms": "of that takeover: reading ZooKeeper",
+    "writing_ms": "of that takeover: waiting for writes",
+    "propagation_ms": "of the first failover: from there to the last answer of a broker",
+    "outage_ms": "of the first failover: from the loss to the moment when the next controller is ready",
+    "session_ms": "the session timeout that ZooKeeper granted",
+    "brokers": "how many brokers the cluster has",
+    "partitions": "how many partitions were seen",
+    "controllers": "how many times a controller was elected",
+    "longest_leaderless_ms": "the longest time that one partition was without a leader",
+    "leaderless_partitions": "partitions that were without a leader for any time",
+    "clean_elections": "partition leaders elected from the ISR",
+    "unclean_elections": "partition leaders elected from outside the ISR",
+    "isr_shrinks": "ISRs that became smaller",
+    "isr_expands": "ISRs that became larger",
+    "requests": "control requests that were sent",
+    "fence_hits": "how often a fence met something stale",
+    "let_through": "how often a fence that was switched off let something stale pass",
+    "longest_wait_ms": "the longest time that a controller event waited in the queue",
+    "longest_event_ms": "the longest time that the controller worked on one event",
+    "sent": "records that producers sent",
+    "acknowledged": "records that were acknowledged",
+    "refused": "records that were refused",
+    "unknown": "records of which the producer does not know",
+    "violations": "expectations and invariants that were violated",
+    "runs": "of a sweep: how many runs it had",
+    "median_detection_ms": "of a sweep: the median detection",
+    "median_election_ms": "of a sweep: the median election",
+    "median_takeover_ms": "of a sweep: the median takeover",
+    "median_propagation_ms": "of a sweep: the median propagation",
+    "median_outage_ms": "of a sweep: the median outage",
+    "shortest_outage_ms": "of a sweep: the shortest outage",
+    "longest_outage_ms": "of a sweep: the longest outage",
+    "detection_share": "of a sweep: the share of the detections in the sum of the outages",
+}
+"""Every measurement by its name, with what it is. `other.NAME` is that of the other side.
+
+Beside them there are `count.TYPE`, the number of records of a type; `stop.NAME.FIELD`, a field of the record at a stop;
+and `between.A.B`, the time from the stop A to the stop B.
+"""
+
+_FAILOVER: Final = (
+    "detection_ms", "election_ms", "takeover_ms", "reading_ms", "writing_ms", "propagation_ms", "outage_ms",
+)  # fmt: skip
+_TOTALS: Final = (
+    "controllers", "leaderless_partitions", "clean_elections", "unclean_elections", "isr_shrinks", "isr_expands",
+    "requests", "fence_hits", "let_through", "partitions",
+)  # fmt: skip
+
+MARK: Final = re.compile(r"\{([^{}\n]+)\}")
+"""A marked value in a text."""
+
+
+class AtStop(NamedTuple):
+    """The record that was found for a stop, and the beginning of the load of its run in ms of its clock."""
+
+    record: Envelope
+    began_ms: float
+
+
+Values = Mapping[str, Any]
+
+
+def numbers_of(records: tuple[Envelope, ...], facts: Mapping[str, float]) -> dict[str, Any]:
+    """Return every named measurement that one run has, and `count.TYPE` for each type of its records.
+
+    Args:
+        facts: what the records do not hold: what clients have seen, and the numbers of a sweep.
+    """
+    tables = measure("run", records)
+    found: dict[str, Any] = {}
+    if tables.failovers:
+        found |= {name: getattr(tables.failovers[0], name) for name in _FAILOVER}
+    found |= {name: getattr(tables.totals, name) for name in _TOTALS}
+    found["session_ms"] = tables.settings.session_timeout_ms
+    found["brokers"] = tables.settings.brokers
+    found["longest_leaderless_ms"] = max((each.leaderless_ms for each in tables.partitions), default=0.0)
+    waits = [each.data.queued_ms for each in records if isinstance(each.data, EventStarted)]
+    took = [each.data.took_ms for each in records if isinstance(each.data, EventEnded)]
+    found["longest_wait_ms"], found["longest_event_ms"] = max(waits, default=0.0), max(took, default=0.0)
+    counts = Counter(each.type for each in records)
+    found |= {f"count.{name}": counts[name] for name in PAYLOAD_BY_TYPE}
+    found |= facts
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def numbers_so_far(records: tuple[Envelope, ...]) -> dict[str, Any]:
+    """Return the measurements of a run so far that further records cannot change: those of its first failover."""
+    failovers = measure("run", records).failovers if records else ()
+    if not failovers or failovers[0].outage_ms is None:
+        return {}
+    found = {name: getattr(failovers[0], name) for name in _FAILOVER if name != "propagation_ms"}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def load_has_begun(records: tuple[Envelope, ...]) -> bool:
+    """Whether the cluster of an experiment has started up, and its load has begun."""
+    return any(isinstance(each.data, StepReached) and each.data.step == LOAD_BEGUN for each in records)
+
+
+def load_began_ms(records: tuple[Envelope, ...]) -> float:
+    """Return when the load of an experiment began, on the clock of its records; else the time of the first record."""
+    begun = (each.mono_ms for each in records if isinstance(each.data, StepReached) and each.data.step == LOAD_BEGUN)
+    return next(begun, records[0].mono_ms if records else 0.0)
+
+
+# ------------------------------------------------------------------ names
+
+
+def check_name(name: str, lesson: Lesson) -> None:
+    """Raise BadValue where a text or a condition names something that no run of the lesson can have."""
+    first, *rest = name.split(".")
+    if first == OTHER and rest and rest[0] not in ("stop", "between"):
+        check_name(".".join(rest), lesson)
+    elif first == "stop" and len(rest) >= 2:
+        stop = lesson.stop(rest[0])
+        if stop is None:
+            raise one_of(rest[0], [each.name for each in lesson.stops], "stop of this lesson")
+        check_path(stop.find, ".".join(rest[1:]))
+    elif first == "between" and len(rest) == 2:
+        for each in rest:
+            if lesson.stop(each) is None:
+                raise one_of(each, [stop.name for stop in lesson.stops], "stop of this lesson")
+    elif first == "count" and len(rest) == 1:
+        if rest[0] not in PAYLOAD_BY_TYPE:
+            raise one_of(rest[0], sorted(PAYLOAD_BY_TYPE), "record type")
+    elif name not in NAMED:
+        forms = ("stop.NAME.FIELD", "between.STOP.STOP", "count.TYPE", "other.NAME")
+        raise one_of(name, (*NAMED, *forms), "measurement")
+
+
+def value_of(name: str, numbers: Values, other: Values, stops: Mapping[str, AtStop]) -> Any:
+    """Return the value of a name. Raises BadValue where the run does not have it.
+
+    Args:
+        numbers: `numbers_of` the first side.
+        other: `numbers_of` the other side.
+        stops: the stops that were found, of both sides.
+    """
+    first, *rest = name.split(".")
+    if first == "stop":
+        return _field(rest[0], ".".join(rest[1:]), stops)
+    if first == "between":
+        earlier, later = (_field(each, "at_ms", stops) for each in rest)
+        return later - earlier
+    values, key = (other, ".".join(rest)) if first == OTHER else (numbers, name)
+    if key not in values:
+        raise BadValue(f"{name} has no value in this run")
+    return values[key]
+
+
+def _field(stop: str, path: str, stops: Mapping[str, AtStop]) -> Any:
+    if stop not in stops:
+        raise BadValue(f"the stop {stop} was not reached in this run")
+    found = list(values_at(stops[stop].record, path, stops[stop].began_ms))
+    if not found:
+        raise BadValue(f"the record at the stop {stop} has no {path}")
+    return found[0]
+
+
+# ------------------------------------------------------------------ words
+
+
+def shown(name: str, value: Any) -> str:
+    """Write a value for a text: times with their unit, numbers with thousands, lists with commas."""
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
+    if name.endswith("_share"):
+        return f"{value:.1f} %"
+    if name.endswith("_ms") or name.startswith("between."):
+        return duration(float(value))
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def duration(ms: float) -> str:
+    """Write a time in words: `3.15 s`, `24 ms`, `0.4 ms`."""
+    if abs(ms) >= 1000:
+        return f"{ms / 1000:.2f} s"
+    return f"{ms:.0f} ms" if abs(ms) >= 10 or ms == 0 else f"{ms:.1f} ms"
+
+
+def fill(text: str, value: Callable[[str], Any], missing: str | None = None) -> str:
+    """Return a text with its marked values filled in.
+
+    Args:
+        value: returns the value of a name; raises BadValue.
+        missing: what stands for a value that the run does not have; without it BadValue is raised.
+    """
+
+    def replace(match: re.Match[str]) -> str:
+        try:
+            return shown(match[1], value(match[1]))
+        except BadValue:
+            if missing is None:
+                raise
+            return missing
+
+    return MARK.sub(replace, text)

@@ -1,0 +1,301 @@
+"""`LessonPaper`: a lesson with its runs: stops found, values filled in, answers known. The page loads it as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import msgspec
+
+from understudy.clusters.problems import BadValue
+from understudy.foundation.eventlog.records import Envelope
+from understudy.trials.lessons.conditions import fits, holds, values_at
+from understudy.trials.lessons.document import ONE, OTHER, SIDES, Lesson, Question, Stop
+from understudy.trials.lessons.measurements import (
+    AtStop,
+    fill,
+    load_began_ms,
+    load_has_begun,
+    numbers_of,
+    numbers_so_far,
+    value_of,
+)
+from understudy.trials.lessons.running import PROCESSES, LessonNotShown, SideRun
+from understudy.trials.lessons.sweeping import SweepRow
+
+VERSION: Final = 1
+"""The version of the JSON."""
+MISSING: Final = "…"
+"""Stands for a value that a run on processes does not have."""
+
+
+class StopPaper(msgspec.Struct, frozen=True, kw_only=True):
+    """A moment to stop at.
+
+    Attributes:
+        record: node, incarnation and sequence number of its record; None where the run does not have it.
+        at_ms: milliseconds since the load began.
+    """
+
+    name: str
+    record: tuple[str, int, int] | None
+    at_ms: float | None
+    headline: str
+    text: str
+
+
+class SidePaper(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the two runs.
+
+    Attributes:
+        side: `one` or `other`.
+        world: `simulated` or `processes`.
+        run: the folder with its event logs.
+        table: of a sweep: its runs, shortest outage first.
+    """
+
+    side: str
+    title: str
+    world: str
+    run: str
+    stops: tuple[StopPaper, ...]
+    numbers: dict[str, Any]
+    table: tuple[SweepRow, ...] = ()
+    measured_by: str = ""
+    """Of a sweep that was run now: what has computed the table, Spark or Python."""
+
+
+class QuestionPaper(msgspec.Struct, frozen=True, kw_only=True):
+    """A question with its right answer.
+
+    Attributes:
+        right_choice: the place of the right choice, from 0; None where a number is asked for, or the run has no answer.
+        right_number: the right number in `unit`.
+        within: per cent by which a number may be off.
+    """
+
+    question: str
+    choices: tuple[str, ...]
+    unit: str
+    right_choice: int | None
+    right_number: float | None
+    within: int
+    because: str
+
+    def is_right(self, answer: str) -> bool:
+        """Whether what was typed is right: the number of a choice from 1, or a number within the bound."""
+        try:
+            number = float(answer.strip().removesuffix(self.unit).strip().replace(",", ""))
+        except ValueError:
+            return False
+        if self.choices:
+            return self.right_choice is not None and number == self.right_choice + 1
+        return self.right_number is not None and abs(number - self.right_number) <= self.bound
+
+    @property
+    def bound(self) -> float:
+        return abs(self.right_number or 0.0) * self.within / 100
+
+
+class ReadingPaper(msgspec.Struct, frozen=True, kw_only=True):
+    """Something to read: `kind` is kafka, ours, kip or jira, `where` its path or number."""
+
+    kind: str
+    where: str
+    why: str
+
+
+class LessonPaper(msgspec.Struct, frozen=True, kw_only=True):
+    """A lesson that has been run. Texts are plain: paragraphs with an empty line between, and `code` in backquotes."""
+
+    version: int = VERSION
+    number: int
+    name: str
+    title: str
+    question: str
+    minutes: int
+    source: str
+    """`simulated`, `processes` or `recorded`."""
+    seed: int
+    intro: str
+    predict: QuestionPaper
+    sides: tuple[SidePaper, ...]
+    check: QuestionPaper
+    explain: str
+    exercise: str
+    """What to do to the cluster with one's own hands; empty where a lesson has no such text."""
+    read: tuple[ReadingPaper, ...]
+
+
+def write_paper(lesson: Lesson, runs: Sequence[SideRun], source: str, seed: int) -> LessonPaper:
+    """Find the stops of a lesson in its runs, and fill in its texts.
+
+    A run on processes differs from time to time, so a stop or a value may be missing from it; from a simulated run
+    nothing may.
+
+    Raises:
+        LessonNotShown: a simulated run lacks a stop or a value, or not exactly one choice is right.
+    """
+    numbers = {side: numbers_of(run.records, run.facts) for side, run in zip(SIDES, runs, strict=True)}
+    return _written(lesson, runs, source, seed, numbers, all(run.world == "simulated" for run in runs))
+
+
+def write_paper_so_far(lesson: Lesson, runs: Sequence[SideRun], seed: int, planned: Mapping[str, Any]) -> LessonPaper:
+    """Write the paper of a lesson whose first run goes on, on processes: with the stops that it has reached.
+
+    Of its values only those are filled in that further records cannot change, and no question has an answer yet.
+
+    Args:
+        runs: the first has the records so far, in the order in which the page has them.
+        planned: measurements that are known before the run.
+    """
+    one, other = runs
+    numbers = {ONE: {**planned, **numbers_so_far(one.records)}, OTHER: numbers_of(other.records, other.facts)}
+    if not load_has_begun(one.records):
+        runs = (replace(one, records=()), other)
+    paper = _written(lesson, runs, PROCESSES, seed, numbers, is_strict=False)
+    return msgspec.structs.replace(paper, predict=_unanswered(paper.predict), check=_unanswered(paper.check))
+
+
+def _unanswered(question: QuestionPaper) -> QuestionPaper:
+    return msgspec.structs.replace(question, right_choice=None, right_number=None)
+
+
+def _written(
+    lesson: Lesson,
+    runs: Sequence[SideRun],
+    source: str,
+    seed: int,
+    numbers: Mapping[str, dict[str, Any]],
+    is_strict: bool,
+) -> LessonPaper:
+    found: dict[str, AtStop] = {}
+
+    def value(name: str) -> Any:
+        return value_of(name, numbers[ONE], numbers[OTHER], found)
+
+    for side, run in zip(SIDES, runs, strict=True):
+        stops = [each for each in lesson.stops if each.side == side]
+        found |= find_stops(stops, run.records, value, found)
+        missing = [each.name for each in stops if each.name not in found]
+        if missing and is_strict:
+            raise LessonNotShown(f"{lesson.name}: the run of side {side} has no record for {', '.join(missing)}")
+
+    def filled(text: str) -> str:
+        return fill(text.strip(), value, None if is_strict else MISSING)
+
+    try:
+        return _paper(lesson, runs, source, seed, numbers, found, filled, value, is_strict)
+    except BadValue as bad:
+        raise LessonNotShown(f"{lesson.name}: {bad}") from None
+
+
+def _paper(
+    lesson: Lesson,
+    runs: Sequence[SideRun],
+    source: str,
+    seed: int,
+    numbers: Mapping[str, dict[str, Any]],
+    found: Mapping[str, AtStop],
+    filled: Callable[[str], str],
+    value: Callable[[str], Any],
+    is_strict: bool,
+) -> LessonPaper:
+    return LessonPaper(
+        number=lesson.number,
+        name=lesson.name,
+        title=lesson.title,
+        question=filled(lesson.question),
+        minutes=lesson.minutes,
+        source=source,
+        seed=seed,
+        intro=filled(lesson.intro),
+        predict=_question(lesson.predict, filled, value, is_strict),
+        sides=tuple(
+            SidePaper(
+                side=side,
+                title=filled(run.title),
+                world=run.world,
+                run=str(run.folder),
+                stops=tuple(_stop(each, found.get(each.name), filled) for each in lesson.stops if each.side == side),
+                numbers=numbers[side],
+                table=run.table,
+                measured_by=run.measured_by,
+            )
+            for side, run in zip(SIDES, runs, strict=True)
+        ),
+        check=_question(lesson.check, filled, value, is_strict),
+        explain=filled(lesson.explain),
+        exercise=filled(lesson.exercise),
+        read=tuple(ReadingPaper(kind=each.where[0], where=each.where[1], why=each.why) for each in lesson.read),
+    )
+
+
+def find_stops(
+    stops: Sequence[Stop], records: Sequence[Envelope], value: Callable[[str], Any], earlier: Mapping[str, AtStop]
+) -> dict[str, AtStop]:
+    """Return the record of each stop that the records have. `stop.NAME.FIELD` may name stops found before."""
+    found: dict[str, AtStop] = {}
+    places: dict[str, int] = {}
+    began_ms = load_began_ms(tuple(records))
+
+    def known(name: str) -> Any:
+        stop, _, path = name.removeprefix("stop.").partition(".")
+        at = found.get(stop)
+        return value(name) if at is None else next(iter(values_at(at.record, path, at.began_ms)), None)
+
+    def matches(record: Envelope, stop: Stop) -> bool:
+        return record.type == stop.find and all(
+            any(fits(each, wanted, known) for each in values_at(record, path, began_ms))
+            for path, wanted in stop.where.items()
+        )
+
+    for stop in stops:
+        if stop.after and stop.after not in places:
+            continue
+        begin = places[stop.after] + 1 if stop.after else 0
+        try:
+            hits = [place for place in range(begin, len(records)) if matches(records[place], stop)]
+        except BadValue:
+            continue
+        if len(hits) >= stop.nth:
+            places[stop.name] = hits[stop.nth - 1]
+            found[stop.name] = AtStop(records[places[stop.name]], began_ms)
+    return found
+
+
+def _stop(stop: Stop, at: AtStop | None, filled: Callable[[str], str]) -> StopPaper:
+    record = None if at is None else at.record
+    return StopPaper(
+        name=stop.name,
+        record=None if record is None else (record.node, record.incarnation, record.seq),
+        at_ms=None if at is None else round(at.record.mono_ms - at.began_ms, 3),
+        headline=filled(stop.headline),
+        text=filled(stop.text),
+    )
+
+
+def _question(
+    question: Question, filled: Callable[[str], str], value: Callable[[str], Any], is_strict: bool
+) -> QuestionPaper:
+    number = None
+    right: list[int] = []
+    try:
+        if question.answer:
+            number = round(float(value(question.answer)) / (1000 if question.unit == "s" else 1), 3)
+        right = [place for place, each in enumerate(question.choices) if holds(each.when, value)]
+    except BadValue:
+        if is_strict:
+            raise
+    if is_strict and question.choices and len(right) != 1:
+        raise BadValue(f"of the choices of {question.question.strip()!r}, {len(right)} are right; expected one")
+    return QuestionPaper(
+        question=filled(question.question),
+        choices=tuple(filled(each.text) for each in question.choices),
+        unit=question.unit,
+        right_choice=right[0] if len(right) == 1 else None,
+        right_number=number,
+        within=question.within,
+        because=filled(question.because),
+    )

@@ -1,0 +1,277 @@
+"""Reads lesson files: YAML with a versioned schema. Unknown keys are refused, with line and nearest key.
+
+Beside keys and values it checks every name in texts, conditions and answers, so that a lesson whose file can be read
+asks for nothing that its records cannot have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from understudy.clusters.problems import BadExperiment, BadValue, Problem, one_of
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
+from understudy.trials.experiments.language import expectations
+from understudy.trials.experiments.language.kinds import (
+    NAME,
+    SPAN,
+    Key,
+    Kind,
+    choice,
+    integer,
+    list_of,
+    mapping_of,
+    read_keys,
+    scalar,
+    section,
+    section_schema,
+)
+from understudy.trials.experiments.language.library import find as find_experiment
+from understudy.trials.experiments.language.reading import (
+    read_document,
+    read_experiment_file,
+    read_experiment_within,
+    read_file,
+)
+from understudy.trials.experiments.language.yaml_nodes import Node
+from understudy.trials.lessons.conditions import check_path, is_number, parse_condition
+from understudy.trials.lessons.document import (
+    SCHEMA,
+    SIDES,
+    Choice,
+    Lesson,
+    OtherSide,
+    Question,
+    Reading,
+    Stop,
+    SweepPlan,
+)
+from understudy.trials.lessons.measurements import MARK, check_name
+
+# ------------------------------------------------------------------ kinds
+
+
+def _switches(value: object) -> str:
+    expectations.switches(value)
+    return str(value)
+
+
+def _record_type(value: object) -> str:
+    if value not in PAYLOAD_BY_TYPE:
+        raise one_of(value, sorted(PAYLOAD_BY_TYPE), "record type")
+    return str(value)
+
+
+def _condition(value: object) -> str:
+    parse_condition(str(value))
+    return str(value)
+
+
+def _experiment(node: Node, problems: list[Problem]) -> Any:
+    if isinstance(node.value, dict):
+        return read_experiment_within(node, "", "lesson", problems)
+    try:
+        return read_experiment_file(find_experiment(str(node.value)))
+    except BadExperiment as bad:
+        raise BadValue(bad.problems[0].message) from None
+
+
+def _sweep(**values: Any) -> SweepPlan:
+    session = values.pop("session")
+    return SweepPlan(session_ms=int(session.low_ms), **values)
+
+
+def _text(value: object) -> str:
+    """A text: its paragraphs with an empty line between them. In a file every line break of a `>` text ends one."""
+    if value is None or not str(value).strip():
+        raise BadValue("the value is empty; expected a text")
+    return "\n\n".join(part.strip() for part in str(value).splitlines() if part.strip())
+
+
+TEXT: Final = scalar(_text, {"type": "string"}, "a text")
+_VALUE: Final = scalar(lambda value: value, {}, "a value")
+_EXPERIMENT: Final = Kind(_experiment, {"type": ["string", "object"]}, "the name of an experiment, or its mapping")
+
+SWEEP_KEYS: Final = (
+    Key("runs", integer(2, 10_000), "how many runs", is_required=True),
+    Key("brokers", integer(2, 100), "how many brokers; by default 3"),
+    Key("partitions", integer(1, 10_000), "how many partitions; by default 20"),
+    Key("session", SPAN, "the ZooKeeper session timeout", is_required=True),
+)
+_SWEEP: Final = section(SWEEP_KEYS, _sweep, "a sweep")
+OTHER_KEYS: Final = (
+    Key("called", TEXT, "what this side is called, for example: without the controller epoch", is_required=True),
+    Key("without", scalar(_switches, {"type": "string"}, "a fence or a fix"), "fences and fixes to turn off"),
+    Key("set", mapping_of(scalar(str, {}, "a value"), "server.properties"), "settings that differ", "settings"),
+    Key("experiment", _EXPERIMENT, "another experiment"),
+    Key("sweep", _SWEEP, "another sweep"),
+)
+CHOICE_KEYS: Final = (
+    Key("text", TEXT, "the answer", is_required=True),
+    Key("when", scalar(_condition, {"type": "string"}, "a condition"), "when it is right", is_required=True),
+)
+QUESTION_KEYS: Final = (
+    Key("question", TEXT, "the question", is_required=True),
+    Key("choices", list_of(section(CHOICE_KEYS, Choice, "a choice"), most=9), "the answers to choose from"),
+    Key("answer", TEXT, "instead of choices: the measurement that is the right number"),
+    Key("unit", choice("ms", "s", ""), "the unit of the number: ms or s"),
+    Key("within", integer(1, 100), "per cent by which the number may be off; by default 25"),
+    Key("because", TEXT, "why, shown with the right answer"),
+)
+STOP_KEYS: Final = (
+    Key("name", NAME, "the name of the moment", is_required=True),
+    Key("side", choice(*SIDES), "in which of the two runs; by default one"),
+    Key("find", scalar(_record_type, {"type": "string"}, "a record type"), "the type of the record", is_required=True),
+    Key("where", mapping_of(_VALUE, "fields"), "the values that its fields must have"),
+    Key("nth", integer(1, 10_000), "the n-th such record; by default the first"),
+    Key("after", NAME, "the stop after which the search begins"),
+    Key("headline", TEXT, "what happens, in a few words", is_required=True),
+    Key("text", TEXT, "what to notice", is_required=True),
+)
+READ_KEYS: Final = (
+    Key("kafka", TEXT, "a file of Kafka 3.9"),
+    Key("ours", TEXT, "a file of this repository"),
+    Key("kip", TEXT, "a proposal, for example KIP-380"),
+    Key("jira", TEXT, "an issue, for example KAFKA-6082"),
+    Key("why", TEXT, "what it shows", is_required=True),
+)
+KEYS: Final = (
+    Key("schema", choice(SCHEMA), f"the version of this format: {SCHEMA}", is_required=True),
+    Key("number", integer(0, 1_000), "its place among the lessons"),
+    Key("name", NAME, "its name", is_required=True),
+    Key("title", TEXT, "its title", is_required=True),
+    Key("question", TEXT, "what it asks", is_required=True),
+    Key("minutes", integer(1, 90), "how long it takes in a class", is_required=True),
+    Key("called", TEXT, "what the first side is called"),
+    Key("experiment", _EXPERIMENT, "what is run"),
+    Key("sweep", _SWEEP, "instead of an experiment: many runs of one failover"),
+    Key("seed", integer(0, 2**62), "the seed of both sides in the simulator; by default 1"),
+    Key("intro", TEXT, "what happens in it, before the prediction", is_required=True),
+    Key("other", section(OTHER_KEYS, OtherSide, "other"), "the run beside it", is_required=True),
+    Key("predict", section(QUESTION_KEYS, Question, "predict"), "what the learner predicts", is_required=True),
+    Key("stops", list_of(section(STOP_KEYS, Stop, "a stop"), most=40), "the moments to stop at", is_required=True),
+    Key("check", section(QUESTION_KEYS, Question, "check"), "a question at the end", is_required=True),
+    Key("explain", TEXT, "what to explain at the end", is_required=True),
+    Key("exercise", TEXT, "what to do to the cluster with one's own hands, after `--watch` has shown the run"),
+    Key("read", list_of(section(READ_KEYS, Reading, "a reading")), "what to read", is_required=True),
+)
+"""The keys of a file."""
+
+# ------------------------------------------------------------------ files
+
+
+def read_lesson(text: str, source: str) -> Lesson:
+    """Read the text of a lesson file.
+
+    Args:
+        source: the name of the file, for messages.
+
+    Raises:
+        BadExperiment: it cannot be used; the message names every problem with its line.
+    """
+    return read_document(text, source, lambda root, problems: _lesson_of(root, source, problems))
+
+
+def _lesson_of(root: Node, source: str, problems: list[Problem]) -> Lesson | None:
+    found = read_keys(root, KEYS, problems, "a lesson")
+    if found is None:
+        return None
+    found.pop("schema")
+    lesson = Lesson(line=root.line, source=source, **found)
+    problems += _inconsistencies(lesson)
+    return lesson
+
+
+def read_lesson_file(path: Path) -> Lesson:
+    """Read a lesson file. Raises BadExperiment, also where the file cannot be read."""
+    return read_file(path, read_lesson)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a lesson file, for editors. The reader checks more: names in texts and conditions."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A lesson of Understudy",
+        **section_schema(KEYS),
+    }
+
+
+# ------------------------------------------------------------------ what no single value is wrong about
+
+
+def _inconsistencies(lesson: Lesson) -> list[Problem]:
+    problems = [*_wrong_sides(lesson), *_wrong_stops(lesson)]
+    for line, text in texts_of(lesson):
+        for match in MARK.finditer(text):
+            _note(problems, line, partial(check_name, match[1], lesson))
+    for what, question in (("predict", lesson.predict), ("check", lesson.check)):
+        if bool(question.choices) == bool(question.answer):
+            problems.append(Problem(question.line, f"{what} has either choices or answer, the measurement to guess"))
+        if question.answer:
+            _note(problems, question.line, partial(check_name, question.answer, lesson))
+        for each in question.choices:
+            for comparison in parse_condition(each.when):
+                for word in (comparison.left, comparison.right):
+                    if not is_number(word):
+                        _note(problems, each.line, partial(check_name, word, lesson))
+    problems += [
+        Problem(each.line, "a reading has one of kafka, ours, kip and jira")
+        for each in lesson.read
+        if sum(map(bool, (each.kafka, each.ours, each.kip, each.jira))) != 1
+    ]
+    return problems
+
+
+def _wrong_sides(lesson: Lesson) -> Iterator[Problem]:
+    if (lesson.experiment is None) == (lesson.sweep is None):
+        yield Problem(lesson.line, "a lesson has either an experiment or a sweep")
+    other = lesson.other
+    if other.sweep is not None or lesson.sweep is not None:
+        if other.sweep is None or lesson.sweep is None or other.without or other.settings or other.experiment:
+            yield Problem(other.line, "a lesson with a sweep has a sweep on the other side, and nothing else there")
+    elif not other.without and not other.settings and other.experiment is None:
+        yield Problem(other.line, "other has none of without, set and experiment: it would be the same run again")
+
+
+def _wrong_stops(lesson: Lesson) -> Iterator[Problem]:
+    seen: dict[str, Stop] = {}
+    for side in SIDES:
+        if all(stop.side != side for stop in lesson.stops):
+            yield Problem(lesson.line, f"no stop is on the side {side}; each of the two runs needs one")
+    for stop in lesson.stops:
+        if stop.name in seen:
+            yield Problem(stop.line, f"two stops have the name {stop.name}")
+        if stop.after and (stop.after not in seen or seen[stop.after].side != stop.side):
+            yield Problem(stop.line, f"after: {stop.after} is no earlier stop of the same side")
+        for path, wanted in stop.where.items():
+            try:
+                check_path(stop.find, path)
+                word = str(wanted).rpartition(" ")[2]
+                if word.startswith("stop."):
+                    check_name(word, lesson)
+            except BadValue as bad:
+                yield Problem(stop.line, f"where: {bad}")
+        seen[stop.name] = stop
+
+
+def texts_of(lesson: Lesson) -> Iterator[tuple[int, str]]:
+    """Yield every text of a lesson that may have marked values, with its line."""
+    yield from ((lesson.line, text) for text in (lesson.title, lesson.question, lesson.intro, lesson.explain))
+    yield from ((lesson.line, text) for text in (lesson.called, lesson.exercise) if text)
+    yield lesson.other.line, lesson.other.called
+    for question in (lesson.predict, lesson.check):
+        yield from ((question.line, text) for text in (question.question, question.because))
+        yield from ((each.line, each.text) for each in question.choices)
+    for stop in lesson.stops:
+        yield stop.line, stop.headline
+        yield stop.line, stop.text
+    yield from ((each.line, each.why) for each in lesson.read)
+
+
+def _note(problems: list[Problem], line: int, check: Callable[[], None]) -> None:
+    try:
+        check()
+    except BadValue as bad:
+        problems.append(Problem(line, str(bad)))

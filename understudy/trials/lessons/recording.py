@@ -1,0 +1,97 @@
+"""Keeps the runs of a lesson in one compressed file, so that a class needs no cluster, and unpacks them again."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import lzma
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from understudy.trials.lessons.document import ONE, OTHER, Lesson
+from understudy.trials.lessons.running import FACTS, SIMULATED, TABLE, SideRun, read_side
+
+META: Final = "lesson.json"
+_VERSION_OF_SOFTWARE: Final = b'"type":"RunDescribed"'
+
+
+class Recording(msgspec.Struct, frozen=True, kw_only=True):
+    """What an archive says about itself.
+
+    Attributes:
+        content: SHA-256 of its event logs, without the record that names the version of the software.
+    """
+
+    lesson: str
+    seed: int
+    content: str
+
+
+class BadRecording(Exception):
+    """A recorded lesson cannot be read. The message names the file."""
+
+
+def content_hash(folder: Path) -> str:
+    """Return the SHA-256 of what the runs of a lesson have left, the same for every version of Understudy that runs
+    them in the same way."""
+    digest = hashlib.sha256()
+    for path in _files(folder):
+        digest.update(f"{path.relative_to(folder).as_posix()}\n".encode())
+        lines = path.read_bytes().splitlines()
+        digest.update(b"\n".join(line for line in lines if _VERSION_OF_SOFTWARE not in line))
+    return digest.hexdigest()
+
+
+def pack(lesson: Lesson, folder: Path, archive: Path) -> None:
+    """Write the runs below a folder, `one` and `other`, to an archive. Raises OSError."""
+    meta = Recording(lesson=lesson.name, seed=lesson.seed, content=content_hash(folder))
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(archive, "w:xz", preset=9) as opened:
+        _add(opened, META, msgspec.json.encode(meta))
+        for path in _files(folder):
+            _add(opened, path.relative_to(folder).as_posix(), path.read_bytes())
+
+
+def unpack(lesson: Lesson, archive: Path, folder: Path) -> tuple[SideRun, SideRun]:
+    """Unpack an archive, and read the runs in it.
+
+    Raises:
+        BadRecording: there is none, or it is damaged.
+        OSError: the folder cannot be written.
+    """
+    try:
+        with tarfile.open(archive, "r:xz") as opened:
+            opened.extractall(folder, filter="data")
+    except FileNotFoundError:
+        raise BadRecording(f"{archive}: there is no recording of this lesson; run it with --simulated") from None
+    except (tarfile.TarError, lzma.LZMAError, EOFError) as error:
+        raise BadRecording(f"{archive}: it is damaged ({error}); install Understudy again") from None
+    one = read_side(lesson.called, SIMULATED, folder / ONE)
+    other = read_side(lesson.other.called, SIMULATED, folder / OTHER)
+    return one, other
+
+
+def described(archive: Path) -> Recording:
+    """Read what an archive says about itself. Raises OSError and BadRecording."""
+    with tarfile.open(archive, "r:xz") as opened:
+        member = opened.extractfile(META)
+        if member is None:
+            raise BadRecording(f"{archive}: it has no {META}")
+        return msgspec.json.decode(member.read(), type=Recording)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield the event logs and the numbers of both sides, in the order of their names."""
+    for side in (ONE, OTHER):
+        paths = sorted((folder / side).rglob("*"))
+        yield from (path for path in paths if path.suffix == ".jsonl" or path.name in (FACTS, TABLE))
+
+
+def _add(opened: tarfile.TarFile, name: str, content: bytes) -> None:
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    opened.addfile(member, io.BytesIO(content))

@@ -1,0 +1,203 @@
+"""Runs the two sides of a lesson: on an engine of experiments, as a sweep, or from what was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.foundation.eventlog.records import Envelope
+from understudy.history.reading.reader import read
+from understudy.trials.experiments.engine import Engine
+from understudy.trials.experiments.engines import ENGINES
+from understudy.trials.experiments.language.document import Experiment
+from understudy.trials.experiments.language.expectations import switches
+from understudy.trials.experiments.language.frozen import FrozenPlan, freeze
+from understudy.trials.experiments.report.verdict import Status, Verdict
+from understudy.trials.experiments.running import run_and_keep, run_experiment
+from understudy.trials.lessons.document import ONE, OTHER, Lesson
+from understudy.trials.lessons.sweeping import (
+    MeasureSweeps,
+    SweepNotRun,
+    SweepRow,
+    SweepTable,
+    keep_median,
+    measure_in_python,
+    run_sweep,
+)
+
+SIMULATED: Final = "simulated"
+PROCESSES: Final = "processes"
+RECORDED: Final = "recorded"
+
+FACTS: Final = "facts.json"
+"""What a side has beside its event logs: numbers of its clients or of its sweep, as one JSON object."""
+TABLE: Final = "failovers.json"
+"""Of a sweep: one row for each run."""
+
+
+class LessonNotShown(Exception):
+    """A run did not show what its lesson is about, for example because a fault was not injected."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideRun:
+    """One run of a side.
+
+    Attributes:
+        world: `simulated` or `processes`.
+        folder: where its event logs are.
+        facts: numbers that its records do not hold.
+        table: of a sweep: its runs, shortest outage first.
+        measured_by: of a sweep that was run now: what has computed the table.
+    """
+
+    title: str
+    world: str
+    folder: Path
+    records: tuple[Envelope, ...]
+    facts: Mapping[str, float]
+    table: tuple[SweepRow, ...] = ()
+    measured_by: str = ""
+
+
+def experiments_of(lesson: Lesson) -> tuple[Experiment, Experiment]:
+    """Return the experiments of both sides. The lesson has an experiment."""
+    assert lesson.experiment is not None
+    one = replace(lesson.experiment, name=f"{lesson.name}-{ONE}")
+    other = lesson.other.experiment or one
+    cluster = replace(other.cluster, settings={**other.cluster.settings, **lesson.other.settings})
+    return one, replace(other, name=f"{lesson.name}-{OTHER}", cluster=cluster)
+
+
+def run_lesson(
+    lesson: Lesson,
+    world: str,
+    folder: Path,
+    *,
+    seed: int | None = None,
+    note: Callable[[str], None] = lambda line: None,
+    measure_sweeps: MeasureSweeps = measure_in_python,
+) -> tuple[SideRun, SideRun]:
+    """Run both sides of a lesson, the second one always in the simulator, and leave their event logs in a folder.
+
+    Args:
+        world: `simulated` or `processes`; a sweep is always simulated.
+        folder: a new or empty folder; the sides go to `one` and `other` below it.
+        seed: by default that of the file.
+        note: called with a line about what is run.
+        measure_sweeps: computes the tables of sweeps.
+
+    Raises:
+        LessonNotShown: a fault was not injected, or the cluster did not start up.
+        CannotRun: the engine cannot do what the experiment asks.
+        ClusterError: the cluster cannot be started.
+        OSError: the folder cannot be written.
+    """
+    chosen = lesson.seed if seed is None else seed
+    if lesson.sweep is not None:
+        return _run_sweeps(lesson, chosen, folder, measure_sweeps, note)
+    first, _ = experiments_of(lesson)
+    note(f"{lesson.called}: {'brokers and ZooKeeper as processes' if world == PROCESSES else 'simulated'} …")
+    engine = ENGINES["real" if world == PROCESSES else "sim"]
+    one = _run_side(first, engine, chosen, "", lesson.called, folder / ONE)
+    return one, run_other(lesson, folder, seed=chosen, note=note)
+
+
+def run_other(lesson: Lesson, folder: Path, *, seed: int, note: Callable[[str], None] = lambda line: None) -> SideRun:
+    """Run the second side of a lesson that has an experiment. Arguments and errors are those of `run_lesson`."""
+    _, second = experiments_of(lesson)
+    note(f"{lesson.other.called}: simulated …")
+    return _run_side(second, ENGINES["sim"], seed, lesson.other.without, lesson.other.called, folder / OTHER)
+
+
+def first_plan(lesson: Lesson, seed: int) -> FrozenPlan:
+    """Return the plan of the first side of a lesson that has an experiment."""
+    return freeze(experiments_of(lesson)[0], seed)
+
+
+@contextmanager
+def first_side_kept(lesson: Lesson, plan: FrozenPlan, folder: Path) -> Iterator[tuple[SideRun, LocalCluster]]:
+    """Run the first side on processes, in a folder of its own, and leave its cluster to the block.
+
+    Raises as `run_lesson`.
+    """
+    with run_and_keep(plan, folder) as (verdict, cluster):
+        yield _side_of(verdict, lesson.called, PROCESSES, folder), cluster
+
+
+def _run_side(
+    experiment: Experiment, engine: type[Engine], seed: int, without: str, title: str, folder: Path
+) -> SideRun:
+    plan = freeze(experiment, seed, fences_off=switches(without) if without else ())
+    verdict = run_experiment(plan, engine, folder, command="")
+    return _side_of(verdict, title, PROCESSES if engine.name == "real" else SIMULATED, folder)
+
+
+def _side_of(verdict: Verdict, title: str, world: str, folder: Path) -> SideRun:
+    if verdict.status in (Status.NOT_STARTED, Status.NOT_INJECTED):
+        raise LessonNotShown(f"{title}: the run is {verdict.status.value}: {verdict.why}")
+    facts = _facts(verdict)
+    (folder / FACTS).write_bytes(msgspec.json.encode(facts))
+    return read_side(title, world, folder)
+
+
+def _facts(verdict: Verdict) -> dict[str, float]:
+    clients = verdict.clients
+    return {
+        "sent": clients.sent,
+        "acknowledged": clients.acknowledged,
+        "refused": clients.refused,
+        "unknown": clients.unknown,
+        "violations": len(verdict.violations),
+    }
+
+
+def read_side(title: str, world: str, folder: Path) -> SideRun:
+    """Read what a run has left in its folder. Raises OSError, and msgspec.MsgspecError where a file is damaged."""
+    table = folder / TABLE
+    return SideRun(
+        title=title,
+        world=world,
+        folder=folder,
+        records=read([folder]).records,
+        facts=msgspec.json.decode((folder / FACTS).read_bytes(), type=dict[str, float]),
+        table=msgspec.json.decode(table.read_bytes(), type=tuple[SweepRow, ...]) if table.exists() else (),
+    )
+
+
+# ------------------------------------------------------------------ sweeps
+
+
+def _run_sweeps(
+    lesson: Lesson, seed: int, folder: Path, measure_sweeps: MeasureSweeps, note: Callable[[str], None]
+) -> tuple[SideRun, SideRun]:
+    """Run the sweeps of both sides, measure them together, and keep of each the run of median outage."""
+    assert lesson.sweep is not None
+    assert lesson.other.sweep is not None
+    sides = ((ONE, lesson.sweep, lesson.called), (OTHER, lesson.other.sweep, lesson.other.called))
+    runs = []
+    try:
+        for side, plan, title in sides:
+            note(f"{title}: {plan.runs} simulated runs …")
+            runs.append(run_sweep(plan, seed, folder / side))
+        tables = measure_sweeps(runs)
+    except SweepNotRun as failure:
+        raise LessonNotShown(str(failure)) from None
+    one, other = (
+        _measured(title, folder / side, sweep, table)
+        for (side, _, title), sweep, table in zip(sides, runs, tables, strict=True)
+    )
+    return one, other
+
+
+def _measured(title: str, folder: Path, sweep: Path, table: SweepTable) -> SideRun:
+    keep_median(sweep, table)
+    (folder / FACTS).write_bytes(msgspec.json.encode(table.facts))
+    (folder / TABLE).write_bytes(msgspec.json.encode(table.rows))
+    return replace(read_side(title, SIMULATED, folder), measured_by=table.measured_by)

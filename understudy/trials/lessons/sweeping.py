@@ -1,0 +1,133 @@
+"""Runs the sweeps of a lesson, and measures their failovers: in this process, or by a function that is given."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from understudy.history.metrics.metrics import measure
+from understudy.history.reading.reader import read
+from understudy.trials.lessons.document import SweepPlan
+from understudy.trials.sweep.cells import SIMULATOR, grid, unfinished_folder
+from understudy.trials.sweep.simulated import run_cell
+
+PYTHON: Final = "Python"
+_RUNS: Final = "sweep"
+_MICROS: Final = 1_000
+
+
+class SweepNotRun(Exception):
+    """A run of a sweep did not end, or had no failover. The message names it."""
+
+
+class SweepRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The first failover of one run. Times are ms; one that the run does not have is 0."""
+
+    run: str
+    detection_ms: float
+    election_ms: float
+    takeover_ms: float
+    propagation_ms: float
+    outage_ms: float
+
+
+class SweepTable(msgspec.Struct, frozen=True, kw_only=True):
+    """What many runs say.
+
+    Attributes:
+        rows: one for each run, shortest outage first.
+        facts: medians, extremes, and the share of the detections in all outages.
+        measured_by: what has computed this, in words.
+    """
+
+    rows: tuple[SweepRow, ...]
+    facts: dict[str, float]
+    measured_by: str
+
+
+MeasureSweeps: TypeAlias = Callable[[Sequence[Path]], list[SweepTable]]
+"""Measures sweeps: returns a table for each folder, which has the event logs of a run in each folder below it."""
+
+
+def run_sweep(plan: SweepPlan, seed: int, folder: Path) -> Path:
+    """Run a sweep, and return the folder with its runs. Raises SweepNotRun, OSError."""
+    cells = grid(
+        SIMULATOR,
+        brokers=[plan.brokers],
+        partitions=[plan.partitions],
+        session_timeouts_ms=[plan.session_ms],
+        faults=["kill"],
+        draws=range(seed, seed + plan.runs),
+    )
+    output = folder / _RUNS
+    output.mkdir(parents=True)
+    unfinished_folder(output).mkdir()
+    for cell in cells:
+        report = run_cell(cell, output)
+        if report.problem:
+            raise SweepNotRun(f"{cell.name}: {report.problem}")
+    shutil.rmtree(unfinished_folder(output))
+    return output
+
+
+def keep_median(runs: Path, table: SweepTable) -> None:
+    """Leave of the runs in a folder only the event logs of the one of median outage, beside that folder."""
+    chosen = table.rows[(len(table.rows) - 1) // 2]
+    (runs / chosen.run).rename(runs.with_name("events"))
+    shutil.rmtree(runs)
+
+
+def measure_in_python(sweeps: Sequence[Path]) -> list[SweepTable]:
+    """Measure sweeps in this process. Raises SweepNotRun where a run has no failover."""
+    found = []
+    for sweep in sweeps:
+        rows = sorted(map(_row, sorted(sweep.iterdir())), key=lambda row: (row.outage_ms, row.run))
+        found.append(SweepTable(rows=tuple(rows), facts=sweep_facts(rows), measured_by=PYTHON))
+    return found
+
+
+def _row(folder: Path) -> SweepRow:
+    failovers = measure(folder.name, read([folder]).records).failovers
+    if not failovers:
+        raise SweepNotRun(f"{folder.name}: there was no failover")
+    first = failovers[0]
+
+    def number(value: Any) -> float:
+        return 0.0 if value is None else float(value)
+
+    return SweepRow(
+        run=folder.name,
+        detection_ms=number(first.detection_ms),
+        election_ms=number(first.election_ms),
+        takeover_ms=number(first.takeover_ms),
+        propagation_ms=number(first.propagation_ms),
+        outage_ms=number(first.outage_ms),
+    )
+
+
+def sweep_facts(rows: Sequence[SweepRow]) -> dict[str, float]:
+    """Return the numbers of a sweep: medians, extremes, and the share of the detections in all outages.
+
+    Sums are of whole microseconds, so that they do not depend on the order, nor on who computes them.
+    """
+    outages = [row.outage_ms for row in rows]
+    return {
+        "runs": len(rows),
+        "median_detection_ms": median(row.detection_ms for row in rows),
+        "median_election_ms": median(row.election_ms for row in rows),
+        "median_takeover_ms": median(row.takeover_ms for row in rows),
+        "median_propagation_ms": median(row.propagation_ms for row in rows),
+        "median_outage_ms": median(outages),
+        "shortest_outage_ms": min(outages),
+        "longest_outage_ms": max(outages),
+        "detection_share": 100 * sum(_micros(row.detection_ms) for row in rows) / sum(map(_micros, outages)),
+    }
+
+
+def _micros(ms: float) -> int:
+    return round(ms * _MICROS)

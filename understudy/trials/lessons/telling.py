@@ -1,0 +1,173 @@
+"""Goes through a lesson as text: the question, the prediction, the stops of both sides, the check, what to read."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from understudy.foundation.eventlog.records import Envelope
+from understudy.history.narrator import describe
+from understudy.trials.lessons.measurements import duration
+from understudy.trials.lessons.paper import LessonPaper, QuestionPaper, SidePaper, StopPaper
+from understudy.trials.lessons.running import SideRun
+from understudy.trials.seeds.story_sentences import story_sentence
+
+WIDTH: Final = 96
+_AROUND: Final = 2
+"""Sentences about the records before and after a stop."""
+_LONGEST: Final = 160
+_ASKED: Final = "Your answer"
+
+Ask = Callable[[str], str]
+"""Shows a prompt and returns what the learner types; an empty text where there is no answer."""
+
+
+def tell(
+    paper: LessonPaper, runs: Sequence[SideRun], ask: Ask, show: Callable[[str], None], *, pauses: bool = False
+) -> int:
+    """Go through a lesson, and return how many of its two questions were answered rightly.
+
+    Args:
+        runs: the runs of its sides, for the sentences around each stop.
+        ask: asks the learner.
+        show: prints a line.
+        pauses: wait for the Enter key before each stop.
+    """
+    for line in heading(paper):
+        show(line)
+    predicted = _ask(paper.predict, "Predict", ask, show)
+    for side, run in zip(paper.sides, runs, strict=True):
+        for line in _side_heading(side):
+            show(line)
+        for stop in side.stops:
+            if pauses:
+                ask("— Enter —")
+            for line in _stop(stop, run.records):
+                show(line)
+        if side is paper.sides[0]:
+            _answer(paper.predict, predicted, show)
+    checked = _ask(paper.check, "Check", ask, show)
+    _answer(paper.check, checked, show)
+    for line in _ending(paper):
+        show(line)
+    answers = ((paper.predict, predicted), (paper.check, checked))
+    return sum(question.is_right(answer) for question, answer in answers)
+
+
+def heading(paper: LessonPaper) -> Iterator[str]:
+    number = f"Lesson {paper.number}: " if paper.number else ""
+    yield f"{number}{paper.title}"
+    yield f"{paper.source}, seed {paper.seed}; about {paper.minutes} minutes"
+    yield ""
+    yield from wrapped(paper.question)
+    yield ""
+    yield from wrapped(paper.intro)
+
+
+def wrapped(text: str, indent: str = "") -> Iterator[str]:
+    """Yield the lines of a text whose paragraphs are separated by empty lines."""
+    for place, paragraph in enumerate(text.split("\n\n")):
+        if place:
+            yield ""
+        yield from textwrap.wrap(" ".join(paragraph.split()), WIDTH, initial_indent=indent, subsequent_indent=indent)
+
+
+def _ask(question: QuestionPaper, word: str, ask: Ask, show: Callable[[str], None]) -> str:
+    show("")
+    for line in wrapped(f"{word}: {question.question}"):
+        show(line)
+    for number, choice in enumerate(question.choices, 1):
+        for line in wrapped(f"{number}. {choice}", "  "):
+            show(line)
+    unit = f" (in {question.unit})" if question.unit else ""
+    return ask(f"{_ASKED}{unit}: ").strip()
+
+
+def _answer(question: QuestionPaper, answer: str, show: Callable[[str], None]) -> None:
+    if question.right_choice is not None:
+        right = question.choices[question.right_choice]
+    elif question.right_number is not None:
+        right = f"{question.right_number:,g} {question.unit}".strip()
+    else:
+        right = "this run has none"
+    verdict = f"You answered {answer}: {'right' if question.is_right(answer) else 'not so'}. " if answer else ""
+    show("")
+    for line in wrapped(f"{verdict}The answer: {right}"):
+        show(line)
+    for line in wrapped(question.because):
+        show(line)
+
+
+def _side_heading(side: SidePaper) -> Iterator[str]:
+    yield ""
+    title = f"{side.title} ({side.world})"
+    yield title
+    yield "-" * len(title)
+    if side.table:
+        rows = side.table
+        middle = (len(rows) - 1) // 2
+        chosen = sorted({0, 1, 2, middle, len(rows) - 3, len(rows) - 2, len(rows) - 1})
+        yield f"{'run':<28}{'detection':>12}{'election':>12}{'takeover':>12}{'propagation':>14}{'outage':>12}"
+        for place in chosen:
+            if 0 <= place < len(rows):
+                row = rows[place]
+                yield (
+                    f"{row.run:<28}{duration(row.detection_ms):>12}{duration(row.election_ms):>12}"
+                    f"{duration(row.takeover_ms):>12}{duration(row.propagation_ms):>14}{duration(row.outage_ms):>12}"
+                )
+        yield f"({len(rows)} runs by outage: the shortest, the median and the longest)"
+        if side.measured_by:
+            yield from wrapped(f"Computed by {side.measured_by}.")
+
+
+def _stop(stop: StopPaper, records: Sequence[Envelope]) -> Iterator[str]:
+    yield ""
+    if stop.record is None or stop.at_ms is None:
+        yield f"  ({stop.headline}: this did not happen in this run)"
+        return
+    yield from wrapped(f"{_seconds(stop.at_ms)}  {stop.headline}", "  ")
+    began_ms = _began_ms(stop, records)
+    for record, is_it in around(stop.record, records):
+        text = f"{_seconds(record.mono_ms - began_ms)}  {record.node} {describe(record) or _plain(record)}"
+        yield f"  {'>' if is_it else ' '} {text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}"
+    yield ""
+    yield from wrapped(stop.text, "    ")
+
+
+def _seconds(ms: float) -> str:
+    return f"{round(ms / 1000, 3) + 0.0:.3f} s"  # + 0.0 makes 0 of a negative zero
+
+
+def around(name: tuple[str, int, int], records: Sequence[Envelope]) -> list[tuple[Envelope, bool]]:
+    """Return the record of a name and the nearest ones before and after it that have a sentence."""
+    place = _place(name, records)
+    before = [each for each in records[max(0, place - 200) : place] if story_sentence(each)][-_AROUND:]
+    after = [each for each in records[place + 1 : place + 200] if story_sentence(each)][:_AROUND]
+    return [*((each, False) for each in before), (records[place], True), *((each, False) for each in after)]
+
+
+def _place(name: tuple[str, int, int], records: Sequence[Envelope]) -> int:
+    return next(place for place, each in enumerate(records) if (each.node, each.incarnation, each.seq) == tuple(name))
+
+
+def _began_ms(stop: StopPaper, records: Sequence[Envelope]) -> float:
+    assert stop.record is not None
+    assert stop.at_ms is not None
+    return records[_place(stop.record, records)].mono_ms - stop.at_ms
+
+
+def _plain(record: Envelope) -> str:
+    """A record without a sentence: its type and its short fields."""
+    fields = ((name, getattr(record.data, name)) for name in record.data.__struct_fields__)
+    return f"{record.type} " + ", ".join(f"{name} {value}" for name, value in fields if len(str(value)) <= 40)
+
+
+def _ending(paper: LessonPaper) -> Iterator[str]:
+    yield ""
+    yield from wrapped(paper.explain)
+    yield ""
+    yield "Read:"
+    kinds = {"kafka": "Kafka: ", "ours": "Understudy: ", "kip": "", "jira": ""}
+    for each in paper.read:
+        yield from wrapped(f"{kinds[each.kind]}{each.where}: {each.why}", "  ")

@@ -1,0 +1,83 @@
+"""Judges a finished simulation: runs all checks over it, and collects what must not happen in any simulation."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from understudy.checks.check import Incarnation, incarnation_of
+from understudy.checks.invariant_checker import InvariantChecker
+from understudy.clusters.simulated.cluster import SimulatedCluster
+from understudy.clusters.simulated.environment import Exit
+from understudy.foundation.eventlog.fences import Switch
+from understudy.foundation.eventlog.records import ControllerElected, Envelope, TaskFailed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The problems of a finished simulation, and how much of it was checked."""
+
+    problems: tuple[str, ...]
+    """Violated checks, unhandled exceptions, failed tasks, and brokers that ended unexpectedly."""
+    elections: int
+    records: int
+    fence_hits: Counter[Switch]
+    times_tested: Counter[str]
+    """How many cases each check, by id, has examined."""
+    log_digest: str
+    """BLAKE2 over every line of every node's event log: two equal runs have the same digest."""
+
+
+def judge(cluster: SimulatedCluster) -> Judgement:
+    """Judge a run. Close its cluster before: that reports the exceptions of tasks that were never awaited."""
+    checks = InvariantChecker()
+    for transaction in cluster.zookeeper.transactions:
+        checks.transaction(transaction)
+    digest = blake2b(digest_size=16)
+    by_incarnation: defaultdict[Incarnation, list[Envelope]] = defaultdict(list)
+    for record in cluster.records():
+        by_incarnation[incarnation_of(record)].append(record)
+    elections = 0
+    fence_hits: Counter[Switch] = Counter()
+    failed_tasks: list[str] = []
+    for node in cluster.nodes:
+        for incarnation, lines in node.lines.items():
+            digest.update(b"".join(lines))
+            for record in by_incarnation[node.name, incarnation]:
+                checks.record(record)
+                if isinstance(record.data, ControllerElected):
+                    elections += 1
+                elif isinstance(record.data, TaskFailed):
+                    failed_tasks.append(f"{node.name}: {record.data.task} failed: {record.data.error}")
+        fence_hits.update(node.fence_hits)
+    problems = [str(violation) for violation in checks.violations()]
+    problems += [f"unhandled: {failure}" for failure in cluster.loop.failures]
+    problems += failed_tasks
+    problems += unexpected_ends(cluster)
+    return Judgement(
+        problems=tuple(problems),
+        elections=elections,
+        records=len(cluster.records()),
+        fence_hits=fence_hits,
+        times_tested=Counter(checks.times_tested),
+        log_digest=digest.hexdigest(),
+    )
+
+
+def unexpected_ends(cluster: SimulatedCluster, with_broken_disk: Collection[str] = ()) -> list[str]:
+    """Describe the brokers that ended unexpectedly, each cause once: a broker is started again after each exit.
+
+    Args:
+        with_broken_disk: brokers that are to end, because their disk was made to fail.
+    """
+    by_cause: dict[str, list[Exit]] = {}
+    for end in cluster.exits:
+        if end.is_unexpected and end.node not in with_broken_disk:
+            by_cause.setdefault(repr(end.error), []).append(end)
+    return [
+        f"{ends[0].node} ended at {ends[0].at_ms:.0f} ms with {cause}"
+        + (f", the first of {len(ends)}" if len(ends) > 1 else "")
+        for cause, ends in by_cause.items()
+    ]

@@ -1,0 +1,319 @@
+"""The scenarios of `crash_points`: each prepares a small cluster and triggers one procedure of the controller.
+
+`crash_points` runs each scenario many times, with a fault at another named point of the controller each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from understudy.clusters.clients.admin_client import UNCLEAN
+from understudy.clusters.simulated.broker import SimulatedBroker
+from understudy.clusters.simulated.cluster import SimulatedCluster
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.zk.admin_znodes import (
+    DeleteTopicsTopicZNode,
+    PreferredReplicaElectionZNode,
+    ReassignPartitionsZNode,
+)
+from understudy.foundation.zk.znodes import TopicZNode
+
+ORDERS_0 = TopicPartition("orders", 0)
+
+Step = Callable[[SimulatedCluster], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Procedure:
+    """A scenario that makes the controller run one procedure.
+
+    Attributes:
+        point_prefix: how the names of the procedure's points begin. A run that reaches none of them does not run the
+            procedure.
+        prepare: creates what the procedure needs; the cluster settles afterwards.
+        trigger: starts the procedure; faults are injected at the points that controllers reach from here on.
+        lasts_ms: how long the procedure takes without a fault.
+    """
+
+    name: str
+    point_prefix: str
+    prepare: Step
+    trigger: Step
+    brokers: int = 4
+    lasts_ms: float = 3_000
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+# ------------------------------------------------------------------ preparing a cluster
+
+
+def _orders(cluster: SimulatedCluster) -> None:
+    """Create `orders`: partition 0 is led by the controller, 1 has it as a follower, 2 has no replica on it."""
+    controller, one, two, three = _controller_first(cluster)[:4]
+    cluster.create_topic(
+        "orders", assignment={0: [controller, one, two], 1: [one, two, controller], 2: [one, two, three]}
+    )
+
+
+def _orders_with_other_leaders(cluster: SimulatedCluster) -> None:
+    """Create `orders`, and restart the preferred leader of partitions 1 and 2: they are led by other replicas now."""
+    _orders(cluster)
+    cluster.settle()
+    preferred = _first_follower(cluster)
+    preferred.kill()
+    cluster.run_for(8_000)
+    preferred.begin_start()
+    cluster.run_for(3_000)
+
+
+def _payments_without_a_leader(cluster: SimulatedCluster) -> None:
+    """Create `payments`, and kill its only in-sync replica; the other replica is live but not in the ISR."""
+    _, one, two, *_ = _controller_first(cluster)
+    cluster.create_topic("payments", assignment={0: [one, two]})
+    cluster.settle()
+    cluster.broker(two).kill()
+    cluster.run_for(8_000)
+    cluster.broker(one).kill()
+    cluster.run_for(8_000)
+    cluster.broker(two).begin_start()
+    cluster.run_for(2_000)
+
+
+def _orders_being_reassigned(cluster: SimulatedCluster) -> None:
+    """Create `orders`, and reassign `orders-0` to a broker that is down, so that the reassignment cannot end.
+
+    The request is a znode: Kafka does not validate its replicas (BUG-19).
+    """
+    _orders(cluster)
+    cluster.settle()
+    controller, one, _, _, dead = _controller_first(cluster)
+    cluster.broker(dead).kill()
+    cluster.run_for(8_000)
+    moves = {ORDERS_0: [controller, one, dead]}
+    cluster.write(ReassignPartitionsZNode.path, ReassignPartitionsZNode.encode(moves))
+    cluster.run_for(1_000)
+
+
+def _orders_with_other_leaders_and_clicks(cluster: SimulatedCluster) -> None:
+    cluster.create_topic("clicks", assignment={0: _controller_first(cluster)[:3]})
+    _orders_with_other_leaders(cluster)
+
+
+def _controller_first(cluster: SimulatedCluster) -> list[BrokerId]:
+    """The ids of all brokers: the controller's, then the others in order."""
+    return sorted(cluster.broker_ids, key=lambda broker: broker != cluster.controller_id())
+
+
+def _first_follower(cluster: SimulatedCluster) -> SimulatedBroker:
+    """The first broker that is not the controller: it leads and follows partitions of `orders`."""
+    return cluster.broker(_controller_first(cluster)[1])
+
+
+# ------------------------------------------------------------------ triggering a procedure
+
+
+def _create_topic(cluster: SimulatedCluster) -> None:
+    cluster.begin(cluster.admin.create_topic("payments", assignment={0: [1, 2, 3], 1: [4, 3, 2]}))
+
+
+def _add_partitions(cluster: SimulatedCluster) -> None:
+    brokers = _controller_first(cluster)
+    cluster.begin(cluster.admin.create_partitions("orders", 5, assignment=[brokers[1:4], brokers[:3]]))
+
+
+def _kill_a_broker(cluster: SimulatedCluster) -> None:
+    _first_follower(cluster).kill()
+
+
+def _bounce_a_broker(cluster: SimulatedCluster) -> None:
+    """Restart a broker and expire its old session: it registers again before the controller reads `/brokers/ids`."""
+    broker = _first_follower(cluster)
+    session = broker.session_id
+    broker.bounce(300)
+    if session is not None:
+        cluster.zookeeper.expire(session)
+
+
+def _stop_a_broker(cluster: SimulatedCluster) -> None:
+    _first_follower(cluster).stop()
+
+
+def _stop_the_controller(cluster: SimulatedCluster) -> None:
+    cluster.controller().stop()
+
+
+def _elect_preferred_leaders(cluster: SimulatedCluster) -> None:
+    cluster.begin(cluster.admin.elect_leaders())
+
+
+def _elect_preferred_leaders_by_znode(cluster: SimulatedCluster) -> None:
+    partitions = [TopicPartition("orders", number) for number in range(3)]
+    cluster.write(PreferredReplicaElectionZNode.path, PreferredReplicaElectionZNode.encode(partitions))
+
+
+def _elect_an_unclean_leader(cluster: SimulatedCluster) -> None:
+    cluster.begin(cluster.admin.elect_leaders([TopicPartition("payments", 0)], election_type=UNCLEAN))
+
+
+def _delete_a_topic(cluster: SimulatedCluster) -> None:
+    cluster.begin(cluster.admin.delete_topics("orders"))
+
+
+def _delete_a_topic_by_marker(cluster: SimulatedCluster) -> None:
+    cluster.write(DeleteTopicsTopicZNode.path("orders"))
+
+
+def _delete_a_topic_with_a_dead_replica(cluster: SimulatedCluster) -> None:
+    """Delete a topic of which one replica is on a dead broker: the deletion waits until that broker returns."""
+    dead = _first_follower(cluster)
+    dead.kill()
+    cluster.after(500, lambda: _delete_a_topic_by_marker(cluster))
+    cluster.after(9_000, dead.begin_start)
+
+
+def _reassign_a_partition(cluster: SimulatedCluster) -> None:
+    """Reassign `orders-0` to three brokers: one has a replica already, another becomes the leader."""
+    *_, one, two, three = _controller_first(cluster)
+    cluster.begin(cluster.admin.alter_partition_reassignments({ORDERS_0: [three, two, one]}))
+
+
+def _reassign_partitions_by_znode(cluster: SimulatedCluster) -> None:
+    controller, one, *_, two, three = _controller_first(cluster)
+    moves = {ORDERS_0: [three, two, one], TopicPartition("orders", 1): [controller, two, three]}
+    cluster.write(ReassignPartitionsZNode.path, ReassignPartitionsZNode.encode(moves))
+
+
+def _reorder_replicas(cluster: SimulatedCluster) -> None:
+    controller, one, two, *_ = _controller_first(cluster)
+    cluster.begin(cluster.admin.alter_partition_reassignments({ORDERS_0: [two, one, controller]}))
+
+
+def _cancel_the_reassignment(cluster: SimulatedCluster) -> None:
+    cluster.begin(cluster.admin.alter_partition_reassignments({ORDERS_0: None}))
+
+
+def _override_the_reassignment(cluster: SimulatedCluster) -> None:
+    _, one, two, three, _ = _controller_first(cluster)
+    cluster.begin(cluster.admin.alter_partition_reassignments({ORDERS_0: [one, three, two]}))
+
+
+def _delete_a_topic_being_reassigned(cluster: SimulatedCluster) -> None:
+    """Delete a topic whose reassignment and deletion both wait for a dead broker."""
+    _delete_a_topic_by_marker(cluster)
+    cluster.after(4_000, cluster.broker(_controller_first(cluster)[4]).begin_start)
+
+
+def _wait(cluster: SimulatedCluster) -> None:
+    """Do nothing: the controller starts the procedure by itself."""
+
+
+def _take_over(cluster: SimulatedCluster) -> None:
+    """Kill the controller and a broker, and write a new topic and requests for an election, a reassignment and a
+    deletion.
+
+    All of them are left to the next controller.
+    """
+    controller, follower = cluster.controller(), _first_follower(cluster)
+    controller.kill()
+    follower.kill()
+    _elect_preferred_leaders_by_znode(cluster)
+    _reassign_partitions_by_znode(cluster)
+    cluster.write(DeleteTopicsTopicZNode.path("clicks"))
+    cluster.write(TopicZNode.path("payments"), b'{"partitions":{"0":[1,2,3],"1":[4,3,2]},"version":1}')
+    cluster.after(12_000, controller.begin_start)
+
+
+PROCEDURES: tuple[Procedure, ...] = (
+    Procedure(name="topic-creation", point_prefix="partition.", prepare=_orders, trigger=_create_topic),
+    Procedure(name="partition-addition", point_prefix="partition.", prepare=_orders, trigger=_add_partitions),
+    Procedure(name="broker-death", point_prefix="replica.", prepare=_orders, trigger=_kill_a_broker, lasts_ms=8_000),
+    Procedure(
+        name="broker-bounce", point_prefix="partition.", prepare=_orders, trigger=_bounce_a_broker, lasts_ms=8_000
+    ),
+    Procedure(name="controlled-shutdown", point_prefix="controlled_shutdown.", prepare=_orders, trigger=_stop_a_broker),
+    Procedure(
+        name="controlled-shutdown-of-the-controller",
+        point_prefix="controlled_shutdown.",
+        prepare=_orders,
+        trigger=_stop_the_controller,
+    ),
+    Procedure(
+        name="preferred-election",
+        point_prefix="partition.",
+        prepare=_orders_with_other_leaders,
+        trigger=_elect_preferred_leaders,
+    ),
+    Procedure(
+        name="preferred-election-by-znode",
+        point_prefix="preferred_election.",
+        prepare=_orders_with_other_leaders,
+        trigger=_elect_preferred_leaders_by_znode,
+    ),
+    Procedure(
+        name="auto-rebalance",
+        point_prefix="partition.",
+        prepare=_orders_with_other_leaders,
+        trigger=_wait,
+        lasts_ms=25_000,
+    ),
+    Procedure(
+        name="unclean-election",
+        point_prefix="partition.",
+        prepare=_payments_without_a_leader,
+        trigger=_elect_an_unclean_leader,
+    ),
+    Procedure(name="topic-deletion", point_prefix="deletion.", prepare=_orders, trigger=_delete_a_topic),
+    Procedure(
+        name="topic-deletion-by-marker", point_prefix="deletion.", prepare=_orders, trigger=_delete_a_topic_by_marker
+    ),
+    Procedure(
+        name="topic-deletion-with-a-dead-replica",
+        point_prefix="deletion.",
+        prepare=_orders,
+        trigger=_delete_a_topic_with_a_dead_replica,
+        lasts_ms=12_000,
+    ),
+    Procedure(
+        name="reassignment", point_prefix="reassignment.", brokers=5, prepare=_orders, trigger=_reassign_a_partition
+    ),
+    Procedure(
+        name="reassignment-by-znode",
+        point_prefix="reassignment.znode.",
+        brokers=5,
+        prepare=_orders,
+        trigger=_reassign_partitions_by_znode,
+    ),
+    Procedure(name="reassignment-reorder", point_prefix="reassignment.", prepare=_orders, trigger=_reorder_replicas),
+    Procedure(
+        name="reassignment-cancel",
+        point_prefix="reassignment.",
+        brokers=5,
+        prepare=_orders_being_reassigned,
+        trigger=_cancel_the_reassignment,
+    ),
+    Procedure(
+        name="reassignment-override",
+        point_prefix="reassignment.",
+        brokers=5,
+        prepare=_orders_being_reassigned,
+        trigger=_override_the_reassignment,
+    ),
+    Procedure(
+        name="reassignment-and-deletion",
+        point_prefix="deletion.",
+        brokers=5,
+        prepare=_orders_being_reassigned,
+        trigger=_delete_a_topic_being_reassigned,
+        lasts_ms=8_000,
+    ),
+    Procedure(
+        name="takeover",
+        point_prefix="failover.",
+        brokers=5,
+        prepare=_orders_with_other_leaders_and_clicks,
+        trigger=_take_over,
+        lasts_ms=14_000,
+    ),
+)
+"""Every scenario; `name` is the argument of `understudy crash-points --procedure`."""

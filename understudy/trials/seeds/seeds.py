@@ -1,0 +1,306 @@
+"""Runs seeds: each draws a plan, of a cluster, faults and a workload, runs it, and judges the run.
+
+`run_plan` runs every check over the event logs and the history of the znodes, and checks that the cluster settles after
+the last fault; `run_seed` draws the plan first. The report of a failed seed names the command that replays it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter, deque
+from collections.abc import Collection, Generator, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing.pool import AsyncResult
+from pathlib import Path
+
+from understudy.checks.client_history import Outcome, PartitionsAreReadToTheEnd, check_clients
+from understudy.checks.facts import Partition
+from understudy.checks.groups import RebalancesEnd, check_groups
+from understudy.checks.replica_logs import partitions_that_may_have_lost
+from understudy.clusters.cluster import ClusterError, Unsettled
+from understudy.clusters.findings import Finding, FindingKind
+from understudy.clusters.picture import ClusterPicture
+from understudy.clusters.simulated.cluster import SimulatedCluster
+from understudy.clusters.simulated.loop import BudgetExhausted, Deadlock
+from understudy.clusters.simulated.randomness import derived
+from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.cluster.leadership import INITIAL_PARTITION_EPOCH
+from understudy.foundation.eventlog.fences import SWITCHES, Switch
+from understudy.trials.seeds.client_load import (
+    CLEANER_SETTINGS,
+    COMPACTED_PARTITIONS,
+    COMPACTION,
+    PARTITIONS,
+    SeedClients,
+)
+from understudy.trials.seeds.faults import schedule_faults
+from understudy.trials.seeds.judgement import Judgement, judge
+from understudy.trials.seeds.seed_groups import SETTINGS as GROUP_SETTINGS
+from understudy.trials.seeds.seed_groups import SeedGroups
+from understudy.trials.seeds.seed_plans import SeedPlan, draw_plan
+from understudy.trials.seeds.worker_processes import worker_pool
+from understudy.trials.seeds.workload import schedule_actions
+
+DEFAULT_SECONDS = 30
+SETTLE_TIMEOUT_S = 30.0
+"""How long the cluster may take to settle after the last fault: a controlled shutdown in progress, a session timeout,
+the return of a replica to the ISR, and a reserve."""
+
+_QUIET_MS = 2_000
+_WAITING_PER_WORKER = 4
+"""How many seeds are given out at once: a seed that takes long does not leave the other workers without work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedReport:
+    """The result of one seed. It is good when `problems` is empty."""
+
+    plan: SeedPlan
+    problems: tuple[str, ...]
+    judgement: Judgement
+    settled_after_ms: float
+    """From the end of the last fault, or the return of an absent broker, until the cluster had settled."""
+    examined: Counter[FindingKind]
+    """How many cases the search for findings has examined in the whole run, by kind."""
+    transactions: int
+    messages: int
+    callbacks: int
+    acknowledged: int
+    """Records that producers were acknowledged."""
+    clients_tested: Mapping[str, int]
+    """How many cases each check of the clients' and of the groups' history, by id, has examined."""
+    plan_file: Path | None = None
+    """The file that the plan was read from; None where the seed drew it."""
+
+    @property
+    def seed(self) -> int:
+        return self.plan.seed
+
+    @property
+    def seconds(self) -> int:
+        return self.plan.seconds
+
+    @property
+    def command(self) -> str:
+        """The command line that replays this run."""
+        if self.plan_file is not None:
+            return f"understudy simulate --plan {shlex.quote(str(self.plan_file))}"
+        seconds = "" if self.seconds == DEFAULT_SECONDS else f" --seconds {self.seconds}"
+        fences = "+".join(self.plan.fences_off)
+        without = f" --without {fences}" if fences else ""
+        return f"understudy simulate --seed {self.seed}{seconds}{self._no_groups}{without}"
+
+    @property
+    def _no_groups(self) -> str:
+        drawn = draw_plan(self.seed, self.seconds)
+        is_without = not self.plan.members and COMPACTION not in self.plan.load
+        return " --no-groups" if is_without and (drawn.members or COMPACTION in drawn.load) else ""
+
+    def __str__(self) -> str:
+        head = (
+            f"seed {self.seed}: {'FAILED' if self.problems else 'ok'}; {len(self.plan.schedule.faults)} faults, "
+            f"{len(self.plan.actions)} client actions, {self.judgement.elections} controller elections, "
+            f"{self.transactions} transactions, {self.judgement.records} records, "
+            f"{self.acknowledged} records of producers acknowledged, "
+            f"settled {self.settled_after_ms:.0f} ms after the last fault"
+        )
+        if not self.problems:
+            return head
+        problems = "\n".join(f"  {problem}" for problem in self.problems)
+        return f"{head}\n{problems}\n  replay it: {self.command}"
+
+
+def run_seed(
+    seed: int,
+    seconds: int = DEFAULT_SECONDS,
+    *,
+    brokers: int | None = None,
+    partitions: int | None = None,
+    groups: bool = True,
+    fences_off: tuple[Switch, ...] = (),
+    events: Path | None = None,
+) -> SeedReport:
+    """Run one seed for `seconds` of simulated time, two thirds of it under faults.
+
+    Args:
+        brokers, partitions, groups: as in `draw_plan`.
+        fences_off: fences and fixes that are switched off, to see which check notices it.
+        events: the folder in which to leave the event logs, in the layout of a run on processes; None for none.
+    """
+    plan = draw_plan(seed, seconds, brokers=brokers, partitions=partitions, groups=groups, fences_off=fences_off)
+    return run_plan(plan, events=events)
+
+
+def run_plan(plan: SeedPlan, *, events: Path | None = None) -> SeedReport:
+    """Run a plan, as a seed has drawn it or as shrinking has left it, and judge the run.
+
+    Args:
+        events: as in `run_seed`.
+    """
+    schedule = plan.schedule
+    settings = {"understudy.events.logs": "true"}
+    if plan.unclean_election:
+        settings["unclean.leader.election.enable"] = "true"
+    if plan.members:
+        settings |= GROUP_SETTINGS | CLEANER_SETTINGS
+    if COMPACTION in plan.load:
+        settings |= CLEANER_SETTINGS
+    fences_off = tuple(SWITCHES[name] for name in plan.fences_off)
+    cluster = SimulatedCluster(
+        plan.seed, brokers=plan.brokers, settings=settings, fences_off=fences_off, reordering=plan.reordering
+    )
+    if plan.wrong_clocks:
+        _set_clocks_wrong(cluster)
+    problems: list[str] = []
+    settled_after_ms = 0.0
+    clients = SeedClients(cluster, derived(plan.seed, "clients"), plan.load)
+    read = (*PARTITIONS, *COMPACTED_PARTITIONS) if COMPACTION in plan.load else PARTITIONS
+    groups = SeedGroups(cluster, plan.members, read)
+    try:
+        cluster.start()
+        cluster.create_topic("orders", partitions=plan.partitions, replication_factor=3)
+        clients.start()
+        groups.start()
+        schedule_faults(cluster, schedule)
+        schedule_actions(cluster, plan.actions)
+        cluster.run_for(schedule.healed_at_ms + 1)
+        healed_at_ms = cluster.now_ms
+        if plan.absent is not None:
+            _settle_without(cluster, BrokerId(plan.absent))
+        whole_at_ms = cluster.now_ms
+        _settle(cluster, SETTLE_TIMEOUT_S)
+        settled_after_ms = cluster.now_ms - whole_at_ms
+        since_healed_ms = cluster.now_ms - healed_at_ms
+        cluster.run_for(max(_QUIET_MS, plan.seconds * 1000 - schedule.healed_at_ms - since_healed_ms))
+        # An automatic preferred election may be in progress at this moment.
+        _settle(cluster, _QUIET_MS / 1000)
+        groups.stop()
+        clients.stop()
+    except (ClusterError, Deadlock, BudgetExhausted) as finding:
+        problems.append(f"{type(finding).__name__}: {finding}")
+    finally:
+        cluster.close()
+    if events is not None:
+        cluster.dump(events)
+    judgement = judge(cluster)
+    clients.note_losses()
+    groups.note_records()
+    seen, of_groups = check_clients(clients.history), check_groups(groups.history)
+    # Where the run has ended early, there was no final phase in which everything is read, and groups settle.
+    untested = {PartitionsAreReadToTheEnd.id, RebalancesEnd.id} if problems else set()
+    violations = (*seen.violations, *of_groups.violations)
+    problems += (str(violation) for violation in violations if violation.check not in untested)
+    return SeedReport(
+        plan=plan,
+        problems=(*problems, *judgement.problems),
+        judgement=judgement,
+        settled_after_ms=settled_after_ms,
+        examined=cluster.examined,
+        transactions=len(cluster.zookeeper.transactions),
+        messages=cluster.network.messages,
+        callbacks=cluster.loop.executed,
+        acknowledged=sum(send.outcome is Outcome.OK for send in clients.history.sends),
+        clients_tested=seen.times_tested | of_groups.times_tested,
+    )
+
+
+def _settle(cluster: SimulatedCluster, timeout_s: float) -> None:
+    """Let the cluster settle, except for what a loss of power or a first state keeps from it.
+
+    See `is_kept_by_loss` and `is_kept_by_first_state`.
+
+    Raises:
+        Unsettled: something else is left.
+    """
+    try:
+        cluster.settle(timeout_s=timeout_s)
+    except Unsettled:
+        lost = partitions_that_may_have_lost(cluster.records())
+        picture = cluster.picture()
+        for left in cluster.findings().unresolved:
+            if not is_kept_by_loss(left, picture, lost) and not is_kept_by_first_state(left, picture):
+                raise
+
+
+def is_kept_by_loss(left: Finding, picture: ClusterPicture, lost: Collection[Partition]) -> bool:
+    """Return whether a finding may stay because of a loss of power: a follower outside an ISR, or a move that needs it.
+
+    A leader that comes back without what the loss took, and leads on at the same leader epoch, may hold other batches
+    than its followers where theirs end. Such a follower stops to fetch the partition, as Kafka's does
+    (`UnexpectedAppendOffsetException`): its leader epochs show no difference. A reassignment to it cannot end, because
+    all its target replicas must be in sync (`KafkaController.isReassignmentComplete`).
+
+    Args:
+        lost: the partitions that may have lost records.
+    """
+    if left.partition is None or (left.partition.topic, left.partition.partition) not in lost:
+        return False
+    if left.kind is not FindingKind.REASSIGNMENT:
+        return left.kind is FindingKind.UNDER_REPLICATED
+    seen = picture.partitions[left.partition]
+    in_sync = () if seen.state is None else seen.state.leader_and_isr.isr
+    return not set(seen.assignment.target_replicas).issubset(in_sync)
+
+
+def is_kept_by_first_state(left: Finding, picture: ClusterPicture) -> bool:
+    """Return whether a move may stay because the partition got its first state, with every target in sync, after it.
+
+    As in Kafka, the controller looks at a move when a leader has changed the ISR, when a target's broker starts, and
+    when it takes over, not when it writes the first state: `PartitionReassignmentIsrChangeHandler` is called for
+    changes of the state znode, and not for its creation.
+    """
+    if left.kind is not FindingKind.REASSIGNMENT or left.partition is None:
+        return False
+    seen = picture.partitions[left.partition]
+    if seen.state is None:
+        return False
+    state = seen.state.leader_and_isr
+    is_first = state.partition_epoch == INITIAL_PARTITION_EPOCH
+    return is_first and set(seen.assignment.target_replicas).issubset(state.isr)
+
+
+def _settle_without(cluster: SimulatedCluster, broker_id: BrokerId) -> None:
+    """Kill a broker, let the others settle without it (L8), and start it again.
+
+    Raises:
+        Unsettled: something is left that does not need the absent broker.
+    """
+    absent = cluster.broker(broker_id)
+    if absent.is_running:
+        absent.kill()
+    absent.should_run = False
+    try:
+        _settle(cluster, SETTLE_TIMEOUT_S)
+    except Unsettled as unsettled:
+        raise Unsettled(f"L8, without {absent.name}: {unsettled}") from None
+    absent.begin_start()
+
+
+def _set_clocks_wrong(cluster: SimulatedCluster) -> None:
+    """Set the clocks up to ten minutes wrong, and let them run up to 0.1 % too fast or too slow."""
+    draw = derived(cluster.seed, "clocks")
+    for broker in cluster.brokers:
+        broker.node.clock.offset_ms = draw.uniform(-600_000, 600_000)
+        broker.node.clock.drift = draw.uniform(-0.001, 0.001)
+
+
+def run_seeds(
+    seeds: Iterable[int], seconds: int = DEFAULT_SECONDS, *, workers: int = 1, fences_off: tuple[Switch, ...] = ()
+) -> Generator[SeedReport]:
+    """Run many seeds on `workers` processes; their reports come in the order of `seeds`.
+
+    `seeds` may be without end: each is taken when a worker is nearly free.
+    """
+    run = partial(run_seed, seconds=seconds, fences_off=fences_off)
+    if workers <= 1:
+        yield from map(run, seeds)
+        return
+    with worker_pool(workers, runs_per_process=50) as pool:
+        waiting: deque[AsyncResult[SeedReport]] = deque()
+        for seed in seeds:
+            waiting.append(pool.apply_async(run, (seed,)))
+            if len(waiting) > _WAITING_PER_WORKER * workers:
+                yield waiting.popleft().get()
+        while waiting:
+            yield waiting.popleft().get()

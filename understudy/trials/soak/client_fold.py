@@ -1,0 +1,204 @@
+"""`PartitionClients`: what one producer and one consumer have seen of a partition, judged as it comes.
+
+It is a fold with bounded memory, where `understudy.checks.client_history` compares a whole history. The producer is
+idempotent, waits for all in-sync replicas, and has one batch in flight; the consumer reads offset by offset, and a
+minute later once more. Records are numbered; the value of a record is `SESSION:NUMBER`, and a soak that is resumed
+begins with the next session.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from typing import Final, NamedTuple
+
+MOST_UNREAD: Final = 20_000
+"""How many acknowledged records may wait to be read before the producer has to wait."""
+
+
+class Broken(NamedTuple):
+    """An invariant of clients (docs/reference/invariants.md, H) and what contradicts it."""
+
+    check: str
+    what: str
+
+
+class Numbers:
+    """A set of numbers as ranges: small where few are missing between the first and the last."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        """The number after the last one of each range."""
+
+    def __contains__(self, number: int) -> bool:
+        place = bisect_right(self._starts, number) - 1
+        return place >= 0 and number < self._ends[place]
+
+    def __len__(self) -> int:
+        return sum(end - start for start, end in zip(self._starts, self._ends, strict=True))
+
+    @property
+    def ranges(self) -> int:
+        return len(self._starts)
+
+    def add(self, number: int) -> None:
+        if number in self:
+            return
+        place = bisect_left(self._starts, number)
+        joins_before = place > 0 and self._ends[place - 1] == number
+        joins_after = place < len(self._starts) and self._starts[place] == number + 1
+        if joins_before and joins_after:
+            self._ends[place - 1] = self._ends.pop(place)
+            del self._starts[place]
+        elif joins_before:
+            self._ends[place - 1] = number + 1
+        elif joins_after:
+            self._starts[place] = number
+        else:
+            self._starts.insert(place, number)
+            self._ends.insert(place, number + 1)
+
+
+class PartitionClients:
+    """The clients of one partition.
+
+    Args:
+        session: how often the soak was started, from 1.
+        next_offset: where the consumer begins.
+    """
+
+    def __init__(self, name: str, session: int, next_offset: int) -> None:
+        self.name = name
+        self.session = session
+        self.next_offset = next_offset
+        self.broken: Broken | None = None
+        """The first contradiction."""
+        self.acknowledged = self.refused = self.unknown = self.repeated = self.lost = self.read_count = 0
+        self.acknowledged_end = next_offset
+        """The offset after the last acknowledged record."""
+        self._next_number = 0
+        self._in_flight: range = range(0)
+        self._read_in_flight: dict[int, int] = {}
+        """The offset of each record that was read before its send has ended."""
+        self._unread: dict[int, int] = {}
+        """The number of the record that was acknowledged at an offset and has not been read."""
+        self._read = Numbers()
+        self._refused = Numbers()
+        self._to_read_again: deque[tuple[float, int, bytes]] = deque()
+        """(when it was read, offset, value) of what has to be read a second time."""
+
+    @property
+    def must_wait(self) -> bool:
+        """Whether the producer has to wait for the consumer."""
+        return len(self._unread) >= MOST_UNREAD
+
+    @property
+    def unread(self) -> int:
+        """How many acknowledged records have not been read yet."""
+        return len(self._unread)
+
+    # ------------------------------------------------------------------ producing
+
+    def send(self, count: int) -> list[bytes]:
+        """Return the values of the next batch."""
+        self._in_flight = range(self._next_number, self._next_number + count)
+        self._next_number += count
+        return [b"%d:%d" % (self.session, number) for number in self._in_flight]
+
+    def acknowledge(self, offset: int) -> None:
+        """Note that the batch in flight was acknowledged at `offset`."""
+        if offset < self.acknowledged_end:
+            self._break("H6", f"a batch was acknowledged at {offset}, after one that ended at {self.acknowledged_end}")
+        self.acknowledged += len(self._in_flight)
+        for place, number in enumerate(self._in_flight):
+            at = offset + place
+            if at >= self.next_offset:
+                self._unread[at] = number
+            elif self._read_in_flight.get(number) != at:
+                self.lost += 1
+                self._break("H1", f"record {number} was acknowledged at {at}, where another one was read")
+        self.acknowledged_end = max(self.acknowledged_end, offset + len(self._in_flight))
+        self._end_flight()
+
+    def refuse(self) -> None:
+        """Note that the batch in flight was refused: it is in no log, and never will be."""
+        self.refused += len(self._in_flight)
+        for number in self._in_flight:
+            self._refused.add(number)
+            if number in self._read_in_flight:
+                self._break("H4", f"record {number} was read, although its send has failed")
+        self._end_flight()
+
+    def give_up(self) -> None:
+        """Note that nothing is known of the batch in flight."""
+        self.unknown += len(self._in_flight)
+        self._end_flight()
+
+    def _end_flight(self) -> None:
+        self._in_flight = range(0)
+        self._read_in_flight.clear()
+
+    # ------------------------------------------------------------------ consuming
+
+    def read(self, offset: int, value: bytes, now_ms: float) -> None:
+        """Note a record that the consumer got."""
+        if offset != self.next_offset:
+            self._break("H5", f"offset {offset} was read after {self.next_offset - 1}")
+            skipped = [at for at in self._unread if at < offset]
+            self.lost += len(skipped)
+            for at in skipped:
+                del self._unread[at]
+        self.next_offset = offset + 1
+        self.read_count += 1
+        self._to_read_again.append((now_ms, offset, value))
+        self._judge(offset, value)
+
+    def _judge(self, offset: int, value: bytes) -> None:
+        wanted = self._unread.pop(offset, None)
+        session, number = _parsed(value)
+        if wanted is not None and (session, number) != (self.session, wanted):
+            self.lost += 1
+            self._break("H1", f"record {wanted} was acknowledged at {offset}, where {value!r} was read")
+        if session != self.session:
+            # Of an earlier session, whose records are not known any more, unless it was never a record of a soak.
+            if not 0 < session < self.session:
+                self._break("H4", f"{value!r} was read at {offset}, which was never sent")
+            return
+        if number >= self._next_number or number in self._refused:
+            self._break("H4", f"{value!r} was read at {offset}, which was never sent or was refused")
+        elif number in self._read:
+            self.repeated += 1
+            self._break("H3", f"record {number} was read at {offset}, and at an offset before it")
+        self._read.add(number)
+        if number in self._in_flight:
+            self._read_in_flight[number] = offset
+
+    # ------------------------------------------------------------------ a second time
+
+    def due_again(self, until_ms: float) -> int | None:
+        """The offset from which records have to be read again that were first read before `until_ms`."""
+        if self._to_read_again and self._to_read_again[0][0] < until_ms:
+            return self._to_read_again[0][1]
+        return None
+
+    def read_again(self, offset: int, value: bytes) -> None:
+        """Note a record that was read for the second time."""
+        if not self._to_read_again or offset < self._to_read_again[0][1]:
+            return
+        _, expected_offset, expected = self._to_read_again.popleft()
+        if (offset, value) != (expected_offset, expected):
+            self.lost += 1
+            self._break("H2", f"{expected!r} was read at {expected_offset}, and later {value!r} at {offset}")
+
+    def _break(self, check: str, what: str) -> None:
+        if self.broken is None:
+            self.broken = Broken(check, f"{self.name}: {what}")
+
+
+def _parsed(value: bytes) -> tuple[int, int]:
+    """The session and the number in a value; (-1, -1) where it is none of a soak."""
+    session, colon, number = value.partition(b":")
+    if colon and session.isdigit() and number.isdigit():
+        return int(session), int(number)
+    return -1, -1

@@ -1,0 +1,109 @@
+"""The files of a soak in its run folder, and the lock that keeps a second soak away.
+
+RUN/soak/run.lock             locked while a soak runs; the system unlocks it when the process ends, however it ends
+RUN/soak/state.json           what the same command goes on with
+RUN/soak/faults.jsonl         each verb, before it was done
+RUN/soak/minutes.jsonl        each minute, with what clients felt and what memory the processes take
+RUN/soak/minute-NNN.yaml      the faults of a minute as an experiment file
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from understudy.clusters.processes.run_lock import RunLock
+from understudy.trials.soak.tally import STATE_VERSION, FaultRecord, MinuteRecord, Totals
+
+FOLDER: Final = "soak"
+
+R = TypeVar("R", FaultRecord, MinuteRecord)
+
+
+class BadState(Exception):
+    """`state.json` cannot be used. The message says why and what to do."""
+
+
+class SoakFiles:
+    """The files of one run folder."""
+
+    def __init__(self, run: Path) -> None:
+        self.folder = run / FOLDER
+        self._lock = RunLock(self.folder, "soak")
+
+    def lock(self) -> None:
+        """Keep other soaks away until this process ends or `unlock` is called. Raises ClusterError."""
+        self._lock.acquire()
+
+    def unlock(self) -> None:
+        """Harmless where nothing is locked."""
+        self._lock.release()
+
+    def read_totals(self) -> Totals | None:
+        """Return what an earlier session has left; None where there was none. Raises BadState."""
+        path = self.folder / "state.json"
+        try:
+            totals = msgspec.json.decode(path.read_bytes(), type=Totals)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError) as error:
+            raise BadState(f"{path} cannot be read: {error}; move {self.folder} away to begin anew") from None
+        if totals.version != STATE_VERSION:
+            raise BadState(
+                f"{path} has version {totals.version}, and this program reads {STATE_VERSION}; "
+                f"move {self.folder} away to begin anew"
+            )
+        return totals
+
+    def write_totals(self, totals: Totals) -> None:
+        """Replace `state.json` in one step."""
+        beside = self.folder / ".state.json.new"
+        beside.write_bytes(msgspec.json.format(msgspec.json.encode(totals), indent=2) + b"\n")
+        beside.replace(self.folder / "state.json")
+
+    def add_fault(self, fault: FaultRecord) -> None:
+        self._add("faults.jsonl", fault)
+
+    def add_minute(self, minute: MinuteRecord) -> None:
+        self._add("minutes.jsonl", minute)
+
+    def faults(self) -> Iterator[FaultRecord]:
+        """Yield what was injected, in order; a line that a killed soak has not finished is left out."""
+        return self._read("faults.jsonl", FaultRecord)
+
+    def minutes(self) -> Iterator[MinuteRecord]:
+        """Yield the minutes, as `faults` does."""
+        return self._read("minutes.jsonl", MinuteRecord)
+
+    def write_experiment(self, minute: int, text: str) -> Path:
+        """Write the experiment file of a minute, and return its path."""
+        path = self.folder / f"minute-{minute:03d}.yaml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def _add(self, name: str, record: FaultRecord | MinuteRecord) -> None:
+        """Append a line in one write."""
+        path = self.folder / name
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            size = os.fstat(descriptor).st_size
+            is_torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+            os.write(descriptor, b"\n" * is_torn + msgspec.json.encode(record) + b"\n")
+        finally:
+            os.close(descriptor)
+
+    def _read(self, name: str, kind: type[R]) -> Iterator[R]:
+        path = self.folder / name
+        if not path.exists():
+            return
+        decoder = msgspec.json.Decoder(kind)
+        with path.open("rb") as file:
+            for line in file:
+                try:
+                    yield decoder.decode(line)
+                except msgspec.DecodeError:
+                    continue

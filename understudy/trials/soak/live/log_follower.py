@@ -1,0 +1,130 @@
+"""`LogFollower`: gives the event logs and the znodes' history of a running cluster to the checks, as they grow.
+
+Everything is read up to one time, `HELD_BACK_MS` before now: all processes are on one machine, so that whatever led to
+a record of that time is on disk, too, in whichever file. Without such a cut a check could see an effect before its
+cause. Records are compared by the monotonic clock; ZooKeeper's transactions have the wall clock alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from understudy.checks.history import ZnodeTransaction
+from understudy.foundation.eventlog.files import log_files
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, ControllerElected, Envelope, LeadershipWritten
+from understudy.history.reading.lines import decode_header, with_payload
+from understudy.history.reading.tail import FolderTail
+from understudy.history.reading.transaction_log import TransactionLogTail, first_zxid
+from understudy.trials.soak.loop import Events
+from understudy.trials.soak.running_checks import OTHER_TYPES, WINDOW_MS, RunningChecks
+
+HELD_BACK_MS: Final = 2_000.0
+
+_ELECTIONS: Final = frozenset({"offline", "unclean", "preferred", "reassignment", "controlled-shutdown"})
+"""Why a controller writes a partition state with another leader."""
+_EARLY_TYPES: Final = frozenset(name for name, payload in PAYLOAD_BY_TYPE.items() if payload in OTHER_TYPES)
+
+
+class LogFollower:
+    """Follows one run folder.
+
+    Args:
+        transaction_log: the folder of ZooKeeper's transaction log; None where the run has no server of its own.
+        from_ms: what happened before this time is not counted. Checks of logs begin one window earlier.
+    """
+
+    def __init__(self, folder: Path, transaction_log: Path | None, from_ms: float) -> None:
+        self._folder = folder
+        self._log = transaction_log if transaction_log is not None and first_zxid(transaction_log) == 1 else None
+        self._tail = TransactionLogTail(self._log) if self._log is not None else None
+        self._from_ms = from_ms
+        self._logs_from_ms = from_ms - WINDOW_MS
+        self._nodes: dict[str, _NodeLog] = {}
+        self.checks = RunningChecks(self._history, self._logs_from_ms)
+        self.checked_ms = 0.0
+        self._controller_changes = 0
+        self._leader_elections = 0
+
+    @property
+    def has_history(self) -> bool:
+        """Whether the znodes' history can be read from its beginning."""
+        return self._log is not None
+
+    @property
+    def size(self) -> int:
+        """How many bytes of event logs there are."""
+        return sum(file.path.stat().st_size for events in self._event_folders() for file in log_files(events))
+
+    def advance(self, now_ms: float, mono_ms: float) -> Events:
+        """Read on, and return what happened since the last call.
+
+        Args:
+            now_ms: milliseconds since 1970.
+            mono_ms: the machine's monotonic clock.
+
+        Raises:
+            MalformedTransactionLog: the znodes' history is damaged.
+            OSError: a file cannot be read.
+        """
+        until_ms = now_ms - HELD_BACK_MS
+        self._controller_changes = self._leader_elections = 0
+        transactions = self._tail.new_transactions(until_ms) if self._tail is not None else ()
+        self.checks.advance(transactions, self._records(mono_ms), until_ms)
+        self.checked_ms = until_ms
+        return Events(self._controller_changes, self._leader_elections)
+
+    def _records(self, mono_ms: float) -> Iterator[Envelope]:
+        for events in self._event_folders():
+            node = self._nodes.setdefault(events.parent.name, _NodeLog(events, self.checks, self._logs_from_ms))
+            for record in node.records(mono_ms):
+                self._count(record)
+                yield record
+
+    def _count(self, record: Envelope) -> None:
+        if record.wall_ms < self._from_ms:
+            return
+        if isinstance(record.data, ControllerElected):
+            self._controller_changes += 1
+        elif isinstance(record.data, LeadershipWritten) and record.data.why in _ELECTIONS:
+            self._leader_elections += len(record.data.partitions)
+
+    def _history(self, until_ms: float) -> Iterator[ZnodeTransaction]:
+        if self._log is not None:
+            yield from TransactionLogTail(self._log).new_transactions(until_ms)
+
+    def _event_folders(self) -> list[Path]:
+        return sorted(self._folder.glob("*/events"))
+
+
+class _NodeLog:
+    """The event log of one node: its files in order, and how far they were read."""
+
+    def __init__(self, events: Path, checks: RunningChecks, logs_from_ms: float) -> None:
+        self._tail = FolderTail(events)
+        self._checks = checks
+        self._logs_from_ms = logs_from_ms
+
+    def records(self, mono_ms: float) -> Iterator[Envelope]:
+        """Yield the records up to `HELD_BACK_MS` before a time of the monotonic clock, each once.
+
+        One with a later time than that is of an earlier boot of the machine.
+        """
+        for file, line in self._tail.lines():
+            try:
+                header = decode_header(line)
+            except msgspec.MsgspecError:
+                self._checks.malformed(str(file.path), line)
+                continue
+            if mono_ms - HELD_BACK_MS < header.mono_ms <= mono_ms:
+                return
+            self._checks.sequence(header.node, header.incarnation, header.seq, str(file.path))
+            is_early = header.wall_ms < self._logs_from_ms
+            if header.type in (_EARLY_TYPES if is_early else PAYLOAD_BY_TYPE):
+                try:
+                    yield with_payload(header)
+                except msgspec.MsgspecError:
+                    self._checks.malformed(str(file.path), line)

@@ -1,0 +1,346 @@
+"""`Soak`: the loop of a soak. It waits until the cluster has settled, injects a fault, and judges all the while.
+
+It knows the cluster, its clients and the clock only through `SoakWorld`; `understudy.trials.soak.live` implements it,
+and tests have one of their own.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from enum import Enum
+from typing import Final, NamedTuple, Protocol
+
+from understudy.trials.soak.plan import BoundStep, NotPossible, PlannedFault, Situation, next_fault
+from understudy.trials.soak.profiles import PROFILES
+from understudy.trials.soak.tally import FaultRecord, Felt, Measures, MinuteRecord, Totals, minute_line
+
+MINUTE_MS: Final = 60_000.0
+TICK_MS: Final = 500.0
+CHECK_EVERY_MS: Final = 5_000.0
+LAST_MS: Final = 3_000.0
+"""How long the last check waits: the event logs are judged up to a moment ago."""
+SHORTEST_MS: Final = 1_000.0
+"""What is left of a minute at the end of a session, and is shorter and without a fault, is not counted."""
+MOST_REFUSED: Final = 20
+"""After so many verbs in a row that were refused, the soak cannot go on."""
+
+
+class NotInjected(Exception):
+    """The cluster has refused a verb. The message is that of the refusal."""
+
+
+class ClusterGone(Exception):
+    """The cluster has ended, its control port does not answer, or its logs cannot be read."""
+
+
+class Events(NamedTuple):
+    """What the event logs show since the last time."""
+
+    controller_changes: int
+    leader_elections: int
+
+
+class SoakWorld(Protocol):
+    """The cluster, its clients, its event logs and the clock. All that ask the cluster may raise `ClusterGone`."""
+
+    session_ms: int
+
+    def now_ms(self) -> float:
+        """A clock that never goes back."""
+
+    def wait(self, ms: float) -> bool:
+        """Wait; return whether the soak is to end."""
+
+    def situation(self) -> Situation | None:
+        """The cluster now; None where ZooKeeper does not answer."""
+
+    def unsettled(self) -> str:
+        """Why the cluster and its clients have not settled; empty where they have."""
+
+    def do(self, step: BoundStep) -> None:
+        """Do a verb. Raises NotInjected."""
+
+    def undo(self, step: BoundStep) -> None:
+        """Undo a verb at once, if that is still to be done."""
+
+    def read_logs(self) -> Events:
+        """Read the event logs on, and give them to the checks. Raises ClusterGone where that is not possible."""
+
+    def violation(self, *, with_end: bool) -> str:
+        """The first violated invariant, with its witness; empty where all hold.
+
+        Args:
+            with_end: also judge what only the end of what is known can show; that takes longer.
+        """
+
+    def felt(self) -> Felt:
+        """What clients have felt since the last call."""
+
+    def ends(self) -> dict[str, int]:
+        """The offset after the last acknowledged record of each partition."""
+
+    def checked_ms(self) -> float:
+        """Up to which time the event logs were judged."""
+
+    def measures(self) -> Measures: ...
+
+    def keep_fault(self, fault: FaultRecord) -> None:
+        """Write a fault down, before it is injected."""
+
+    def keep_minute(self, minute: MinuteRecord) -> None: ...
+
+    def keep_totals(self, totals: Totals) -> None: ...
+
+
+class Status(Enum):
+    HELD = "held"
+    VIOLATED = "violated"
+    NOT_INJECTED = "not injected"
+    INTERRUPTED = "interrupted"
+
+
+class Ending(NamedTuple):
+    """How a soak has ended, and why."""
+
+    status: Status
+    why: str
+
+
+class _Ended(Exception):
+    def __init__(self, status: Status, why: str) -> None:
+        super().__init__(why)
+        self.ending = Ending(status, why)
+
+
+class Soak:
+    """One session of a soak.
+
+    Args:
+        totals: what it goes on with; it is changed and kept as the soak goes on.
+        minutes: when it ends; those before this session count.
+        settle_ms: how long the cluster may take to settle after the last verb of a fault has ended.
+        report: is called with each line, and with whether it is about a minute rather than about one fault.
+    """
+
+    def __init__(
+        self,
+        world: SoakWorld,
+        totals: Totals,
+        *,
+        minutes: float,
+        settle_ms: float,
+        allow_majority: bool = False,
+        report: Callable[[str, bool], None],
+    ) -> None:
+        self._world = world
+        self._totals = totals
+        self._ends_ms = minutes * MINUTE_MS
+        self._settle_ms = settle_ms
+        self._allow_majority = allow_majority
+        self._report = report
+        self._minute_began_ms = world.now_ms()
+        self._next_check_ms = 0.0
+        self._minute_faults: Counter[str] = Counter()
+        self._minute_felt = Felt()
+        self._events = Counter[str]()
+        self._to_undo: list[tuple[float, BoundStep]] = []
+        """What the cluster has still to undo, with the time at which it does."""
+        self._refused_in_a_row = 0
+
+    @property
+    def minute(self) -> int:
+        """The number of the minute, from 1."""
+        return self._totals.minutes + 1
+
+    def run(self) -> Ending:
+        """Go on until the time is over, an invariant is violated, or the soak is interrupted."""
+        try:
+            ending = self._run()
+        except _Ended as ended:
+            ending = ended.ending
+        except ClusterGone as gone:
+            ending = Ending(Status.NOT_INJECTED, str(gone))
+        if ending.status is Status.VIOLATED:
+            self._totals.violation = ending.why
+        if ending.status is Status.INTERRUPTED:
+            self._undo_all()
+        self._end_minute()
+        return ending
+
+    def _run(self) -> Ending:
+        self._await_settled(Status.NOT_INJECTED, "before the first fault")
+        source = self._source()
+        self._tick_for(PROFILES[self._totals.profile].rest.draw(source, self._world.session_ms))
+        while self._elapsed_ms() < self._ends_ms:
+            rest_ms = self._one_fault()
+            self._tick_for(min(rest_ms, max(0.0, self._ends_ms - self._elapsed_ms())))
+        self._tick_for(LAST_MS)
+        self._check(with_end=True)
+        return Ending(Status.HELD, "every invariant held")
+
+    # ------------------------------------------------------------------ faults
+
+    def _one_fault(self) -> float:
+        """Inject a fault, and wait until it has ended and the cluster has settled; return how long to rest."""
+        situation = self._world.situation()
+        if situation is None or situation.away:
+            self._await_settled(Status.VIOLATED, "while nothing was injected")
+            return TICK_MS
+        planned = next_fault(
+            PROFILES[self._totals.profile],
+            situation,
+            self._source(),
+            session_ms=self._world.session_ms,
+            allow_majority=self._allow_majority,
+        )
+        if isinstance(planned, NotPossible):
+            raise _Ended(Status.NOT_INJECTED, f"no fault may be injected: {planned.why}")
+        self._inject(planned)
+        self._await_settled(Status.VIOLATED, f"after fault {self._totals.fault_number} ({planned.kind})")
+        return planned.rest_ms
+
+    def _source(self) -> random.Random:
+        return source_of(self._totals.seed, self._totals.fault_number + 1)
+
+    def _inject(self, planned: PlannedFault) -> None:
+        self._totals.fault_number += 1
+        done = 0
+        for step in planned.steps:
+            if step.after_end:
+                self._tick_until_undone()
+            self._tick_for(step.wait_ms)
+            done += self._do(planned.kind, step)
+        if done:
+            self._minute_faults[planned.kind] += 1
+            self._totals.faults[planned.kind] = self._totals.faults.get(planned.kind, 0) + 1
+        self._tick_until_undone()
+
+    def _do(self, kind: str, step: BoundStep) -> bool:
+        totals = self._totals
+        fault = FaultRecord(
+            number=totals.fault_number,
+            kind=kind,
+            session=totals.sessions,
+            minute=self.minute,
+            at_ms=self._world.now_ms() - self._minute_began_ms,
+            verb=step.verb,
+            target=step.target,
+            role=step.role,
+            lasts_ms=step.lasts_ms,
+        )
+        self._world.keep_fault(fault)
+        self._world.keep_totals(totals)
+        try:
+            self._world.do(step)
+        except NotInjected as refusal:
+            totals.missed += 1
+            self._refused_in_a_row += 1
+            self._report(f"  fault {totals.fault_number}: {step.verb} {_target(step)} refused: {refusal}", False)
+            if self._refused_in_a_row >= MOST_REFUSED:
+                raise _Ended(Status.NOT_INJECTED, f"{MOST_REFUSED} verbs in a row were refused: {refusal}") from None
+            return False
+        self._refused_in_a_row = 0
+        lasts = "" if step.lasts_ms is None else f" for {step.lasts_ms:,.0f} ms"
+        self._report(f"  fault {totals.fault_number}: {step.verb} {_target(step)}{lasts}", False)
+        if step.lasts_ms is not None:
+            self._to_undo.append((self._world.now_ms() + step.lasts_ms, step))
+        return True
+
+    def _undo_all(self) -> None:
+        for _, step in self._to_undo:
+            self._world.undo(step)
+        self._to_undo.clear()
+
+    # ------------------------------------------------------------------ waiting
+
+    def _tick_until_undone(self) -> None:
+        """Wait until the cluster has undone every verb whose time is over, and brokers that were ended are back."""
+        end_ms = max((due for due, _ in self._to_undo), default=0.0)
+        self._tick_for(end_ms - self._world.now_ms())
+        deadline_ms = self._world.now_ms() + self._settle_ms
+        while self._to_undo and self._world.now_ms() < deadline_ms:
+            situation = self._world.situation()
+            if situation is not None and not situation.away:
+                break
+            self._tick()
+        self._to_undo.clear()
+
+    def _await_settled(self, otherwise: Status, when: str) -> None:
+        deadline_ms = self._world.now_ms() + self._settle_ms
+        while why := self._world.unsettled():
+            if self._world.now_ms() >= deadline_ms:
+                bound = f"within {self._settle_ms / 1000:g} s"
+                raise _Ended(otherwise, f"the cluster has not settled {bound} {when}: {why}")
+            self._tick()
+
+    def _tick_for(self, ms: float) -> None:
+        end_ms = self._world.now_ms() + ms
+        while (left_ms := end_ms - self._world.now_ms()) > 0:
+            self._tick(min(left_ms, TICK_MS))
+
+    def _tick(self, ms: float = TICK_MS) -> None:
+        if self._world.wait(ms):
+            raise _Ended(Status.INTERRUPTED, "interrupted")
+        if self._world.now_ms() >= self._next_check_ms:
+            self._check(with_end=False)
+        if self._world.now_ms() - self._minute_began_ms >= MINUTE_MS:
+            self._check(with_end=True)
+            self._end_minute()
+
+    # ------------------------------------------------------------------ judging, minute by minute
+
+    def _elapsed_ms(self) -> float:
+        return self._totals.elapsed_ms + self._world.now_ms() - self._minute_began_ms
+
+    def _check(self, *, with_end: bool) -> None:
+        self._next_check_ms = self._world.now_ms() + CHECK_EVERY_MS
+        self._read()
+        if found := self._world.violation(with_end=with_end):
+            raise _Ended(Status.VIOLATED, found)
+
+    def _read(self) -> None:
+        """Read logs and clients on, and keep the totals."""
+        events, felt, totals = self._world.read_logs(), self._world.felt(), self._totals
+        self._events["controller"] += events.controller_changes
+        self._events["leader"] += events.leader_elections
+        self._minute_felt.add(felt)
+        totals.felt.add(felt)
+        totals.controller_changes += events.controller_changes
+        totals.leader_elections += events.leader_elections
+        totals.ends = self._world.ends()
+        totals.checked_ms = self._world.checked_ms()
+        self._world.keep_totals(totals)
+
+    def _end_minute(self) -> None:
+        now_ms = self._world.now_ms()
+        if not self._minute_faults and now_ms - self._minute_began_ms < SHORTEST_MS:
+            return
+        minute = MinuteRecord(
+            minute=self.minute,
+            session=self._totals.sessions,
+            lasted_ms=now_ms - self._minute_began_ms,
+            faults=dict(self._minute_faults),
+            felt=self._minute_felt,
+            controller_changes=self._events["controller"],
+            leader_elections=self._events["leader"],
+            measures=self._world.measures(),
+        )
+        self._world.keep_minute(minute)
+        self._report(minute_line(minute), True)
+        self._totals.minutes += 1
+        self._totals.elapsed_ms += minute.lasted_ms
+        self._world.keep_totals(self._totals)
+        self._minute_began_ms = now_ms
+        self._minute_faults, self._minute_felt, self._events = Counter(), Felt(), Counter()
+
+
+def source_of(seed: int, fault_number: int) -> random.Random:
+    """Return the random source of a fault, from 1: the same, however often the soak was interrupted before it."""
+    return random.Random(f"soak {seed} {fault_number - 1}")
+
+
+def _target(step: BoundStep) -> str:
+    name = step.target if not step.target.isdigit() else f"broker {step.target}"
+    return f"{name} ({step.role})" if step.role else name

@@ -1,0 +1,117 @@
+"""`RunningChecks`: judges a run of many hours while it goes on, with bounded memory.
+
+The checks of logs keep every batch. They run in windows: a new one begins every `WINDOW_MS`, and each lasts twice as
+long, so that whatever happens within `WINDOW_MS` is seen whole by one of them. A log whose beginning a window has not
+seen is one of which nothing is said, as where the records of logs were switched on later. All other checks run from
+the first record of the run to the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from understudy.checks import leader_agreement, producers, replication
+from understudy.checks.check import Violation
+from understudy.checks.history import ZnodeTransaction
+from understudy.checks.invariant_checker import ALL_CHECKS, InvariantChecker
+from understudy.foundation.eventlog.records import Envelope, TaskFailed
+
+WINDOW_MS: Final = 600_000.0
+
+LOG_CHECKS: Final = (*replication.CHECKS, *leader_agreement.CHECKS, *producers.CHECKS)
+OTHER_CHECKS: Final = tuple(check for check in ALL_CHECKS if check not in LOG_CHECKS)
+OTHER_TYPES: Final = frozenset(payload for check in OTHER_CHECKS for payload in check.reads) | {TaskFailed}
+"""The record types that are read from the beginning of the run."""
+
+_SEQUENCE: Final = "every line of an event log is a whole record, and an incarnation numbers its records without a gap"
+_NO_FAILURE: Final = "no task of a broker fails, and no broker ends by itself"
+
+
+class _Window(NamedTuple):
+    begins_ms: float
+    checker: InvariantChecker
+    known_zxid: int
+    """The last transaction before its beginning, which its checker has."""
+
+
+class RunningChecks:
+    """All checks over a run in progress.
+
+    Args:
+        history: returns all transactions up to a time, for a window that begins.
+        from_ms: the checks of logs begin here; records before it are given to the others alone.
+    """
+
+    def __init__(self, history: Callable[[float], Iterable[ZnodeTransaction]], from_ms: float) -> None:
+        self._history = history
+        self._others = InvariantChecker(OTHER_CHECKS)
+        self._windows: list[_Window] = []
+        self._from_ms = from_ms
+        self._last_seq: dict[str, tuple[int, int]] = {}
+        """The newest incarnation of each node, and its last sequence number."""
+        self._found: list[Violation] = []
+        self.records = 0
+        self.transactions = 0
+
+    def advance(self, transactions: Iterable[ZnodeTransaction], records: Iterable[Envelope], until_ms: float) -> None:
+        """Take everything up to a time that was not taken before: each node's records in their order."""
+        if not self._windows:
+            self._begin_window(self._from_ms)
+        for transaction in transactions:
+            self.transactions += 1
+            self._others.transaction(transaction)
+            for window in self._windows:
+                if transaction.zxid > window.known_zxid:
+                    window.checker.transaction(transaction)
+        for record in records:
+            self.records += 1
+            if isinstance(record.data, TaskFailed):
+                self._note(
+                    record, "no-failure", _NO_FAILURE, f"the task {record.data.task} failed: {record.data.error}"
+                )
+            self._others.record(record)
+            if record.wall_ms >= self._from_ms:
+                for window in self._windows:
+                    window.checker.record(record)
+        self._renew(until_ms)
+
+    def sequence(self, node: str, incarnation: int, seq: int, file: str) -> None:
+        """Check the sequence number of the next line of a node, also of a line that is not judged."""
+        last_incarnation, last = self._last_seq.get(node, (0, 0))
+        expected = last + 1 if incarnation == last_incarnation else 1
+        if seq != expected:
+            what = f"{node} incarnation {incarnation} has record {seq} after {expected - 1}"
+            self._found.append(Violation("T2", _SEQUENCE, what, file))
+        self._last_seq[node] = incarnation, seq
+
+    def malformed(self, file: str, line: bytes) -> None:
+        """Note a whole line that is no record."""
+        self._found.append(Violation("T2", _SEQUENCE, f"{line[:80]!r} is no record", file))
+
+    def violations(self, *, with_end: bool) -> list[Violation]:
+        """Return the first violation of each invariant, by what is known up to now.
+
+        Args:
+            with_end: also judge what only the end of what is known can show.
+        """
+        checkers = [self._others, *(window.checker for window in self._windows)]
+        judged = [each for checker in checkers for each in (checker.violations() if with_end else checker.found)]
+        return list({violation.check: violation for violation in reversed([*self._found, *judged])}.values())
+
+    def _renew(self, until_ms: float) -> None:
+        """Begin the window that is due, and end those that have lasted two windows."""
+        if until_ms >= self._windows[-1].begins_ms + WINDOW_MS:
+            self._windows = [each for each in self._windows if each.begins_ms > until_ms - 2 * WINDOW_MS]
+            self._begin_window(until_ms)
+
+    def _begin_window(self, begins_ms: float) -> None:
+        checker, zxid = InvariantChecker(LOG_CHECKS), 0
+        for transaction in self._history(begins_ms):
+            checker.transaction(transaction)
+            zxid = transaction.zxid
+        self._windows.append(_Window(begins_ms, checker, zxid))
+
+    def _note(self, record: Envelope, check: str, sentence: str, witness: str) -> None:
+        where = f"{record.node}/{record.incarnation}#{record.seq}"
+        self._found.append(Violation(check, sentence, f"{record.node}: {witness}", where))

@@ -1,0 +1,47 @@
+"""Runs cells of a sweep on processes of this machine, one after the other."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from understudy.clusters.cluster import ClusterError
+from understudy.clusters.java import JavaRuntime
+from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.trials.sweep.cells import Cell, CellReport, fail_over, run_folder_of
+
+
+def run_cells(cells: Sequence[Cell], output: Path, *, java: JavaRuntime | None = None) -> Iterator[CellReport]:
+    """Run cells, and report each when it has ended. One ZooKeeper serves all of them.
+
+    A run ends with all processes killed at once: a controlled shutdown would go on to move leaderships, and the
+    partitions of the last brokers would be without a leader for a reason that is not the experiment's.
+
+    Raises:
+        ZooKeeperNotStarted, ZooKeeperUnreachable: ZooKeeper cannot be started or reached.
+    """
+    with EmbeddedZooKeeper(java=java) as server:
+        for cell in cells:
+            problem = ""
+            try:
+                with run_folder_of(cell, output) as folder:
+                    _run(cell, folder, server)
+            except ClusterError as error:
+                problem = str(error)
+            yield CellReport(cell, problem)
+
+
+def _run(cell: Cell, folder: Path, server: EmbeddedZooKeeper) -> None:
+    with LocalCluster(
+        cell.brokers,
+        zookeeper=server,
+        directory=folder,
+        session_timeout_ms=cell.session_timeout_ms,
+        run=cell.name,
+        described=cell.described(),
+    ) as cluster:
+        drawn = random.Random(cell.seed).uniform(0, cell.session_timeout_ms)
+        fail_over(cluster, cell, lambda ms: time.sleep(ms / 1_000), drawn)
