@@ -126,7 +126,7 @@ def run() -> list[Row]:
 
 
 def _measure(kafka: ApacheKafka | None) -> _Figures:
-    """Measure a new cluster; Kafka's where there is a `kafka`."""
+    """Measure a new cluster; Kafka's if there is a `kafka`."""
     kafka_brokers = {} if kafka is None else dict.fromkeys(range(1, BROKERS + 1), kafka)
     with LocalCluster(BROKERS, session_timeout_ms=6_000, kafka_brokers=kafka_brokers, properties=PROPERTIES) as cluster:
         cluster.create_topic(TOPIC, partitions=PARTITIONS, replication_factor=BROKERS)

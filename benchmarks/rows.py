@@ -17,7 +17,7 @@ class Row(NamedTuple):
     """Less is better."""
     reference: float | None
     target: float | None
-    """The ratio not to exceed; None where only the number is of interest."""
+    """The ratio not to exceed; None if only the number is of interest."""
 
     @property
     def ratio(self) -> float | None:

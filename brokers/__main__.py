@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def check_is_experiment(config: KafkaConfig, environment: Mapping[str, str]) -> None:
-    """Raise ConfigError where protections are switched off outside an experiment."""
+    """Raise ConfigError if protections are switched off outside an experiment."""
     if config.understudy_switches_off and not environment.get(EXPERIMENT_VARIABLE):
         names = ",".join(config.understudy_switches_off)
         raise ConfigError(

@@ -52,7 +52,7 @@ class Disk(Protocol):
     keeps its bytes, and its folder is flushed, which keeps the names in it.
 
     Every method that takes a path raises ValueError for one that leads outside the directory or is not in its plain
-    form (`check_path`), and OSError where the disk fails. A file whose `flush` has failed may have lost bytes that a
+    form (`check_path`), and OSError if the disk fails. A file whose `flush` has failed may have lost bytes that a
     second call would not miss: it must not be flushed again, the broker has to stop. `flush` may run on another thread.
     """
 
@@ -71,7 +71,7 @@ class Disk(Protocol):
         """The file system that the directory is on."""
 
     def read(self, path: str) -> bytes | None:
-        """The file's bytes, or None where there is no such file."""
+        """The file's bytes, or None if there is no such file."""
 
     def read_at(self, path: str, position: int, size: int) -> bytes:
         """Up to `size` bytes of the file from `position` on; fewer where the file ends before.
@@ -81,10 +81,10 @@ class Disk(Protocol):
         """
 
     def size(self, path: str) -> int | None:
-        """The file's size in bytes, or None where there is no such file."""
+        """The file's size in bytes, or None if there is no such file."""
 
     def list_folder(self, folder: str) -> tuple[str, ...]:
-        """The sorted names of the files and folders in `folder`; "" is the node's directory. Empty where it is missing.
+        """The sorted names of the files and folders in `folder`; "" is the node's directory. Empty if it is missing.
 
         Names that end with `.tmp` are left out: `write` uses them.
         """
@@ -93,7 +93,7 @@ class Disk(Protocol):
         """Whether there is a folder at `path`."""
 
     def make_folder(self, folder: str) -> None:
-        """Create the folder; harmless where it exists. Its parent exists."""
+        """Create the folder; harmless if it exists. Its parent exists."""
 
     def write(self, path: str, data: bytes, *, flush: bool = True) -> None:
         """Replace the file as a whole, or create it: after a crash it holds the old bytes or the new ones.
@@ -138,10 +138,10 @@ class Disk(Protocol):
         """
 
     def delete(self, path: str) -> None:
-        """Remove the file; harmless where there is none."""
+        """Remove the file; harmless if there is none."""
 
     def delete_folder(self, folder: str) -> None:
-        """Remove the folder with everything in it; harmless where there is none."""
+        """Remove the folder with everything in it; harmless if there is none."""
 
 
 class Offload(Protocol):

@@ -82,7 +82,7 @@ def verdict(current: LeaderAndIsr | None, proposed: LeaderAndIsr, live: Collecti
     """Decide on one proposal. Pure (IS-10).
 
     Args:
-        current: the state in the controller's memory; None where the partition has had no leader.
+        current: the state in the controller's memory; None if the partition has had no leader.
         proposed: the state the leader wants, at the partition epoch it knows.
         live: the brokers that may be in an ISR: registered and not shutting down.
         version: of the request; it decides the error for a replica that may not join.

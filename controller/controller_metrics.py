@@ -57,7 +57,7 @@ COUNTS: Mapping[str, MBean] = {
     ),
     "active_brokers": _gauge("ActiveBrokerCount", "Registered brokers, those that are leaving included."),
 }
-"""By field of `Counts`. All are 0 where this broker is not controller."""
+"""By field of `Counts`. All are 0 if this broker is not controller."""
 
 UNCLEAN_LEADER_ELECTIONS = MBean(
     DOMAIN,
@@ -188,7 +188,7 @@ class ClusterCounts:
         self._taken = asyncio.Event()
 
     def event_over(self, context: ControllerContext | None) -> None:
-        """Note that an event has ended; `context` is None where this broker is not controller."""
+        """Note that an event has ended; `context` is None if this broker is not controller."""
         self._is_outdated = True
         if self._wanted:
             self._take(context)

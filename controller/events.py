@@ -60,7 +60,7 @@ LeaderElectionResults: TypeAlias = Mapping[TopicPartition, BrokerId | ApiError]
 NOT_THE_CONTROLLER = "This is not the correct controller for this cluster."
 
 ReassignmentResults: TypeAlias = Mapping[TopicPartition, ApiError | None] | ApiError
-"""By partition why its reassignment did not start, None where it did; or why none was tried."""
+"""By partition why its reassignment did not start, None if it did; or why none was tried."""
 
 OngoingReassignments: TypeAlias = Mapping[TopicPartition, ReplicaAssignment] | ApiError
 """The assignments of the partitions that are being reassigned; or why they are not known."""

@@ -139,7 +139,7 @@ async def _send_live_brokers(term: Term) -> None:
 
 
 async def _resume_preferred_elections(term: Term) -> None:
-    """Run the elections that the znode asks for, and delete it, also where it does not exist, as in Kafka: step 11
+    """Run the elections that the znode asks for, and delete it, also if it does not exist, as in Kafka: step 11
     (FO-13)."""
     asked = await term.zk.preferred_elections.read() or ()
     pending = pending_preferred_elections(term.context, asked)

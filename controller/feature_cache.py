@@ -25,7 +25,7 @@ class FinalizedFeatureCache:
 
     @property
     def features(self) -> FinalizedFeatures | None:
-        """None where `/feature` is absent, disabled or unreadable, or has not been read yet."""
+        """None if `/feature` is absent, disabled or unreadable, or has not been read yet."""
         return self._features
 
     def update(self, features: FinalizedFeatures | None) -> None:

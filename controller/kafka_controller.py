@@ -180,7 +180,7 @@ class KafkaController:
 
     @property
     def assignments(self) -> Mapping[TopicPartition, ReplicaAssignment]:
-        """The replica assignments in the controller's memory; empty where this broker is not controller."""
+        """The replica assignments in the controller's memory; empty if this broker is not controller."""
         return {} if self._term is None else self._term.context.assignments
 
     def topic_name(self, topic_id: TopicId) -> str | None:

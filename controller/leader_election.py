@@ -145,6 +145,6 @@ def elect_for_controlled_shutdown(
 
 
 def under_new_leader(current: LeaderAndIsr, leader: BrokerId, isr: tuple[BrokerId, ...]) -> LeaderAndIsr:
-    """Return `current` with this leader and ISR and the next leader epoch, also where the leader stays the same
+    """Return `current` with this leader and ISR and the next leader epoch, also if the leader stays the same
     (PSM-16)."""
     return LeaderAndIsr(leader, current.leader_epoch + 1, isr, current.leader_recovery_state, current.partition_epoch)

@@ -107,9 +107,9 @@ def placements(
     """Yield how the replicas of each partition are chosen, one partition after the other.
 
     Args:
-        brokers: in the order in which the first replicas go round them; rack-alternated where there are racks. At
+        brokers: in the order in which the first replicas go round them; rack-alternated if there are racks. At
             least as many as the replication factor.
-        racks: the rack of each broker; empty where racks do not count.
+        racks: the rack of each broker; empty if racks do not count.
         start: the place of the first partition's first replica.
         shift: the distance of the further replicas in the first round.
     """

@@ -204,7 +204,7 @@ def without_replica(state: LeaderAndIsr, broker: BrokerId, *, keeps_last: bool =
     without loss of data (KAFKA-5083).
 
     Args:
-        keeps_last: False where an experiment undoes that.
+        keeps_last: False if an experiment undoes that.
     """
     leader = NO_LEADER if state.leader == broker else state.leader
     isr = state.isr if keeps_last and len(state.isr) == 1 else without(state.isr, broker)

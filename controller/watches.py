@@ -29,7 +29,7 @@ from understudy.foundation.zk.client import WatchFired, WatchKind
 
 
 def event_of(notification: WatchFired) -> ControllerEvent | None:
-    """Return the event to queue, or None where the notification does not concern the controller."""
+    """Return the event to queue, or None if the notification does not concern the controller."""
     match notification.path, notification.kind:
         case "/controller", WatchKind.CREATED | WatchKind.CHANGED:
             return ControllerChange()

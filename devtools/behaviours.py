@@ -1,7 +1,7 @@
 """`python -m devtools.behaviours` prints every behaviour of docs/reference/behaviours.md with the tests that name it.
 
 An id is accounted for if a collected test names it (`@pytest.mark.spec`), if the page lists it as waiting, or if
-docs/inside/fidelity.md explains what becomes of it. Exits 1 where an id is none of the three, or where a test names an
+docs/inside/fidelity.md explains what becomes of it. Exits 1 if an id is none of the three, or where a test names an
 id that does not exist.
 """
 

@@ -25,7 +25,7 @@ _TIMEOUT_MS = 30_000
 
 
 def chromium() -> str | None:
-    """The path of Chromium; None where the machine has none."""
+    """The path of Chromium; None if the machine has none."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
@@ -45,7 +45,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    """A page with an empty profile. The test fails where the console shows an error or a script raises.
+    """A page with an empty profile. The test fails if the console shows an error or a script raises.
 
     That a command was refused (409) is no error of the page; the browser notes each such answer in the console.
     """

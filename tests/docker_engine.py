@@ -1,6 +1,6 @@
 """Probes for the Docker engine, the compose plugin and the base image that the tests marked `docker` need.
 
-A probe returns None where it finds what it looks for, otherwise the reason in one line.
+A probe returns None if it finds what it looks for, otherwise the reason in one line.
 """
 
 from __future__ import annotations

@@ -204,6 +204,6 @@ def require_own_id(services: BrokerServices, name: str, kind: str, unexpected: s
 
 
 def _refuse_passwords(changes: Iterable[Change]) -> None:
-    """Raise ConfigError where passwords are set: without listeners that need them, this broker has no encoder."""
+    """Raise ConfigError if passwords are set: without listeners that need them, this broker has no encoder."""
     if any(is_password(change.name) and change.operation != Operation.DELETE for change in changes):
         raise ConfigError("Password encoder secret not configured")

@@ -51,7 +51,7 @@ async def handle(
 
 
 def request_error(services: BrokerServices, asked: Sequence[DeleteTopicState], version: int) -> Errors | None:
-    """Return the error of the whole request, for every topic of it; None where there is none."""
+    """Return the error of the whole request, for every topic of it; None if there is none."""
     if not services.controller.is_active:
         return Errors.NOT_CONTROLLER
     if not services.config.delete_topic_enable:
@@ -72,7 +72,7 @@ def name_of(services: BrokerServices, topic: DeleteTopicState) -> str | None:
 
 
 def topic_error(services: BrokerServices, name: str | None, topic_id: TopicId) -> Errors:
-    """Return the error of one topic; NONE where it can be marked."""
+    """Return the error of one topic; NONE if it can be marked."""
     if name is None:
         # Neither name nor id: Kafka answers that the client is not authorized.
         return Errors.TOPIC_AUTHORIZATION_FAILED if topic_id == NO_TOPIC_ID else Errors.UNKNOWN_TOPIC_ID

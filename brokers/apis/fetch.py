@@ -99,7 +99,7 @@ async def handle(services: BrokerServices, request: FetchRequest, context: Reque
 
 
 def _rack_to_choose_by(services: BrokerServices, request: FetchRequest, version: int) -> str:
-    """The rack by which a replica is chosen for a consumer (KIP-392); empty where it reads from leaders."""
+    """The rack by which a replica is chosen for a consumer (KIP-392); empty if it reads from leaders."""
     is_consumer = request.replica_id < 0 and request.replica_state.replica_id < 0
     is_chosen = services.config.replica_selector_class == RACK_AWARE_REPLICA_SELECTOR
     return request.rack_id if is_consumer and is_chosen and version >= WITH_RACK else ""

@@ -54,7 +54,7 @@ class Reader(NamedTuple):
     is_read_committed: bool
     max_bytes: int
     rack: str = ""
-    """The consumer's, by which a replica is chosen for it; empty where none is chosen."""
+    """The consumer's, by which a replica is chosen for it; empty if none is chosen."""
     listener: str = ""
 
     @property

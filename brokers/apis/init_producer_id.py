@@ -33,7 +33,7 @@ async def handle(
 
 
 def error_of(request: InitProducerIdRequest, *, transaction_max_timeout_ms: int) -> Errors | None:
-    """Return why the request gets no id, in Kafka's order of checks; None where it does. Pure.
+    """Return why the request gets no id, in Kafka's order of checks; None if it does. Pure.
 
     A producer without a transactional id is given a new id, whichever one it had.
     """

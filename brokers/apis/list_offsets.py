@@ -128,7 +128,7 @@ def _answer(
 def offset_for_timestamp(
     partition: Partition, timestamp: int, *, replica_id: int, isolation: int
 ) -> TimestampAndOffset | None:
-    """Return the record or place that a timestamp stands for; None where no record that may be read is as late.
+    """Return the record or place that a timestamp stands for; None if no record that may be read is as late.
 
     Raises:
         ApiError: OFFSET_NOT_AVAILABLE, a new leader's high watermark is still below the beginning of its epoch, so that

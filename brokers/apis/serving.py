@@ -22,7 +22,7 @@ class Serves(Generic[R]):
 
     Attributes:
         versions: the lowest and the highest version served.
-        handle: answers a request; None where its sender expects no answer.
+        handle: answers a request; None if its sender expects no answer.
         recorded: whether `RequestReceived` and `ResponseSent` are written into the event log.
         fails_broker: whether an unexpected exception stops the broker, because the request may be applied in part.
     """

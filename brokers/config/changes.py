@@ -5,7 +5,7 @@ has changed. New ones are handled in order, all of them at the start; one that c
 
 Three things differ from Kafka:
 
-- A notification counts as handled by its name, not by the highest number: numbers begin again at 0 where an operator
+- A notification counts as handled by its name, not by the highest number: numbers begin again at 0 if an operator
   has deleted the folder.
 - A new session also reads the configs of the brokers themselves, because a notification may have been written and
   purged while there was no session.

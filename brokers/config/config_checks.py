@@ -61,7 +61,7 @@ def check_config(config: KafkaConfig, properties: Mapping[str, str]) -> None:
 
 
 def _check_versions(config: KafkaConfig, message_format: str) -> None:
-    """Raise ConfigError where `log.message.format.version` is too new for the protocol, as its default is for old ones.
+    """Raise ConfigError if `log.message.format.version` is too new for the protocol, as its default is for old ones.
 
     From 3.0-IV1 on Kafka ignores it.
     """

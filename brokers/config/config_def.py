@@ -83,7 +83,7 @@ class ConfigKey:
 
     Attributes:
         type: the type of its values.
-        default: the parsed default; None where the key is optional.
+        default: the parsed default; None if the key is optional.
         minimum, maximum: bounds of a number, both included.
         choices: the only values allowed; empty for any.
         doc: one line for clients; None for keys that are not acted upon.
@@ -183,7 +183,7 @@ def _integer(text: str, kind: ConfigType) -> int | None:
 
 
 def java_int(text: str) -> int | None:
-    """Return the number that Java's `Integer.parseInt` reads; None where it refuses `text`."""
+    """Return the number that Java's `Integer.parseInt` reads; None if it refuses `text`."""
     return _integer(text, ConfigType.INT)
 
 

@@ -32,7 +32,7 @@ class ConfigSource(IntEnum):
 
 
 class Synonym(NamedTuple):
-    """One place a value may come from; `value` is None where there is none or it is sensitive."""
+    """One place a value may come from; `value` is None if there is none or it is sensitive."""
 
     name: str
     value: str | None
@@ -43,7 +43,7 @@ class Described(NamedTuple):
     """One key as DescribeConfigs shows it.
 
     Attributes:
-        value: None where there is none, or it is sensitive.
+        value: None if there is none, or it is sensitive.
         synonyms: the one in force first.
         type: None for an unknown key.
     """

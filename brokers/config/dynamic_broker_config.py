@@ -158,7 +158,7 @@ def _is_static(name: str) -> bool:
 
 
 def _refuse(names: Iterable[str], why: str, *, kind: str = "Set") -> None:
-    """Raise ConfigError where there are `names`.
+    """Raise ConfigError if there are `names`.
 
     Args:
         kind: the class by which Scala prints the set in Kafka's message.

@@ -179,5 +179,5 @@ def synonyms(name: str, *, for_listeners: bool = True) -> tuple[str, ...]:
 
 
 def key_of(name: str) -> ConfigKey | None:
-    """Return the key called `name`, for one listener or for all; None where Kafka has no such key."""
+    """Return the key called `name`, for one listener or for all; None if Kafka has no such key."""
     return BROKER_KEYS.get(name) or REPLICATION_QUOTAS.get(name) or BROKER_KEYS.get(base_name(name))

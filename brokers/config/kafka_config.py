@@ -37,7 +37,7 @@ from understudy.foundation.eventlog.fences import SWITCHES
 T = TypeVar("T")
 
 MAX_LONG = 2**63 - 1
-"""Kafka's default where there is no limit."""
+"""Kafka's default if there is no limit."""
 
 MAX_DOUBLE = 1.7976931348623157e308
 
@@ -386,7 +386,7 @@ class KafkaConfig:
 
     @property
     def control_plane_listener(self) -> str | None:
-        """The listener of the controller's requests, in capitals; None where they use the inter-broker listener."""
+        """The listener of the controller's requests, in capitals; None if they use the inter-broker listener."""
         return None if self.control_plane_listener_name is None else self.control_plane_listener_name.upper()
 
     @property

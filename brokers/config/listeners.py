@@ -130,7 +130,7 @@ def _endpoint(key: str, text: str, protocols: dict[str, SecurityProtocol]) -> En
 
 
 def _require_distinct_ports(bound: tuple[EndPoint, ...], listeners: str) -> None:
-    """Raise ConfigError where two listeners share a port, unless one has an IPv4 and the other an IPv6 address."""
+    """Raise ConfigError if two listeners share a port, unless one has an IPv4 and the other an IPv6 address."""
     by_port: dict[int, list[int | None]] = {}
     for endpoint in bound:
         if endpoint.port != 0:

@@ -105,7 +105,7 @@ def _list_value(config: Mapping[str, str], change: Change, table: Mapping[str, C
 
 
 def _require_sendable(name: str, value: str) -> None:
-    """Raise ApiError where a list has become too long for a response: its resource could not be described any more."""
+    """Raise ApiError if a list has become too long for a response: its resource could not be described any more."""
     size = len(value.encode())
     if size > MAX_STRING_BYTES:
         raise ApiError(

@@ -46,7 +46,7 @@ class ProducerIdManager(Protocol):
         """
 
     async def run(self) -> None:
-        """Do the background work. Returns at once where there is none."""
+        """Do the background work. Returns at once if there is none."""
 
 
 class BlockOfIds:
@@ -61,7 +61,7 @@ class BlockOfIds:
         return self._next > self.block.last
 
     def claim(self) -> int | None:
-        """Return the next id; None where none is left."""
+        """Return the next id; None if none is left."""
         if self.is_used_up:
             return None
         self._next += 1
@@ -74,7 +74,7 @@ def prefetch_target(block: ProducerIdBlock) -> int:
 
 
 def why_unusable(offered: ProducerIdBlock, current: ProducerIdBlock) -> str | None:
-    """Return why the block `offered` cannot follow `current`; None where it can."""
+    """Return why the block `offered` cannot follow `current`; None if it can."""
     if offered.first <= current.last:
         return f"it does not come after {current.last}, the last id of the block in use"
     if offered.size < 1 or offered.last > MAX_PRODUCER_ID:

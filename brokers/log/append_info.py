@@ -12,7 +12,7 @@ class LogAppendInfo(NamedTuple):
     """What an append has added, or where a batch that is sent again was added before.
 
     Attributes:
-        first_offset, last_offset: -1 where nothing was added.
+        first_offset, last_offset: -1 if nothing was added.
         log_append_time: milliseconds since 1970 where the log gives its records the broker's time, -1 otherwise.
         size: bytes.
     """

@@ -41,7 +41,7 @@ class RetainedBatch(NamedTuple):
     """What is left of a batch.
 
     Attributes:
-        data: empty where nothing is left.
+        data: empty if nothing is left.
         read: how many records it had; 0 for one that was discarded without being read.
         kept: how many are left.
         without_key: how many had no key, and are removed.

@@ -200,7 +200,7 @@ class Cleaning:
             newest.latest_offset = max(newest.latest_offset, after - 1)
 
     def _map_batch(self, batch: RecordBatch, transactions: CleanedTransactions) -> bool:
-        """Put the keys of a batch into the map; return False where it is full."""
+        """Put the keys of a batch into the map; return False if it is full."""
         header, newest, first = batch.header, self._newest, self._plan.dirt.first_dirty_offset
         can_discard = transactions.can_discard(batch)
         if not can_discard and not header.is_control:

@@ -48,7 +48,7 @@ class LeaderEpochCache:
 
     @property
     def latest(self) -> EpochEntry | None:
-        """The entry of the largest epoch, None where the log has no epoch."""
+        """The entry of the largest epoch, None if the log has no epoch."""
         return self._entries[-1] if self._entries else None
 
     @property
@@ -93,7 +93,7 @@ class LeaderEpochCache:
         return EpochEnd(floor, self._entries[after].start_offset)
 
     def epoch_of(self, offset: int) -> int | None:
-        """Return the epoch in which the record at an offset was written, None where it is before all entries."""
+        """Return the epoch in which the record at an offset was written, None if it is before all entries."""
         place = bisect_right(self._entries, offset, key=_START_OFFSET)
         return self._entries[place - 1].epoch if place > 0 else None
 

@@ -19,7 +19,7 @@ def answer_to_duplicate(
     has_log_append_time: bool,
     log_start_offset: int,
 ) -> LogAppendInfo | None:
-    """Return where a batch was appended that is sent again; None where every batch is new.
+    """Return where a batch was appended that is sent again; None if every batch is new.
 
     Raises:
         ApiError: a batch of a client has a stale epoch, or a sequence number that is not the next one.

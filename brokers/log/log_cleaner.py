@@ -35,7 +35,7 @@ class LogCleaner:
         logs: returns the logs of the directory as they are now.
         config: returns the broker's configuration as it is now; a change counts from the next compaction on.
         prepare: flushes the closed segments of a log, and writes the checkpoints. What a compaction removes may be
-            missing only where the records that replace it cannot be lost with the power.
+            missing only if the records that replace it cannot be lost with the power.
         write_checkpoint: writes the first dirty offsets of all logs.
         with_deleted_files: called with a log that has files to be deleted after `file.delete.delay.ms`.
         delete_old_segments: deletes what retention no longer keeps of the logs that are compacted.

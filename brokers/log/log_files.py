@@ -41,7 +41,7 @@ def file_name(offset: int, suffix: str) -> str:
 
 
 def offset_of(name: str) -> int | None:
-    """Return the offset that a file's name begins with; None where it begins with none."""
+    """Return the offset that a file's name begins with; None if it begins with none."""
     digits = name.partition(".")[0]
     return int(digits) if len(digits) == _DIGITS and digits.isascii() and digits.isdigit() else None
 

@@ -295,7 +295,7 @@ class LogLoader:
         """Return whether a segment can follow batches that end at `end_offset`.
 
         A loss of power may have removed batches before it. In a log that is or was compacted they may have been removed
-        on purpose, but only where everything was flushed before: below the recovery point.
+        on purpose, but only if everything was flushed before: below the recovery point.
         """
         if segment.base_offset == end_offset:
             return True

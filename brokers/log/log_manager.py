@@ -206,7 +206,7 @@ class LogManager:
             ) from error
 
     def _checkpoint(self, name: str) -> dict[TopicPartition, int] | None:
-        """Read a checkpoint of the directory; None where it is missing or damaged."""
+        """Read a checkpoint of the directory; None if it is missing or damaged."""
         text = self._disk.read(name)
         if text is None:
             return None
@@ -233,7 +233,7 @@ class LogManager:
     # ------------------------------------------------------------------ logs
 
     def get_or_create(self, topic_partition: TopicPartition) -> PartitionLog:
-        """Return the log of a partition; create it where there is none.
+        """Return the log of a partition; create it if there is none.
 
         Raises:
             OSError: the disk fails or is full.
@@ -248,7 +248,7 @@ class LogManager:
         return found
 
     def delete(self, topic_partition: TopicPartition) -> None:
-        """Remove a log: its folder is renamed, and deleted after `file.delete.delay.ms`. Harmless where there is none.
+        """Remove a log: its folder is renamed, and deleted after `file.delete.delay.ms`. Harmless if there is none.
 
         Raises:
             OSError: the disk fails.
@@ -267,7 +267,7 @@ class LogManager:
         log.info("log is renamed and scheduled for deletion", partition=str(topic_partition), folder=folder)
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """Apply the configuration of a topic; empty where it has none of its own."""
+        """Apply the configuration of a topic; empty if it has none of its own."""
         self._unknown.discard(topic)
         self._overrides[topic] = dict(overrides)
         self._reconfigure(topic)

@@ -104,12 +104,12 @@ class ValidatedBatches(NamedTuple):
     """A producer's batches as they are appended. Mirrors `LogValidator.ValidationResult`.
 
     Attributes:
-        data: their bytes, a copy of the producer's; empty where no batch was whole.
+        data: their bytes, a copy of the producer's; empty if no batch was whole.
         headers: their headers, with offsets and leader epoch.
-        max_timestamp: the largest of all records in ms, or the log append time; -1 where no record has one.
+        max_timestamp: the largest of all records in ms, or the log append time; -1 if no record has one.
         offset_of_max_timestamp: the last offset of the first batch with that timestamp, because followers and recovery
             read no records (`shallowOffsetOfMaxTimestamp`); -1 without a timestamp.
-        log_append_time: the timestamp that the records got, in ms; -1 where they keep those of the producer.
+        log_append_time: the timestamp that the records got, in ms; -1 if they keep those of the producer.
     """
 
     data: bytearray
@@ -156,7 +156,7 @@ class CheckedBatches(NamedTuple):
 def takes_long(data: Buffer) -> bool:
     """Whether the check of a producer's batches may take more than some milliseconds.
 
-    It does where there are many records, and where that is not known, because they are compressed or of an old format:
+    It does if there are many records, and where that is not known, because they are compressed or of an old format:
     one MB may become 32 MB with millions of records.
     """
     if len(data) < HEADER.size or data[SIZE_UP_TO_MAGIC - 1] != MAGIC:
@@ -404,7 +404,7 @@ def _is_out_of_range(timestamp: int, rules: _Rules) -> bool:
 
 
 def _refuse_records(found: Iterable[Record], rules: _Rules, *, has_log_append_time: bool) -> None:
-    """Raise RecordValidationError where records are refused by key or timestamp.
+    """Raise RecordValidationError if records are refused by key or timestamp.
 
     Args:
         has_log_append_time: whether the producer stated that a leader has set the timestamps.
@@ -476,7 +476,7 @@ def _place(
 ) -> BatchHeader:
     """Set offset, leader epoch and largest timestamp of the batch at `position`, and return its header then.
 
-    The checksum is computed again only where the header had another timestamp, as in
+    The checksum is computed again only if the header had another timestamp, as in
     `DefaultRecordBatch.setMaxTimestamp`.
     """
     place(data, position, base_offset=base_offset, leader_epoch=leader_epoch)

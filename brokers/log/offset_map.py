@@ -41,7 +41,7 @@ class OffsetMap:
         return len(self._offsets) / self._slots
 
     def put(self, key: bytes, offset: int) -> bool:
-        """Note that a key has a record at an offset, the newest so far; return False where there is no room for it.
+        """Note that a key has a record at an offset, the newest so far; return False if there is no room for it.
 
         As in Kafka a full map takes no known key either, so that it ends at one offset.
         """
@@ -51,7 +51,7 @@ class OffsetMap:
         return True
 
     def newest(self, key: bytes) -> int:
-        """Return the newest offset of a key; -1 where it is not in the map."""
+        """Return the newest offset of a key; -1 if it is not in the map."""
         return self._offsets.get(_digest(key), NO_OFFSET)
 
 

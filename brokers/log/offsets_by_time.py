@@ -43,6 +43,6 @@ def first_at_or_after(
 
 
 def newest(segments: Sequence[LogSegment], *, log_start_offset: int) -> TimestampAndOffset | None:
-    """Return the first record with the largest timestamp; None where no record has one (KIP-734). Raises as above."""
+    """Return the first record with the largest timestamp; None if no record has one (KIP-734). Raises as above."""
     largest = max(segment.max_timestamp.timestamp for segment in segments)
     return None if largest < 0 else first_at_or_after(segments, largest, log_start_offset=log_start_offset)

@@ -58,7 +58,7 @@ class PartitionLog:
         log_end_offset: the offset that the next record gets.
         high_watermark: the offset up to which every in-sync replica has the log.
         recovery_point: the offset up to which the log is flushed; an unclean end is recovered from here on.
-        first_dirty_offset: the offset up to which the log is compacted; None where it never was.
+        first_dirty_offset: the offset up to which the log is compacted; None if it never was.
         generation: counts truncations: what was found in the log before one may not be there any more.
         topic_id: the topic's id as `partition.metadata` has it; `NO_TOPIC_ID` without one.
     """
@@ -244,7 +244,7 @@ class PartitionLog:
         )
 
     def append_as_follower(self, data: Buffer, *, now_ms: float) -> LogAppendInfo | None:
-        """Add batches of the leader as they are; return None where not one of them is whole.
+        """Add batches of the leader as they are; return None if not one of them is whole.
 
         Raises:
             ApiError: a checksum differs, or offsets are not in order; nothing was added.
@@ -510,7 +510,7 @@ class PartitionLog:
     # ------------------------------------------------------------------ flushing and closing
 
     def flush_plan(self, *, whole: bool = False) -> FlushPlan | None:
-        """Return what to flush, None where nothing is: closed segments, and with `whole` the active one.
+        """Return what to flush, None if nothing is: closed segments, and with `whole` the active one.
 
         `mark_flushed` is to be called when it has run.
         """

@@ -31,7 +31,7 @@ class ProducerEntry(msgspec.Struct, frozen=True, gc=False):
     producer_id: int
     producer_epoch: int
     last_sequence: int
-    """Of the last record that it appended; -1 where there was only a marker of a transaction."""
+    """Of the last record that it appended; -1 if there was only a marker of a transaction."""
     last_offset: int
     offset_delta: int
     """From the first to the last record of its last batch."""

@@ -115,7 +115,7 @@ class ProducerSnapshots:
         return producers
 
     def delete(self, offset: int) -> None:
-        """Delete a snapshot; harmless where there is none."""
+        """Delete a snapshot; harmless if there is none."""
         if offset in self.offsets:
             self._disk.delete(self.path(offset))
             self.offsets = tuple(each for each in self.offsets if each != offset)

@@ -56,7 +56,7 @@ class ActiveProducer(NamedTuple):
     """A producer as DescribeProducers answers it.
 
     Attributes:
-        last_sequence: -1 where nothing but the end of a transaction is known.
+        last_sequence: -1 if nothing but the end of a transaction is known.
         last_timestamp: milliseconds since 1970.
         coordinator_epoch: of the transaction coordinator that ended its last transaction; -1 without one.
         transaction_start_offset: where its open transaction begins; -1 without one.
@@ -74,7 +74,7 @@ class LastRecord(NamedTuple):
     """Where a producer has appended last.
 
     Attributes:
-        offset: that of its last record; None where only the end of a transaction is known.
+        offset: that of its last record; None if only the end of a transaction is known.
     """
 
     offset: int | None
@@ -149,7 +149,7 @@ class ProducerState:
     # -------------------------------------------------------------- appends
 
     def duplicate_of(self, header: BatchHeader) -> AppendedBatch | None:
-        """Return the batch that was appended when a client has sent this one before; None where it is new.
+        """Return the batch that was appended when a client has sent this one before; None if it is new.
 
         Only the last five batches of the producer are compared. A retry is answered with the offsets and the timestamp
         of the batch that is there.

@@ -321,7 +321,7 @@ class LogSegment:
     # ------------------------------------------------------------------ reading
 
     def find(self, offset: int) -> BatchPosition | None:
-        """Return the first batch that ends at or after an offset; None where all end before it."""
+        """Return the first batch that ends at or after an offset; None if all end before it."""
         return self._find(offset, 0)[0]
 
     def _find(self, offset: int, size: int) -> tuple[BatchPosition | None, memoryview]:
@@ -347,7 +347,7 @@ class LogSegment:
         return None, memoryview(b"")
 
     def read(self, offset: int, max_bytes: int, *, end_offset: int | None, min_one: bool) -> Buffer | None:
-        """Return batches from the one that has `offset` on; None where the segment ends before it.
+        """Return batches from the one that has `offset` on; None if the segment ends before it.
 
         Args:
             max_bytes: the last batch may be cut off at this size.

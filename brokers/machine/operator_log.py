@@ -63,7 +63,7 @@ class _Forwarding(logging.Handler):
 
 
 def log_format(option: str | None, environment: Mapping[str, str]) -> LogFormat | None:
-    """The format that was asked for, the option before `LOG_FORMAT`; None where neither is given.
+    """The format that was asked for, the option before `LOG_FORMAT`; None if neither is given.
 
     Raises:
         ConfigError: there is no such format.

@@ -247,7 +247,7 @@ class TcpServer:
         try:
             _, connection = await asyncio.get_running_loop().connect_accepted_socket(SocketConnection, accepted)
         except BaseException:
-            accepted.close()  # also where the task is cancelled because the listener closes
+            accepted.close()  # also if the task is cancelled because the listener closes
             raise
         return connection
 

@@ -89,7 +89,7 @@ async def controlled_shutdown(
 async def _attempt(
     request: ControlledShutdownRequest, *, config: KafkaConfig, metadata: MetadataCache, network: Network
 ) -> str | None:
-    """Send the request once; return why it failed, None where it succeeded."""
+    """Send the request once; return why it failed, None if it succeeded."""
     snapshot = metadata.snapshot
     if snapshot.controller_id is None:
         return "no controller is known"

@@ -35,7 +35,7 @@ class ControllerChannel:
 
     Args:
         client_id: of its requests.
-        controller: the controller's address in the metadata cache; None where the cache has none.
+        controller: the controller's address in the metadata cache; None if the cache has none.
         timeout_ms: for connecting, and for each answer.
     """
 
@@ -58,7 +58,7 @@ class ControllerChannel:
         """By request, the controller that was last logged for serving no usable version of it."""
 
     async def request(self, request: Message, version: int, kind: type[R]) -> R | None:
-        """Send `request` in one version; the answer, a `kind`, or None where it has to be sent again."""
+        """Send `request` in one version; the answer, a `kind`, or None if it has to be sent again."""
         return await self.request_latest(type(request), lambda _: request, (version, version), kind)
 
     async def request_latest(

@@ -24,7 +24,7 @@ class MetaProperties(NamedTuple):
 
 
 def read_meta_properties(data: bytes | None) -> MetaProperties:
-    """Return the content of the file `data`; empty where there is no file.
+    """Return the content of the file `data`; empty if there is no file.
 
     Raises:
         InconsistentMetaProperties: it has another version, or cannot be read.

@@ -48,7 +48,7 @@ class MetadataSnapshot:
         return broker in self.live_brokers
 
     def endpoint(self, broker: int, listener: str) -> UpdateMetadataEndpoint | None:
-        """Return the address of `broker` on `listener`; None where it is not alive or has no such listener."""
+        """Return the address of `broker` on `listener`; None if it is not alive or has no such listener."""
         alive = self.live_brokers.get(broker)
         if alive is None:
             return None

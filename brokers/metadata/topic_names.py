@@ -15,7 +15,7 @@ _INTERNAL = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, "__share_g
 
 
 def why_invalid(name: str) -> str | None:
-    """Return Kafka's reason for refusing `name`; None where it is valid (TC-5)."""
+    """Return Kafka's reason for refusing `name`; None if it is valid (TC-5)."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):

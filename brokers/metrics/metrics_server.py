@@ -116,7 +116,7 @@ class MetricsServer:
 
 
 async def _head(connection: Connection) -> bytes | None:
-    """A request up to its blank line, cut off at `REQUEST_BYTES`; None where the peer has closed before."""
+    """A request up to its blank line, cut off at `REQUEST_BYTES`; None if the peer has closed before."""
     received = bytearray()
     while _END_OF_HEAD not in received and len(received) < REQUEST_BYTES:
         data = await connection.receive()

@@ -134,7 +134,7 @@ class KafkaApis:
         self._served: Mapping[int, Serves[Any]] = {api_of(serves.request).key: serves for serves in _SERVED}
 
     async def handle(self, frame: bytes, *, listener: str, peer: str) -> bytes | None:
-        """Return the response frame for a request frame; None where the client expects none.
+        """Return the response frame for a request frame; None if the client expects none.
 
         Raises:
             UnsupportedVersion: the API or version is not served; the connection has to be closed (AP-4).

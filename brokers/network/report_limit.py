@@ -25,7 +25,7 @@ class ReportLimit:
         self._left_out = 0
 
     def take(self, peer: str) -> int | None:
-        """How many reports were left out since the last one, of whatever peer; None where this one is left out too.
+        """How many reports were left out since the last one, of whatever peer; None if this one is left out too.
 
         Args:
             peer: `host:port`; connections from all ports of a host count together.

@@ -107,7 +107,7 @@ class AlterPartitionManager:
         self._submitted = asyncio.Event()
 
     def submit(self, change: IsrChange) -> bool:
-        """Queue `change`; False where an earlier one of its partition has no answer yet."""
+        """Queue `change`; False if an earlier one of its partition has no answer yet."""
         if change.topic_partition in self._unsent:
             return False
         self._unsent[change.topic_partition] = change
@@ -132,7 +132,7 @@ class AlterPartitionManager:
                 await asyncio.sleep(RETRY_BACKOFF_MS / 1000)
 
     def _settle(self, changes: tuple[IsrChange, ...], response: AlterPartitionResponse) -> bool:
-        """Pass each change its answer; False where some or all have to be sent again."""
+        """Pass each change its answer; False if some or all have to be sent again."""
         by_partition = _answers(response)
         codes = {response.error_code, *(answer.error_code for answer in by_partition.values())}
         if Errors.NOT_CONTROLLER in codes:

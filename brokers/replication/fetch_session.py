@@ -44,7 +44,7 @@ def next_epoch(epoch: int) -> int:
 
 
 class RequestedPartition(msgspec.Struct, frozen=True, gc=False):
-    """One partition of a Fetch; `topic_partition` is None where its topic id is unknown.
+    """One partition of a Fetch; `topic_partition` is None if its topic id is unknown.
 
     `gc=False` and one `TopicPartition` for all lookups: a follower fetches up to 33,000 partitions.
     """

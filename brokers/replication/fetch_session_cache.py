@@ -188,7 +188,7 @@ class FetchSessionCache:
     def maybe_create(
         self, requested: Requested, found: Found, *, follower: int, uses_topic_ids: bool
     ) -> FetchSession | None:
-        """Open a session with what was answered; return None where there is no room for it."""
+        """Open a session with what was answered; return None if there is no room for it."""
         now_ms = self._clock.monotonic_ms()
         size = len(found)
         has_room = len(self._sessions) < self._max_sessions or self._try_evict(follower >= 0, size, now_ms)

@@ -157,7 +157,7 @@ class FetchSessionHandler:
     # ------------------------------------------------------------------ answers
 
     def handle_response(self, response: FetchResponse, version: int) -> dict[TopicPartition, PartitionData] | None:
-        """Take over the session of an answer; return its partitions, None where the answer cannot be used."""
+        """Take over the session of an answer; return its partitions, None if the answer cannot be used."""
         if response.error_code != Errors.NONE:
             log.info(
                 "fetch session was refused",

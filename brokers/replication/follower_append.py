@@ -1,4 +1,4 @@
-"""Appends what a leader has sent to a follower's log, also where that begins in the middle of a batch.
+"""Appends what a leader has sent to a follower's log, also if that begins in the middle of a batch.
 
 Mirrors `Partition.appendRecordsToFollowerOrFutureReplica`.
 """

@@ -91,7 +91,7 @@ def in_session(
 ) -> FollowerState | None:
     """The state of a follower for which every further Fetch of its session counts as one at the leader's end.
 
-    None where that would not be the same as `after_fetch` for each of them: the follower does not have all records, or
+    None if that would not be the same as `after_fetch` for each of them: the follower does not have all records, or
     it is not in the ISR and may join it with any Fetch. It holds until the partition changes in whatever way.
     """
     has_all = known.log_end_offset == known.last_fetch_leader_end_offset == leader_end_offset
@@ -168,7 +168,7 @@ def expansion(
     leader_epoch_start_offset: int,
     is_alive: Callable[[int], bool],
 ) -> IsrProposal | None:
-    """The ISR with `follower`, or None where it may not join now; `maybeExpandIsr` (IS-1)."""
+    """The ISR with `follower`, or None if it may not join now; `maybeExpandIsr` (IS-1)."""
     if partition.proposal is not None or not partition.is_leader or follower in partition.isr:
         return None
     if not _is_in_sync(known, high_watermark, leader_epoch_start_offset) or not is_alive(follower):
@@ -191,7 +191,7 @@ def shrinkage(
     now_ms: float,
     max_lag_ms: float,
 ) -> IsrProposal | None:
-    """The ISR without the followers that lag, or None where none does; `maybeShrinkIsr` (IS-2)."""
+    """The ISR without the followers that lag, or None if none does; `maybeShrinkIsr` (IS-2)."""
     if partition.proposal is not None or not partition.is_leader:
         return None
 
@@ -252,7 +252,7 @@ def accepted(
     partition_epoch: int,
     isr: tuple[int, ...],
 ) -> LocalPartitionState | None:
-    """The state with the ISR that the controller has written, or None where the answer is not about the present state;
+    """The state with the ISR that the controller has written, or None if the answer is not about the present state;
     `handleAlterPartitionUpdate` (IS-6).
     """
     if (

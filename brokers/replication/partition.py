@@ -129,7 +129,7 @@ class Partition(msgspec.Struct, eq=False):
     The garbage collector tracks it: its log refers to the disk and the clock, which in a simulation lead back to it.
 
     Attributes:
-        local_log: this broker's replica of the log; None where no LeaderAndIsr has assigned the partition to it.
+        local_log: this broker's replica of the log; None if no LeaderAndIsr has assigned the partition to it.
         leader_epoch_start_offset: the log end offset when the current leader epoch began here.
     """
 
@@ -171,7 +171,7 @@ class Partition(msgspec.Struct, eq=False):
 
     @property
     def effective_min_isr(self) -> int:
-        """`min.insync.replicas`, or the number of replicas where there are fewer."""
+        """`min.insync.replicas`, or the number of replicas if there are fewer."""
         return min(self.log.config.min_insync_replicas, len(self.state.replicas))
 
     @property
@@ -186,7 +186,7 @@ class Partition(msgspec.Struct, eq=False):
         epochs in between find there where to truncate (KIP-279).
 
         Args:
-            notes_epoch_start: False where an experiment undoes that (KAFKA-7415).
+            notes_epoch_start: False if an experiment undoes that (KAFKA-7415).
         """
         before = self.state
         self.state = state

@@ -120,7 +120,7 @@ def fetch_request(
 
 Append = Callable[[Partition, bytes, int, int], None]
 """Appends what a leader has sent to a partition's log: the partition, the batches, the leader's high watermark and log
-start offset. Raises ApiError where the batches are refused."""
+start offset. Raises ApiError if the batches are refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -221,10 +221,10 @@ class Logs(Protocol):
         """The logs in this broker's directory, of hosted partitions and others."""
 
     def get_or_create(self, topic_partition: TopicPartition) -> PartitionLog:
-        """Return the log of a partition; create it where there is none."""
+        """Return the log of a partition; create it if there is none."""
 
     def delete(self, topic_partition: TopicPartition) -> None:
-        """Remove the log of a partition; harmless where there is none."""
+        """Remove the log of a partition; harmless if there is none."""
 
 
 class ReplicaManager:
@@ -346,7 +346,7 @@ class ReplicaManager:
     def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaStep:
         """Apply a StopReplica request: fetching ends, and with `delete` the partition is hosted no more (BK-15).
 
-        The log of a deleted partition goes, too, also where only its folder was left.
+        The log of a deleted partition goes, too, also if only its folder was left.
 
         Raises:
             OSError: the disk fails; the broker has to stop.
@@ -467,7 +467,7 @@ class ReplicaManager:
         self._complete_delayed((partition.topic_partition,))
 
     def low_watermark(self, topic_partition: TopicPartition) -> int | None:
-        """Return the smallest log start offset of the live replicas; None where this broker does not lead.
+        """Return the smallest log start offset of the live replicas; None if this broker does not lead.
 
         That of a follower that has not fetched from this leader yet is not known, and counts as -1.
         """

@@ -22,15 +22,15 @@ class ReplicaView(NamedTuple):
 def preferred_read_replica(
     partition: Partition, *, rack: str, fetch_offset: int, rack_of: Callable[[int], str | None], now_ms: float
 ) -> int | None:
-    """Return the follower in the consumer's rack that is caught up most; None where the leader is to be read from.
+    """Return the follower in the consumer's rack that is caught up most; None if the leader is to be read from.
 
     A follower counts if it is in the ISR and its log has the offset: one that lags would be chosen again and again,
     while the consumer finds nothing there; `findPreferredReadReplica`.
 
     Args:
         partition: led by this broker.
-        rack: the consumer's; empty where it names none.
-        rack_of: returns the rack of a broker; None where it is not alive, or the consumer cannot reach it.
+        rack: the consumer's; empty if it names none.
+        rack_of: returns the rack of a broker; None if it is not alive, or the consumer cannot reach it.
     """
     if not rack or rack_of(partition.leader) == rack:
         return None

@@ -34,7 +34,7 @@ def truncation_offset(
     Args:
         epochs: those of the follower's log.
         leader_epoch: the largest epoch of the leader's log up to the follower's last one, -1 without any.
-        leader_end_offset: where that epoch ends in the leader's log, -1 where it has no epochs.
+        leader_end_offset: where that epoch ends in the leader's log, -1 if it has no epochs.
     """
     if leader_end_offset == UNDEFINED_EPOCH_OFFSET:
         return Truncation(min(high_watermark, log_end_offset), is_complete=True)

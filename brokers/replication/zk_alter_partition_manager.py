@@ -56,7 +56,7 @@ class ZkAlterPartitionManager:
         self._last_change_ms = self._last_notification_ms = clock.monotonic_ms()
 
     def submit(self, change: IsrChange) -> bool:
-        """Queue `change`; False where an earlier one of its partition has not been written yet."""
+        """Queue `change`; False if an earlier one of its partition has not been written yet."""
         if change.topic_partition in self._unwritten:
             return False
         self._unwritten[change.topic_partition] = change

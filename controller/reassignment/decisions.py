@@ -80,7 +80,7 @@ def is_complete(assignment: ReplicaAssignment, isr: Collection[BrokerId] | None)
     """Whether every target replica is in the ISR (RA-9). True if nothing is added or removed.
 
     Args:
-        isr: None where the partition has never had a leader.
+        isr: None if the partition has never had a leader.
     """
     if not assignment.is_being_reassigned:
         return True

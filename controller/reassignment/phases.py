@@ -189,7 +189,7 @@ async def _start_adding_replicas(term: Term, reassignments: Reassignments) -> Fa
     """Phase A (RA-10). Returns the partitions whose leader epoch could not be raised."""
     await _elect_for_stopped_leaders(term, reassignments)
     outcomes = await _update_leader_epochs_and_send_requests(term, reassignments)  # A1
-    # Also where the write failed, or the partition has no state yet: the replica is assigned now, and its broker may
+    # Also if the write failed, or the partition has no state yet: the replica is assigned now, and its broker may
     # start or fail at any time. Kafka leaves it in NonExistentReplica, from where neither can be followed.
     adding = {partition: assignment.adding_replicas for partition, assignment in reassignments.items()}
     await _move_to_new(term, _by_replica(adding))  # A2

@@ -61,7 +61,7 @@ def in_one_line(text: str) -> str:
 
 
 def docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef) -> str:
-    """The whole docstring in one line; empty where there is none."""
+    """The whole docstring in one line; empty if there is none."""
     return in_one_line(ast.get_docstring(node) or "")
 
 

@@ -1,6 +1,6 @@
 """Draws mutants of single tokens, judges them by tests and seeds, and writes docs/inside/token-mutants.md.
 
-Exits 0 where every survivor has a reason in reasons.yaml, 1 where one has none. Results are kept as they come, so a run
+Exits 0 if every survivor has a reason in reasons.yaml, 1 if one has none. Results are kept as they come, so a run
 that is interrupted goes on where it stopped.
 """
 

@@ -8,7 +8,7 @@ from understudy.trials.seeds.seeds import run_seed
 
 
 def main(first: int, stop: int, seconds: int) -> int:
-    """Return 0 where every seed holds, 1 where one does not; a defect that raises ends with its traceback."""
+    """Return 0 if every seed holds, 1 if one does not; a defect that raises ends with its traceback."""
     for seed in range(first, stop):
         problems = run_seed(seed, seconds).problems
         if problems:

@@ -48,7 +48,7 @@ class Broker:
         return ",".join(f"{at.listener}://{at.host}:{at.port}" for at in self.endpoints)
 
     def endpoint(self, listener: str) -> EndPoint | None:
-        """Return this broker's address on `listener`; None where it has no such listener."""
+        """Return this broker's address on `listener`; None if it has no such listener."""
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
 
 

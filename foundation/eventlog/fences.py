@@ -1,7 +1,7 @@
 """Named switches: the fences that refuse what is of an earlier epoch, and the remembered fixes of historic bugs.
 
 Each has a name and counts how often it decided something. An experiment can switch it off, to show what it protects
-from. A fence writes a record at every hit; a fix writes one only where it is switched off and would have mattered.
+from. A fence writes a record at every hit; a fix writes one only if it is switched off and would have mattered.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Fix(Enum):
     """The fixes by the JIRA or KIP that made them, each with what Kafka does since then."""
 
     KAFKA_1382 = "kafka-1382"
-    """A write that conflicts after its answer was lost counts as success where ZooKeeper holds what was meant."""
+    """A write that conflicts after its answer was lost counts as success if ZooKeeper holds what was meant."""
     KAFKA_1387 = "kafka-1387"
     """A broker that finds its registration taken by its own session goes on: the answer to its write was lost."""
     KAFKA_1555 = "kafka-1555"
@@ -79,11 +79,11 @@ class Fix(Enum):
     KAFKA_9839 = "kafka-9839"
     """A broker accepts a control request with a broker epoch that is newer than the one it knows."""
     KAFKA_10706 = "kafka-10706"
-    """A truncation removes leader epochs also where no record goes."""
+    """A truncation removes leader epochs also if no record goes."""
     KAFKA_13091 = "kafka-13091"
     """A leader looks at its high watermark when the controller has accepted a smaller ISR."""
     KAFKA_13225 = "kafka-13225"
-    """The controller sends UpdateMetadata for a dead broker also where no partition has changed."""
+    """The controller sends UpdateMetadata for a dead broker also if no partition has changed."""
     KAFKA_14140 = "kafka-14140"
     """The controller refuses an ISR with a broker that is dead or shutting down."""
     KAFKA_14144 = "kafka-14144"
@@ -95,7 +95,7 @@ class Fix(Enum):
     KIP_101 = "kip-101"
     """A follower truncates by leader epochs, not to its high watermark."""
     KIP_106 = "kip-106"
-    """A replica outside the ISR becomes leader only where `unclean.leader.election.enable` allows it."""
+    """A replica outside the ISR becomes leader only if `unclean.leader.election.enable` allows it."""
     KIP_279 = "kip-279"
     """A leader without the follower's last epoch answers with the end of the largest one before it."""
     KIP_380 = "kip-380"
@@ -148,10 +148,10 @@ class Fences:
     def applies(self, fix: Fix, what: object) -> bool:
         """Count that `fix` decides something now, and return whether it is on, so that the caller does as it says.
 
-        To be called only where the fix makes a difference. Where it is off, a record says what it would have decided.
+        To be called only if the fix makes a difference. Where it is off, a record says what it would have decided.
 
         Args:
-            what: what it decides about, for example a partition; read only where the fix is off.
+            what: what it decides about, for example a partition; read only if the fix is off.
         """
         self.hits[fix] += 1
         is_on = self.is_on(fix)

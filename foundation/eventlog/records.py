@@ -237,7 +237,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     type: str
     """The name of the record type."""
     cause: int | None
-    """The `seq` of the record of this incarnation that led to this one; null where there is none."""
+    """The `seq` of the record of this incarnation that led to this one; null if there is none."""
     zxid: int
     """The newest ZooKeeper transaction that an answer to this node reflected; 0 before the first."""
     controller_epoch: int

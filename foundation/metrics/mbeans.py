@@ -36,7 +36,7 @@ class MBean:
     """One of Kafka's MBeans, for example `kafka.controller:type=KafkaController,name=ActiveControllerCount`.
 
     Attributes:
-        tag: the one key beyond type and name, such as `broker-id`; empty where there is none.
+        tag: the one key beyond type and name, such as `broker-id`; empty if there is none.
         doc: one line of help for dashboards.
     """
 

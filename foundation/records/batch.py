@@ -121,7 +121,7 @@ class BatchHeader(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """The time from which compaction may remove tombstones of the batch; None where that is not set yet."""
+        """The time from which compaction may remove tombstones of the batch; None if that is not set yet."""
         return self.base_timestamp if self.has_delete_horizon else None
 
     @property
@@ -146,7 +146,7 @@ class RecordBatch(NamedTuple):
 
 
 def size_of_first(data: Buffer, position: int = 0, max_bytes: int = 2**31 - 1) -> int | None:
-    """Return the size of the batch that begins at `position`; None where fewer bytes are there than name it.
+    """Return the size of the batch that begins at `position`; None if fewer bytes are there than name it.
 
     Raises:
         CorruptRecord: the size or the magic is impossible, or the size exceeds `max_bytes`.

@@ -87,7 +87,7 @@ def rebuilt(header: BatchHeader, kept: Sequence[StoredRecord], delete_horizon_ms
     Args:
         kept: at least one, in their order.
         delete_horizon_ms: the time from which tombstones may be removed; it takes the place of the base timestamp
-            (KIP-534). None where the batch has none.
+            (KIP-534). None if the batch has none.
     """
     base_timestamp = kept[0].timestamp if delete_horizon_ms is None else delete_horizon_ms
     out = bytearray()

@@ -12,7 +12,7 @@ class InvalidRecord(ValueError):
 
 
 class UnsupportedMagic(ValueError):
-    """A batch of message format 0 or 1 where one of format 2 is expected. Only producers may still send the others.
+    """A batch of message format 0 or 1 if one of format 2 is expected. Only producers may still send the others.
 
     Mirrors `UnsupportedVersionException`.
     """

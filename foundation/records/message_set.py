@@ -60,7 +60,7 @@ class Message(NamedTuple):
 
 
 def first_magic(data: Buffer) -> int | None:
-    """Return the message format of the first message or batch; None where fewer bytes are there than name it.
+    """Return the message format of the first message or batch; None if fewer bytes are there than name it.
 
     Raises:
         CorruptRecord: its size or magic is impossible.

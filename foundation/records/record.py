@@ -82,8 +82,8 @@ class RecordsScan(NamedTuple):
     """What is known of the records of a batch when each was looked at once.
 
     Attributes:
-        largest_timestamp: -1 where no record has one.
-        smallest_timestamp: that of the records that have one; -1 where none has.
+        largest_timestamp: -1 if no record has one.
+        smallest_timestamp: that of the records that have one; -1 if none has.
         has_record_without_key: whether any record's key is null.
     """
 

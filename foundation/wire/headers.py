@@ -53,7 +53,7 @@ def encode_request(
     """Encode a whole frame: size, header and body.
 
     Args:
-        body: the encoded body of `message` at `api_version`; None where it is not encoded yet.
+        body: the encoded body of `message` at `api_version`; None if it is not encoded yet.
 
     Raises:
         UnsupportedVersion: see `codec.encode`.

@@ -48,7 +48,7 @@ class Server(Protocol):
 
     @property
     def port(self) -> int:
-        """The bound port, also where port 0 was requested."""
+        """The bound port, also if port 0 was requested."""
 
     def start(self) -> None:
         """Begin to serve. Earlier connections wait in the backlog (BR-1)."""

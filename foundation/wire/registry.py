@@ -177,7 +177,7 @@ _BY_MESSAGE = {message: api for api in APIS for message in (api.request, api.res
 
 
 def api_by_key(key: int) -> Api | None:
-    """Return the API with this key; None where it is unknown."""
+    """Return the API with this key; None if it is unknown."""
     return _BY_KEY.get(key)
 
 

@@ -64,7 +64,7 @@ class RequestChannel:
         """Send `message` and return the response to it.
 
         Args:
-            body: the encoded body of `message` at `api_version`; None where it is not encoded yet.
+            body: the encoded body of `message` at `api_version`; None if it is not encoded yet.
 
         Raises:
             ConnectionLost: the connection ended before the answer came.

@@ -98,7 +98,7 @@ def nullable_since(version: int) -> NullableSince:
 
 
 def tag(number: int) -> Tag:
-    """The field is in the tagged section, and only where it differs from its default (KIP-482)."""
+    """The field is in the tagged section, and only if it differs from its default (KIP-482)."""
     return Tag(number)
 
 

@@ -35,7 +35,7 @@ class TopicDeletions:
         return listed.names if listed else ()
 
     async def mark(self, topic: str) -> bool:
-        """Mark `topic` for deletion, unfenced (TX-1); False where it was marked already."""
+        """Mark `topic` for deletion, unfenced (TX-1); False if it was marked already."""
         path = DeleteTopicsTopicZNode.path(topic)
         refused = await self._transactions.create_recursive(path, None, "topic-deletion")
         tolerate(refused, path, Failure.NODE_EXISTS)

@@ -50,7 +50,7 @@ class BrokerRegistrations:
         }
 
     async def get(self, broker_id: BrokerId, *, watch: bool = False) -> BrokerAndEpoch | None:
-        """Read one registered broker; None where the id is not registered."""
+        """Read one registered broker; None if the id is not registered."""
         node = await self._transactions.get(BrokerIdZNode.path(broker_id), watch=watch)
         return None if node is None else BrokerAndEpoch(BrokerIdZNode.decode(broker_id, node.data), node.stat.czxid)
 

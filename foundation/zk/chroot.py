@@ -29,7 +29,7 @@ async def _exists(zk: ZooKeeperClient, path: str) -> bool:
         await zk.connected()
     if found is Failure.SESSION_EXPIRED:
         raise session_expired(zk)
-    # A ZooKeeper that requires READ of an exists request (ZOOKEEPER-2590) refuses it only where the znode exists.
+    # A ZooKeeper that requires READ of an exists request (ZOOKEEPER-2590) refuses it only if the znode exists.
     return isinstance(found, Stat) or found is Failure.NO_AUTH
 
 

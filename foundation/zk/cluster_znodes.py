@@ -37,14 +37,14 @@ class FeatureZNodes:
         self._transactions = transactions
 
     async def read(self, *, watch: bool = False) -> FeatureNode | None:
-        """Read the znode, None where it is absent; `watch` uses exists, so that a watch stays on an absent znode."""
+        """Read the znode, None if it is absent; `watch` uses exists, so that a watch stays on an absent znode."""
         if watch and await self._transactions.exists(FeatureZNode.path, watch=True) is None:
             return None
         node = await self._transactions.get(FeatureZNode.path)
         return None if node is None else FeatureNode(FeatureZNode.decode(node.data), node.stat.version)
 
     async def write(self, features: Features, read: FeatureNode | None) -> int | None:
-        """Write over what was read, unfenced; return the new version, or None where the znode has changed (FO-1)."""
+        """Write over what was read, unfenced; return the new version, or None if the znode has changed (FO-1)."""
         data = FeatureZNode.encode(features)
         if read is None:
             written = await self._transactions.write(Create(FeatureZNode.path, data), "feature")

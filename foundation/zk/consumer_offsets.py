@@ -27,7 +27,7 @@ class ConsumerOffsets:
         self._transactions = transactions
 
     async def read(self, group_id: str, partition: TopicPartition) -> int | None:
-        """Return the offset; None where there is none."""
+        """Return the offset; None if there is none."""
         path = path_of(group_id, partition)
         node = await self._transactions.get(path)
         if node is None or not node.data:

@@ -54,7 +54,7 @@ class ConfigChange(NamedTuple):
 
     Attributes:
         created_ms: when it was created: milliseconds since 1970 by ZooKeeper's wall clock.
-        entity_path: the entity whose config has changed, for example `topics/orders`; None where the notification
+        entity_path: the entity whose config has changed, for example `topics/orders`; None if the notification
             cannot be decoded.
     """
 
@@ -80,7 +80,7 @@ class EntityConfigs:
         return EntityConfig(ConfigEntityZNode.decode(path, node.data), node.stat.version)
 
     async def of_topics(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Read the configs of `topics`: empty where a topic has none, left out where it cannot be decoded (PSM-17)."""
+        """Read the configs of `topics`: empty if a topic has none, left out where it cannot be decoded (PSM-17)."""
         paths = [ConfigEntityZNode.path("topics", topic) for topic in topics]
         configs: dict[str, dict[str, str]] = {}
         for topic, path, node in zip(topics, paths, await self._transactions.get_many(paths), strict=True):
@@ -104,7 +104,7 @@ class EntityConfigs:
             version: the version that the znode must have; `ABSENT` for a new one.
 
         Returns:
-            False where it has another version, perhaps by this very write after a lost answer.
+            False if it has another version, perhaps by this very write after a lost answer.
 
         Raises:
             ControllerMoved: `/controller` is absent, or changes meanwhile.

@@ -32,7 +32,7 @@ class IsrChanges:
         self._transactions = transactions
 
     async def update(self, partition: TopicPartition, state: LeaderAndIsr, controller_epoch: int) -> int | None:
-        """Write a state and return its new partition epoch; None where ZooKeeper holds another state (IS-16).
+        """Write a state and return its new partition epoch; None if ZooKeeper holds another state (IS-16).
 
         A conflict with exactly this state is a success whose answer was lost.
 

@@ -1,7 +1,7 @@
 """Deletes topics' znodes, children first and many in one transaction. Mirrors `KafkaZkClient.deleteTopicZNode`.
 
 Kafka lists the whole tree and deletes each znode in a transaction of its own. Here the controller passes the partitions
-it knows; only where a znode has other children is its tree listed.
+it knows; only if a znode has other children is its tree listed.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ class Topics:
             over: the assignment that the znode must hold; None is written over anything.
 
         Returns:
-            False where the znode does not hold `over` any more.
+            False if the znode does not hold `over` any more.
         """
         version = MATCH_ANY_VERSION
         if over is not None:
@@ -181,7 +181,7 @@ class Topics:
 
 
 def _partitions(topic: str, data: bytes) -> dict[TopicPartition, ReplicaAssignment]:
-    """Return the partitions in a topic's data; none where it cannot be decoded and, as in Kafka, is written over."""
+    """Return the partitions in a topic's data; none if it cannot be decoded and, as in Kafka, is written over."""
     try:
         return TopicZNode.decode(topic, data).partitions
     except MalformedZNode:

@@ -5,7 +5,7 @@ Mirrors `retryRequestsUntilConnected` of `kafka.zk.KafkaZkClient`, with two diff
 - Kafka sends each fenced write as a transaction of its own. Here up to `MAX_OPS` writes share one check of
   `/controller_epoch`; after a conflict the operations that conflict are dropped and the others sent again.
 - Kafka sends a write again after a lost answer, and may take its own success for a conflict. Here a conflict after a
-  lost answer counts as success where ZooKeeper holds what was meant. This is sound: once the session has resumed,
+  lost answer counts as success if ZooKeeper holds what was meant. This is sound: once the session has resumed,
   nothing of its old connection is applied any more, and a read never returns older data than the conflict was with.
 
 This module deals with paths and bytes, not with topics.
@@ -137,12 +137,12 @@ class Transactions:
     async def write(self, op: Write, purpose: str, *, adopts: bool = True) -> OpResult | Failure:
         """Send one write, again after a lost answer.
 
-        A conflict after a lost answer counts as success where ZooKeeper holds what `op` would have written. An
+        A conflict after a lost answer counts as success if ZooKeeper holds what `op` would have written. An
         operation that cannot conflict may be applied twice, the second time over what others wrote in between: a
         sequential create, a set or delete at any version, a create of a znode deleted meanwhile. Kafka does the same.
 
         Args:
-            adopts: False where another client may write the same and only one of them may succeed.
+            adopts: False if another client may write the same and only one of them may succeed.
         """
         unsure = False
         for _ in range(MAX_LOST_ANSWERS):
@@ -180,7 +180,7 @@ class Transactions:
         raise ZooKeeperFailure(Failure.UNKNOWN, f"transaction for {purpose}")
 
     async def create_recursive(self, path: str, data: bytes | None, purpose: str) -> Failure | None:
-        """Create `path` and its missing parents. Return None where it was created, else the failure."""
+        """Create `path` and its missing parents. Return None if it was created, else the failure."""
         answer = await self.write(Create(path, data), purpose)
         if answer is Failure.NO_NODE and parent(path) != "/":
             above = await self.create_recursive(parent(path), None, purpose)
@@ -345,7 +345,7 @@ class Transactions:
             )
 
     async def _compare_with_zookeeper(self, ops: Sequence[Write], unsure: bool) -> list[OpResult | Failure | None]:
-        """Compare each operation with what ZooKeeper holds now; return its result, or None where it may still succeed.
+        """Compare each operation with what ZooKeeper holds now; return its result, or None if it may still succeed.
 
         Args:
             unsure: an answer was lost, so that an operation may have been applied.

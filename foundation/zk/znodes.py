@@ -2,7 +2,7 @@
 
 Each znode has a class named as in Kafka, with its path. The bytes written are those that Kafka 3.9 writes (its order of
 keys, UTF-8, no spaces), except that partitions of a topic are written in order: Kafka's order is that of a hash map.
-Decoding accepts what Kafka accepts: unknown keys are ignored, and `version` is checked only where Kafka checks it.
+Decoding accepts what Kafka accepts: unknown keys are ignored, and `version` is checked only if Kafka checks it.
 Mirrors `kafka.zk.ZkData`.
 
 All `decode` methods raise `MalformedZNode`.

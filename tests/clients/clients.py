@@ -42,7 +42,7 @@ class Refused(Exception):
 NO_ANSWER = (Refused, KafkaError, confluent_kafka.KafkaException, TimeoutError, RuntimeError)
 """The errors that a client raises while no broker, or no controller, responds.
 
-kafka-python raises a bare RuntimeError where the broker that Metadata names is not the controller.
+kafka-python raises a bare RuntimeError if the broker that Metadata names is not the controller.
 """
 
 

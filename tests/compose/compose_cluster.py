@@ -101,7 +101,7 @@ class ComposeCluster:
         return registered == set(BROKERS) and status["controller"] in registered and not lacking
 
     def violations(self, folder: Path | None = None) -> str:
-        """The violations that `understudy check` prints for `run/compose`; empty where every invariant holds."""
+        """The violations that `understudy check` prints for `run/compose`; empty if every invariant holds."""
         code, output = _understudy("check", str(folder or self.run_folder))
         return "" if code == 0 else output
 

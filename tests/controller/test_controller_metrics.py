@@ -37,7 +37,7 @@ ORDERS = {0: [0, 1, 2], 1: [1, 2, 0], 2: [2, 0, 1]}
 
 
 def readings(broker: HarnessBroker) -> dict[str, Reading]:
-    """The values of metrics by name, and by tag where there is one."""
+    """The values of metrics by name, and by tag if there is one."""
     found = broker.run(broker.controller.metrics())
     return {reading.mbean.name + (f" {reading.tag}" if reading.tag else ""): reading for reading in found}
 

@@ -125,7 +125,7 @@ def without_id(data: Any) -> Any:
 
 
 def recorded_writes(step: dict[str, Any]) -> dict[str, list[Any]]:
-    """For each znode the data written, in order, each with its version; None where it was deleted."""
+    """For each znode the data written, in order, each with its version; None if it was deleted."""
     writes: dict[str, list[Any]] = {}
     for txn in step["txns"]:
         for op in txn.get("multi", [txn]):

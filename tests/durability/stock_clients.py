@@ -57,7 +57,7 @@ class Variant(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """A record that was acknowledged, with its offset; -1 where acks=0 leaves it unknown."""
+    """A record that was acknowledged, with its offset; -1 if acks=0 leaves it unknown."""
 
     offset: int
     value: bytes

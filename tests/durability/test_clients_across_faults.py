@@ -1,7 +1,7 @@
 """Stock clients produce and consume across faults: every kind of acknowledgement and codec, seeks by offset and time.
 
 A record acknowledged by acks=all is at its offset afterwards, whatever the fault. With acks=1 that holds while the
-leader stays: also where it is shut down in order, its followers may lack what it appended last, as with Kafka's. What
+leader stays: also if it is shut down in order, its followers may lack what it appended last, as with Kafka's. What
 can be read was sent, and an idempotent producer's records are there once and in order.
 """
 

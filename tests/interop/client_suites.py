@@ -319,7 +319,7 @@ def cluster_for(tests: ClientTests, directory: Path, kafka: ApacheKafka | None =
 
 
 def wait_for_listener(port: int, process: subprocess.Popen[bytes]) -> None:
-    """Return once a process accepts connections. Raises RuntimeError where it ends or takes too long."""
+    """Return once a process accepts connections. Raises RuntimeError if it ends or takes too long."""
     deadline = time.monotonic() + _LISTENER_TIMEOUT_S
     while process.poll() is None and time.monotonic() < deadline:
         with contextlib.suppress(OSError), socket.create_connection((HOST, port), timeout=1):
@@ -363,7 +363,7 @@ def _built(command: Sequence[str], cwd: Path) -> None:
 
 
 class Ended(NamedTuple):
-    """The exit code of a process, None where it was killed because it took too long; and all that it printed."""
+    """The exit code of a process, None if it was killed because it took too long; and all that it printed."""
 
     code: int | None
     output: str

@@ -154,7 +154,7 @@ def test_partition_states_and_their_reasons_agree(sources: Sources) -> None:
     in_zookeeper = sources.zookeepers.reasons
     assert {"initialise", "offline", "isr-removal", "alter-partition"} <= set(in_zookeeper.values())
     assert {state: of_controllers.get(state) for state in in_zookeeper} == in_zookeeper
-    # Kafka logs a removal from an ISR also where another controller has removed the replica before.
+    # Kafka logs a removal from an ISR also if another controller has removed the replica before.
     repeated = set(of_controllers) - set(in_zookeeper)
     assert {of_controllers[state] for state in repeated} <= {"isr-removal"}
     epochs_alone = {(state.topic, state.partition, state.partition_epoch) for state in in_zookeeper}

@@ -37,7 +37,7 @@ def epoch_of(cluster: SimulatedCluster, broker: int) -> int:
 
 
 def allocate(cluster: SimulatedCluster, of: int, broker: int) -> AllocateProducerIdsResponse | None:
-    """Send AllocateProducerIds to broker `of` in the name of `broker`; None where the connection is lost."""
+    """Send AllocateProducerIds to broker `of` in the name of `broker`; None if the connection is lost."""
     request = AllocateProducerIdsRequest(broker_id=broker, broker_epoch=epoch_of(cluster, broker))
     try:
         answer = cluster.ask(cluster.admin.ask(cluster.broker(of).node.name, PORT, request, version=0))

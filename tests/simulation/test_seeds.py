@@ -29,7 +29,7 @@ MOST_SEEDS = 200
 MIN_CASES = 10
 """How many cases every check must examine in a batch, so that it can find anything."""
 NOT_IN_EVERY_BATCH = {FindingKind.PROCESS, FindingKind.REASSIGNMENT, FindingKind.DELETION}
-"""Kinds of finding that are examined only where such an operation is in progress while the cluster settles."""
+"""Kinds of finding that are examined only if such an operation is in progress while the cluster settles."""
 
 BATCHES = [pytest.param(first, id=f"{first}-{first + BATCH - 1}") for first in range(BATCH + 1, SEEDS + 1, BATCH)]
 FIRST_BATCH = pytest.param(1, id=f"1-{BATCH}", marks=pytest.mark.representative("twenty seeds"))

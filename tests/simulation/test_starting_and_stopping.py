@@ -40,7 +40,7 @@ def with_properties(cluster: SimulatedCluster, broker: int, changes: Mapping[str
 
 
 def start(cluster: SimulatedCluster, broker: SimulatedBroker, for_ms: float = 500) -> type[Exception] | None:
-    """Start a broker once; return the type of the exception with which it ended, None where it runs."""
+    """Start a broker once; return the type of the exception with which it ended, None if it runs."""
     before = len(cluster.exits)
     broker.launch()
     broker.should_run = False

@@ -72,7 +72,7 @@ def incarnation_of(record: Envelope) -> Incarnation:
 
 
 def broker_of(record: Envelope) -> int:
-    """Return the id of the broker that wrote `record`; −1 where a testbed or a client wrote it."""
+    """Return the id of the broker that wrote `record`; −1 if a testbed or a client wrote it."""
     prefix, _, number = record.node.partition("-")
     return int(number) if prefix == "broker" and number.isdigit() else -1
 

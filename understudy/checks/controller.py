@@ -117,7 +117,7 @@ class ControllerWritesAreFenced(InvariantCheck):
     def _compare_epochs(self, transaction: ZnodeTransaction, write: StateWrite) -> None:
         if write.leader is None or write.by_leader:
             return
-        # A newer epoch counts even where an operator wrote it: a controller must not overwrite such a state.
+        # A newer epoch counts even if an operator wrote it: a controller must not overwrite such a state.
         newest = self._newest if write.replaced is None else max(self._newest, write.replaced.controller_epoch)
         if write.controller_epoch < newest:
             what = f"{_name(write.partition)} at controller epoch {write.controller_epoch}, after {newest} was seen"

@@ -68,7 +68,7 @@ _decode_controller = msgspec.json.Decoder(_ControllerZNode).decode
 
 
 class StateWrite(NamedTuple):
-    """A partition's state after one transaction; `leader` is None where the transaction deleted the state."""
+    """A partition's state after one transaction; `leader` is None if the transaction deleted the state."""
 
     zxid: int
     partition: Partition
@@ -80,7 +80,7 @@ class StateWrite(NamedTuple):
     controller_epoch: int
     leader_recovery_state: int
     replaced: StateWrite | None
-    """The state before the transaction; None where it did not exist."""
+    """The state before the transaction; None if it did not exist."""
     by_leader: bool = False
     """Whether a leader older than AlterPartition wrote it and changed nothing but the ISR."""
 
@@ -106,9 +106,9 @@ class TopicWrite(NamedTuple):
 
     name: str
     before: Mapping[int, PartitionAssignment]
-    """The assignments by partition; empty where the topic did not exist."""
+    """The assignments by partition; empty if the topic did not exist."""
     after: Mapping[int, PartitionAssignment]
-    """The assignments by partition; empty where the topic was deleted."""
+    """The assignments by partition; empty if the topic was deleted."""
     id_before: str
     id_after: str
 
@@ -192,7 +192,7 @@ class ClusterFacts:
     # -- queries
 
     def allowed_in_isr(self, partition: Partition) -> tuple[int, ...] | None:
-        """Return the replicas that may be in a partition's ISR, or None where the topic is unknown.
+        """Return the replicas that may be in a partition's ISR, or None if the topic is unknown.
 
         These are the assigned replicas, those that the latest write of the topic's znode removed from the assignment,
         and those that an earlier write removed and that have not left the ISR since.
@@ -347,7 +347,7 @@ class ClusterFacts:
 
 
 def controller_epoch(op: ZnodeOp) -> int | None:
-    """Return the epoch that a write of `/controller_epoch` wrote; None where it is not a number."""
+    """Return the epoch that a write of `/controller_epoch` wrote; None if it is not a number."""
     data = op.data or b""
     return int(data) if data.isdigit() else None
 

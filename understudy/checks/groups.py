@@ -40,11 +40,11 @@ class Commit(NamedTuple):
 
 
 class OffsetFetch(NamedTuple):
-    """One partition's committed offset as a coordinator has answered it; `NO_OFFSET` where there is none.
+    """One partition's committed offset as a coordinator has answered it; `NO_OFFSET` if there is none.
 
     Attributes:
         began_ms, ended_ms: when the answered request was sent, and when its answer came.
-        coordinator: the id of the broker that has answered; −1 where it is not known.
+        coordinator: the id of the broker that has answered; −1 if it is not known.
         is_final: whether the cluster had recovered from its faults.
     """
 
@@ -88,7 +88,7 @@ class Join(NamedTuple):
     Attributes:
         name: of the member; its member id may change.
         ended_ms: None while it goes on.
-        reason: why it has no assignment; empty where it has one.
+        reason: why it has no assignment; empty if it has one.
     """
 
     group: str
@@ -118,7 +118,7 @@ class LastState(NamedTuple):
     """What a member has when the cluster had time to recover, and the group time to rebalance.
 
     Attributes:
-        generation: None where the member has no assignment, or knows that it has to join again.
+        generation: None if the member has no assignment, or knows that it has to join again.
     """
 
     group: str
@@ -135,10 +135,10 @@ class GroupHistory:
         commits, fetches, ownerships, joins: each in any order.
         last: the state of each running member at the end.
         to_be_read: by group, the partitions of the topics that its members are subscribed to at the end.
-        fetched_at_end: the groups whose offsets were fetched when faults had ended; None where the run ended before.
+        fetched_at_end: the groups whose offsets were fetched when faults had ended; None if the run ended before.
         of_the_past: the places in `fetches` of those that a broker has answered although another one had become leader
             of the group's partition since it loaded it. It may not have learned of that, and answers what it has.
-        stored: the assignments that coordinators have recorded; empty where there are no records of theirs.
+        stored: the assignments that coordinators have recorded; empty if there are no records of theirs.
         without_end: (group, generation) where every member had joined, and the coordinator has not recorded an
             assignment: it may have appended one and not learned whether it is replicated, and the next one loads it.
             Where that is lost, the group may begin the same generation again, with another leader.
@@ -179,7 +179,7 @@ class GroupCheck:
 
 
 class AcknowledgedOffsetsStay(GroupCheck):
-    """A commit without an answer promises nothing, even where its offset was fetched.
+    """A commit without an answer promises nothing, even if its offset was fetched.
 
     A new coordinator reads its partition to the end of the log, which may be above the high watermark
     (`GroupMetadataManager.doLoadGroupsAndOffsets`). What it answers then may be gone when the next replica leads. And
@@ -211,7 +211,7 @@ class AcknowledgedOffsetsStay(GroupCheck):
 class PartitionsHaveOneOwner(GroupCheck):
     id = "G2"
     sentence = (
-        "two members have no partition in common in one generation of their group, except where the group began again "
+        "two members have no partition in common in one generation of their group, except if the group began again "
         "because it was empty and had no offsets"
     )
 
@@ -357,7 +357,7 @@ def _that_may_be_stored(commits: Iterable[Commit]) -> list[Commit]:
 
 
 def _contradiction(fetch: OffsetFetch, commits: Sequence[Commit]) -> str | None:
-    """Return what a fetch contradicts; None where it may have read what it did."""
+    """Return what a fetch contradicts; None if it may have read what it did."""
     before = [commit for commit in commits if commit.outcome is Outcome.OK and commit.ended_ms < fetch.began_ms]
     shown = f"{fetch.group} had {fetch.offset} for {_name(fetch.partition)} at {fetch.ended_ms:.0f} ms"
     if fetch.offset == NO_OFFSET:

@@ -27,7 +27,7 @@ class ZnodeOp(NamedTuple):
     path: str
     """The absolute path below the chroot, with the number of a sequential znode."""
     data: bytes | None = None
-    """The data of a create or set, None where it is null; None for a delete or check."""
+    """The data of a create or set, None if it is null; None for a delete or check."""
     version: int = 0
     """The data version after a create (0) or set; 0 for a delete. For a check the expected version, −1 for any; a real
     transaction log has the version that was found instead."""

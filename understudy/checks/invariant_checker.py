@@ -95,7 +95,7 @@ class InvariantChecker:
 
         Args:
             records_by_node: each node's records, all incarnations, in order of (incarnation, seq).
-            transactions: the whole history of the znodes; empty where it was not kept. Then the checks that need it
+            transactions: the whole history of the znodes; empty if it was not kept. Then the checks that need it
                 test nothing.
         """
         for transaction in transactions:

@@ -88,7 +88,7 @@ class LeaderComparison(LogCheck):
     def leader_of(self, leadership: Leadership) -> LeaderLog | None:
         """Return with what a leader began; to be called at the end.
 
-        None where the leader has not written it, or led again without records that it had lost.
+        None if the leader has not written it, or led again without records that it had lost.
         """
         log_id, _ = leadership
         leader = self._leaders.get(leadership)
@@ -105,7 +105,7 @@ def hidden_parts(
 
     A broker that leads again in its leader epoch, and has lost records of earlier ones, begins that epoch at a lower
     offset than the first time. A replica that has records of the epoch from the first time keeps its others between the
-    two beginnings, in later leader epochs as well: Kafka compares only where the last epoch that both have ends
+    two beginnings, in later leader epochs as well: Kafka compares only if the last epoch that both have ends
     (`AbstractFetcherThread.getOffsetTruncationState`, and `Partition.readRecords` where a Fetch brings that epoch).
 
     Args:

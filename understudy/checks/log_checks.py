@@ -228,7 +228,7 @@ class _Contradiction(NamedTuple):
     """What contradicts an invariant, unless records may have been lost between two leader epochs.
 
     Attributes:
-        compacted: the offsets, from the first one on and below the second, whose compaction excuses it; None where none
+        compacted: the offsets, from the first one on and below the second, whose compaction excuses it; None if none
             does.
     """
 

@@ -154,7 +154,7 @@ class HighWatermarksRiseWithEnoughReplicas(InvariantCheck):
         self._min_insync_replicas: dict[_Leadership, int] = {}
         """What leaders have required: the configured number, or that of the replicas where those are fewer."""
         self._configured: dict[str, int | None] = {}
-        """By topic; None where the configuration does not have it, or has changed it."""
+        """By topic; None if the configuration does not have it, or has changed it."""
         self._has_changed_brokers = False
 
     def on_transaction(self, transaction: ZnodeTransaction) -> None:
@@ -197,7 +197,7 @@ class HighWatermarksRiseWithEnoughReplicas(InvariantCheck):
 
 
 def _min_insync_replicas(config: bytes | None) -> int | None:
-    """Return the `min.insync.replicas` in the configuration of a topic; None where it has none."""
+    """Return the `min.insync.replicas` in the configuration of a topic; None if it has none."""
     with contextlib.suppress(msgspec.MsgspecError, KeyError, ValueError):
         return int(msgspec.json.decode(config or b"", type=_TopicConfigZNode).config["min.insync.replicas"])
     return None

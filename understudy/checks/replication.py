@@ -34,7 +34,7 @@ ALL_IN_SYNC = -1
 class _KnownBatch(NamedTuple):
     batch: LoggedBatch
     previous: tuple[int, int] | None
-    """(leader epoch, base offset) of the batch before; None where that is unknown."""
+    """(leader epoch, base offset) of the batch before; None if that is unknown."""
     broker: int
 
 
@@ -336,7 +336,7 @@ class LeaderEpochCachesMatchLogs(LogCheck):
 
     After a loss of power a leader may lead again in its leader epoch, which then has two beginnings. Where a follower
     has the epoch from the lower one and its leader from the higher one, the follower appends what the leader has before
-    that: Kafka compares only where the last epoch that both have ends (`Partition.readRecords`). The epochs of the
+    that: Kafka compares only if the last epoch that both have ends (`Partition.readRecords`). The epochs of the
     follower's log descend there, and appending the batch removes the higher ones from its cache
     (`LeaderEpochFileCache.assign`). Both are accepted as far as the caches of the leaders show this.
 
@@ -433,7 +433,7 @@ class LeaderEpochCachesMatchLogs(LogCheck):
 
         Args:
             expected: the cache after the records before, and one that is made again from the batches. They differ from
-                the log only where its epochs descend, and from each other only where such batches were truncated.
+                the log only if its epochs descend, and from each other only if such batches were truncated.
         """
         self.times_tested += 1
         for before, after in pairwise(cache):
@@ -473,7 +473,7 @@ def _is_equal(one: LoggedBatch, other: LoggedBatch) -> bool:
 
 
 def _compacted(one: LoggedBatch, other: LoggedBatch) -> tuple[int, int] | None:
-    """Return the offsets of two batches that compaction may have made different; None where it cannot.
+    """Return the offsets of two batches that compaction may have made different; None if it cannot.
 
     It keeps the offsets of a batch, and the numbers of its producer.
     """

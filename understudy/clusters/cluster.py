@@ -74,7 +74,7 @@ class BrokerHandle(Protocol):
         """Pause the process (SIGSTOP): its connections stay open and silent, and its session times out."""
 
     def resume(self) -> None:
-        """Resume a paused process (SIGCONT). Harmless where it is not paused."""
+        """Resume a paused process (SIGCONT). Harmless if it is not paused."""
 
     def stop(self) -> None:
         """Stop the broker by a controlled shutdown (SIGTERM), and wait until its process has ended.
@@ -109,7 +109,7 @@ class BrokerHandle(Protocol):
         """
 
     def heal(self) -> None:
-        """End the isolation: the held traffic arrives late and in order. Harmless where the broker is not isolated.
+        """End the isolation: the held traffic arrives late and in order. Harmless if the broker is not isolated.
 
         Raises:
             Unsupported: as in `isolate`.
@@ -142,10 +142,10 @@ class Cluster(Protocol):
         """A client of this cluster, whose calls `ask` runs."""
 
     def start(self) -> None:
-        """Start all brokers and wait until they serve requests. Harmless where the cluster has been started."""
+        """Start all brokers and wait until they serve requests. Harmless if the cluster has been started."""
 
     def close(self) -> None:
-        """End all brokers and ZooKeeper at once, without a controlled shutdown. Harmless where it is closed already."""
+        """End all brokers and ZooKeeper at once, without a controlled shutdown. Harmless if it is closed already."""
 
     def broker(self, broker_id: int) -> BrokerHandle:
         """Return the broker with this id.
@@ -155,7 +155,7 @@ class Cluster(Protocol):
         """
 
     def controller_id(self) -> int | None:
-        """Return the id of the broker that owns `/controller`; None where there is no controller."""
+        """Return the id of the broker that owns `/controller`; None if there is no controller."""
 
     def controller(self) -> BrokerHandle:
         """Return the broker that owns `/controller`.
@@ -165,7 +165,7 @@ class Cluster(Protocol):
         """
 
     def leader_id(self, topic: str, partition: int) -> int | None:
-        """Return the id of the partition's leader in ZooKeeper; None where it has no leader or does not exist."""
+        """Return the id of the partition's leader in ZooKeeper; None if it has no leader or does not exist."""
 
     def leader(self, topic: str, partition: int) -> BrokerHandle:
         """Return the partition's leader in ZooKeeper.
@@ -175,7 +175,7 @@ class Cluster(Protocol):
         """
 
     def isr(self, topic: str, partition: int) -> tuple[int, ...]:
-        """Return the partition's ISR in ZooKeeper; empty where the partition does not exist."""
+        """Return the partition's ISR in ZooKeeper; empty if the partition does not exist."""
 
     def picture(self) -> ClusterPicture:
         """Read what ZooKeeper holds now."""

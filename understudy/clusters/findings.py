@@ -61,7 +61,7 @@ class Finding:
     kind: FindingKind
     message: str
     resolves_itself: bool = True
-    """Whether the live brokers must correct it without an operator. False where that takes a broker that is down, or an
+    """Whether the live brokers must correct it without an operator. False if that takes a broker that is down, or an
     election that an operator has to request."""
     partition: TopicPartition | None = None
 
@@ -124,10 +124,10 @@ def findings(
     """Find what is wrong with the cluster in `picture`.
 
     Args:
-        running: the brokers whose processes run and are not paused; they count as live. None where the processes are
+        running: the brokers whose processes run and are not paused; they count as live. None if the processes are
             unknown: then every registered broker counts as live. Where no broker runs, only `missing` is reported.
         missing: the brokers that should run and do not.
-        memories: what running brokers hold in memory; None or empty where it cannot be read.
+        memories: what running brokers hold in memory; None or empty if it cannot be read.
     """
     inspection = _Inspection(picture, running, memories or {})
     inspection.missing_processes(missing)

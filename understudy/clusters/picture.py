@@ -30,7 +30,7 @@ class PartitionPicture:
 
     assignment: ReplicaAssignment
     state: LeaderIsrAndControllerEpoch | None
-    """None where the partition has no state znode yet, or one that cannot be read."""
+    """None if the partition has no state znode yet, or one that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class ClusterPicture:
 
     controller: BrokerId | None
     controller_epoch: int
-    """The value of `/controller_epoch`; 0 where no controller has ever been elected."""
+    """The value of `/controller_epoch`; 0 if no controller has ever been elected."""
     brokers: Mapping[BrokerId, BrokerAndEpoch]
     partitions: Mapping[TopicPartition, PartitionPicture]
     topic_ids: Mapping[str, TopicId | None] = field(default_factory=dict)
@@ -68,4 +68,4 @@ class BrokerMemory:
     fetched: Mapping[TopicPartition, int]
     """The partitions that it fetches, each with the broker that it fetches from."""
     controller_assignments: Mapping[TopicPartition, ReplicaAssignment] | None
-    """The assignments in the controller's context; None where the broker is not the active controller."""
+    """The assignments in the controller's context; None if the broker is not the active controller."""

@@ -16,7 +16,7 @@ _SHOWN_DIGITS = 12
 
 @cache
 def software_version() -> str:
-    """Return the version of the installed package; empty where it is not installed."""
+    """Return the version of the installed package; empty if it is not installed."""
     try:
         return metadata.version(DISTRIBUTION)
     except metadata.PackageNotFoundError:
@@ -26,14 +26,14 @@ def software_version() -> str:
 def software_commit(checkout: Path = Path(__file__).parents[2]) -> str:
     """Return the commit of the sources: `UNDERSTUDY_COMMIT`, or what is checked out where they are in a Git repository.
 
-    It is empty where neither is known. Changes that are not committed do not show.
+    It is empty if neither is known. Changes that are not committed do not show.
     """
     given = os.environ.get("UNDERSTUDY_COMMIT", "")
     return given[:_SHOWN_DIGITS] or _checked_out(checkout)[:_SHOWN_DIGITS]
 
 
 def _checked_out(checkout: Path) -> str:
-    """Return the commit that is checked out; empty where there is no repository. No `git` is started."""
+    """Return the commit that is checked out; empty if there is no repository. No `git` is started."""
     folder = checkout / ".git"
     try:
         if folder.is_file():  # a further work tree, whose own folder is elsewhere

@@ -1,6 +1,6 @@
 """The properties that are given to a producer or consumer: `NAME=VALUE` words, files, and their values.
 
-A property that these clients do not have is ignored, as Kafka's clients ignore unknown ones, except where it asks for
+A property that these clients do not have is ignored, as Kafka's clients ignore unknown ones, except if it asks for
 more than a plain connection. Mirrors `CommandLineUtils.parseKeyValueArgs` and `AbstractConfig`.
 """
 
@@ -42,7 +42,7 @@ def properties_of(path: str | None, words: Iterable[str]) -> dict[str, str]:
 
 
 def whole_number(properties: Mapping[str, str], name: str, default: int, *, least: int = 0) -> int:
-    """Return the number that a property has. Raises ToolError where it has none, or one that is too small."""
+    """Return the number that a property has. Raises ToolError if it has none, or one that is too small."""
     text = properties.get(name, "").strip()
     if not text:
         return default

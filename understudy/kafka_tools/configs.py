@@ -152,7 +152,7 @@ def entity_names(options: Options) -> list[str]:
 
 
 def _check(options: Options, types: Sequence[str], names: Sequence[str]) -> None:
-    """Raise UsageError or ToolError where flags are missing or contradict each other."""
+    """Raise UsageError or ToolError if flags are missing or contradict each other."""
     if options.has("alter") == options.has("describe"):
         raise UsageError("Command must include exactly one action: --describe, --alter")
     options.forbid("describe", "add-config", "delete-config")

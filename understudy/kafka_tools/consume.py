@@ -175,14 +175,14 @@ class _Printed:
         self.count = 0
 
     def read_limit(self) -> None:
-        """Look at `--max-messages`, as late as Kafka's tool does. Raises ToolError where it is no number."""
+        """Look at `--max-messages`, as late as Kafka's tool does. Raises ToolError if it is no number."""
         self._limit = java_number(self._options, "max-messages")
 
     def has_enough(self) -> bool:
         return self._limit not in (None, -1) and self.count >= (self._limit or 0)
 
     def print(self, consumed: Consumed) -> None:
-        """Print a record. Raises ToolError where its formatter cannot, unless such records are left out."""
+        """Print a record. Raises ToolError if its formatter cannot, unless such records are left out."""
         self.count += 1
         try:
             self._console.write(self._formatter(consumed))
@@ -232,7 +232,7 @@ async def _consume(
 
 
 def _check(options: Options, partition: int | None) -> None:
-    """Raise UsageError where flags are missing or contradict each other."""
+    """Raise UsageError if flags are missing or contradict each other."""
     if options.has("topic") == (options.has("include") or options.has("whitelist")):
         old = "--whitelist is DEPRECATED use --include instead; ignored if --include specified."
         raise UsageError("Exactly one of --include/--topic is required. " + (old if options.has("whitelist") else ""))
@@ -308,7 +308,7 @@ def _formatter(options: Options, console: Console) -> Formatter:
 
 
 async def _topics(options: Options, surroundings: Surroundings, bootstrap: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the topics to subscribe to. Raises ToolError where no broker answers."""
+    """Return the topics to subscribe to. Raises ToolError if no broker answers."""
     topic = options.value("topic")
     if topic is not None:
         return (topic,)

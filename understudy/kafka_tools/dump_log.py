@@ -218,7 +218,7 @@ def _metadata(header: BatchHeader, record: Record) -> str:
 
 
 def _control(record: Record) -> str:
-    """Return what is shown of a control record; raises ToolError where its key cannot be read."""
+    """Return what is shown of a control record; raises ToolError if its key cannot be read."""
     key, value = record.key or b"", record.value or b""
     if len(key) < _CONTROL_KEY.size:
         raise ToolError(f"{API}InvalidRecordException", f"the key of a control record has {len(key)} bytes, not 4")

@@ -127,7 +127,7 @@ class ToolError(Exception):
 
     Args:
         kind: the class of the exception, with its package.
-        message: what `getMessage` returns; None where there is none.
+        message: what `getMessage` returns; None if there is none.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ def error_of(code: int, message: str | None = None) -> ToolError:
 
 
 def error_named(name: str) -> ToolError | None:
-    """Return the exception of an error code by Kafka's name of it; None where there is no such code."""
+    """Return the exception of an error code by Kafka's name of it; None if there is no such code."""
     return error_of(Errors[name]) if name in Errors.__members__ else None
 
 

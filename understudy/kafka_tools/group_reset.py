@@ -215,7 +215,7 @@ async def _committed(cluster: KafkaCluster, group: str) -> dict[TopicPartition, 
 async def _log_offsets(
     cluster: KafkaCluster, partitions: Iterable[TopicPartition], timestamp: int
 ) -> dict[TopicPartition, int]:
-    """Return the offsets at a timestamp, -1 for none. Raises ToolError where a partition cannot be asked."""
+    """Return the offsets at a timestamp, -1 for none. Raises ToolError if a partition cannot be asked."""
     wanted = dict.fromkeys(partitions, timestamp)
     results = await list_offsets(cluster, wanted)
     found = {}
@@ -231,7 +231,7 @@ async def _log_offsets(
 async def _at_time(
     cluster: KafkaCluster, console: Console, partitions: Iterable[TopicPartition], timestamp: int
 ) -> dict[TopicPartition, int]:
-    """Return the offsets of the first records at or after a time; the log's end where there is none."""
+    """Return the offsets of the first records at or after a time; the log's end if there is none."""
     found = await _log_offsets(cluster, partitions, timestamp)
     without = [each for each in in_java_order(found) if found[each] < 0]
     for each in without:

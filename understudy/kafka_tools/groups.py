@@ -142,7 +142,7 @@ TOOL = Tool(
 
 
 def _check(options: Options, console: Console) -> None:
-    """Raise UsageError or ToolError where flags are missing or contradict each other."""
+    """Raise UsageError or ToolError if flags are missing or contradict each other."""
     timeout = options.value("timeout")
     if timeout is not None and not re.fullmatch(r"[+-]?\d+", timeout):
         raise cannot_parse("timeout", timeout)

@@ -82,7 +82,7 @@ class IndexChecks:
 
 
 def dump_offset_index(path: Path, checks: IndexChecks, console: Console, findings: Findings) -> None:
-    """Print the positions by offset. Raises ToolError where index or log cannot be read."""
+    """Print the positions by offset. Raises ToolError if index or log cannot be read."""
     base_offset = base_offset_of(path)
     with in_file(path.with_suffix(".log")) as log:
         data = read_bytes(path)
@@ -109,7 +109,7 @@ def dump_offset_index(path: Path, checks: IndexChecks, console: Console, finding
 
 
 def dump_time_index(path: Path, checks: IndexChecks, console: Console, findings: Findings) -> None:
-    """Print the offsets by timestamp. Raises ToolError where index or log cannot be read."""
+    """Print the offsets by timestamp. Raises ToolError if index or log cannot be read."""
     base_offset = base_offset_of(path)
     with in_file(path.with_suffix(".log")) as log:
         data = read_bytes(path)
@@ -145,7 +145,7 @@ def _compare(path: Path, entry: Pair, batch: RecordBatch | None, previous: int, 
 
 
 def dump_transaction_index(path: Path, console: Console) -> None:
-    """Print the aborted transactions of a segment. Raises ToolError where the file cannot be read."""
+    """Print the aborted transactions of a segment. Raises ToolError if the file cannot be read."""
     data = read_bytes(path)
     for version, producer_id, first, last, stable in _TRANSACTION.iter_unpack(
         data[: len(data) // _TRANSACTION.size * _TRANSACTION.size]
@@ -157,7 +157,7 @@ def dump_transaction_index(path: Path, console: Console) -> None:
 
 
 def dump_producers(path: Path, console: Console) -> None:
-    """Print the producers of a snapshot. Raises ToolError where the file cannot be read."""
+    """Print the producers of a snapshot. Raises ToolError if the file cannot be read."""
     try:
         entries = producer_snapshot.decode(str(path), read_bytes(path))
     except producer_snapshot.CorruptSnapshot as error:

@@ -48,7 +48,7 @@ class JsonObject:
 
 
 def parse_object(text: str, empty: ToolError) -> JsonObject:
-    """Return the object that a file contains; raises `empty` where it is no JSON, and ToolError where no object."""
+    """Return the object that a file contains; raises `empty` where it is no JSON, and ToolError if no object."""
     try:
         data = json.loads(text)
     except json.JSONDecodeError:

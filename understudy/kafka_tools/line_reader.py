@@ -57,7 +57,7 @@ class LineReader:
                 raise ToolError(KAFKA_EXCEPTION, f"{one} and {other} may not be equal")
 
     def read(self, line: bytes) -> Said:
-        """Return what a line says. Raises ToolError where a separator is missing, unless errors are ignored."""
+        """Return what a line says. Raises ToolError if a separator is missing, unless errors are ignored."""
         self._line_number += 1
         text = line.decode("utf-8", "replace")
         headers = self._part(self._parses_headers, text, 0, self._headers_delimiter, "headers delimiter")

@@ -21,7 +21,7 @@ class Flag(NamedTuple):
     """One flag of a tool.
 
     Attributes:
-        value: what its value is, for the help; empty where it takes none.
+        value: what its value is, for the help; empty if it takes none.
         is_int: the value is a whole number of 32 bits.
         is_list: the value is a list, separated by commas.
         is_optional: the value may be left out; it is empty then.
@@ -59,7 +59,7 @@ class Options:
         return [value for given, value in self._given if given == name]
 
     def value(self, name: str) -> str | None:
-        """The value of a flag, None where it was not given; raises ToolError where it was given twice."""
+        """The value of a flag, None if it was not given; raises ToolError if it was given twice."""
         found = self.values(name)
         if len(found) > 1:
             raise ToolError(
@@ -80,13 +80,13 @@ class Options:
     # ------------------------------------------------------------------ CommandLineUtils
 
     def require(self, *names: str) -> None:
-        """Raise UsageError where a flag is missing."""
+        """Raise UsageError if a flag is missing."""
         for name in names:
             if not self.has(name):
                 raise UsageError(f'Missing required argument "[{name}]"')
 
     def forbid(self, used: str, *others: str) -> None:
-        """Raise UsageError where `used` was given together with one of `others`."""
+        """Raise UsageError if `used` was given together with one of `others`."""
         if self.has(used):
             for name in others:
                 if self.has(name):

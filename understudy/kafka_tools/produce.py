@@ -135,7 +135,7 @@ def producer_settings(properties: Mapping[str, str], bootstrap: Sequence[str], *
 
 
 def error_of_delivery(delivery: Delivery) -> ToolError:
-    """Return the exception with which a record of Kafka's producer fails where its batch ended like this."""
+    """Return the exception with which a record of Kafka's producer fails if its batch ended like this."""
     if delivery.errors and (known := error_named(delivery.errors[-1])) is not None:
         return known
     return ToolError(TIMEOUT, f"Expiring record(s): {delivery.reason}")

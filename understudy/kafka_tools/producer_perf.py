@@ -135,7 +135,7 @@ async def _send(
 
 
 def payloads_of(options: Options, console: Console) -> Iterator[bytes]:
-    """Return endless payloads of the kind that was asked for. Raises ToolError where the file has none."""
+    """Return endless payloads of the kind that was asked for. Raises ToolError if the file has none."""
     if options.has("payload-file"):
         return _drawn(_parts_of_file(options, console))
     if options.has("record-size"):

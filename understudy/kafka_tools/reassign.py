@@ -137,7 +137,7 @@ TOOL = Tool(
 
 
 def _checked_action(options: Options) -> str:
-    """Return the action; raises UsageError where flags are missing or do not belong to it."""
+    """Return the action; raises UsageError if flags are missing or do not belong to it."""
     actions = [action for action in ACTIONS if options.has(action)]
     if len(actions) != 1:
         listed = ", ".join(f"--{action}" for action in ACTIONS)
@@ -156,7 +156,7 @@ def _checked_action(options: Options) -> str:
 
 
 def _long(options: Options, name: str) -> int:
-    """Return the number of a flag, -1 where it is not given. Raises ToolError."""
+    """Return the number of a flag, -1 if it is not given. Raises ToolError."""
     text = options.value(name)
     try:
         return -1 if text is None else int(text)
@@ -314,7 +314,7 @@ async def _execute(options: Options, cluster: KafkaCluster, console: Console) ->
 
 
 async def _current(cluster: KafkaCluster, proposed: Assignment) -> Assignment:
-    """Return the replicas of the partitions of `proposed`. Raises ToolError where one does not exist."""
+    """Return the replicas of the partitions of `proposed`. Raises ToolError if one does not exist."""
     replicas = await _replicas_of(cluster, {partition.topic for partition in proposed})
     missing = [str(partition) for partition in proposed if partition not in replicas]
     if missing:
@@ -398,7 +398,7 @@ async def _alter(
 async def _replicas_of(
     cluster: KafkaCluster, topics: Collection[str], *, missing_ok: bool = False
 ) -> dict[TopicPartition, Sequence[int]]:
-    """Return the replicas of all partitions of topics. Raises ToolError where one does not exist and has to."""
+    """Return the replicas of all partitions of topics. Raises ToolError if one does not exist and has to."""
     metadata = await cluster.metadata(topics, call="describeTopics")
     found: dict[TopicPartition, Sequence[int]] = {}
     for topic in metadata.topics:

@@ -64,7 +64,7 @@ def parse_topics(text: str) -> list[str]:
 
 
 def check_reassignment(plan: Sequence[tuple[TopicPartition, Sequence[int]]]) -> Assignment:
-    """Return a plan by partition. Raises ToolError where it is empty or has something twice."""
+    """Return a plan by partition. Raises ToolError if it is empty or has something twice."""
     if not plan:
         raise ToolError(COMMAND_FAILED, "Partition reassignment list cannot be empty")
     if not all(replicas for _, replicas in plan):

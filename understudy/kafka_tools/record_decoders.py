@@ -68,7 +68,7 @@ def parser_of(key_class: str, value_class: str) -> Parser:
 
 
 def decoder_of(name: str) -> Decoder:
-    """Return the decoder that a class of Kafka's stands for. Raises ToolError where it is none of Kafka's."""
+    """Return the decoder that a class of Kafka's stands for. Raises ToolError if it is none of Kafka's."""
     found = _DECODERS.get(name.removeprefix("org.apache.kafka.tools.api."))
     if found is None:
         raise ToolError(
@@ -79,7 +79,7 @@ def decoder_of(name: str) -> Decoder:
 
 
 def parse_offsets(record: Record) -> Shown:
-    """Show a record of `__consumer_offsets` as JSON. Raises ToolError where it has no key."""
+    """Show a record of `__consumer_offsets` as JSON. Raises ToolError if it has no key."""
     if record.key is None:
         raise ToolError(
             RUNTIME,

@@ -36,7 +36,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def base_offset_of(path: Path) -> int:
-    """Return the offset in the name of a segment's file. Raises ToolError where there is none."""
+    """Return the offset in the name of a segment's file. Raises ToolError if there is none."""
     stem = path.name.partition(".")[0]
     if not stem.isdecimal():
         raise ToolError("java.lang.NumberFormatException", f'For input string: "{stem}"')
@@ -44,7 +44,7 @@ def base_offset_of(path: Path) -> int:
 
 
 def batches_in(log: Buffer, path: Path) -> Iterator[RecordBatch]:
-    """Yield the batches of a segment. Raises ToolError where what follows is no batch of message format 2."""
+    """Yield the batches of a segment. Raises ToolError if what follows is no batch of message format 2."""
     try:
         yield from batches(log)
     except CorruptRecord as error:

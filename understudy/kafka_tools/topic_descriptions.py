@@ -88,7 +88,7 @@ class _Partition(NamedTuple):
 
 
 async def describe_topics(options: Options, cluster: KafkaCluster, console: Console) -> None:
-    """Print the topics that the flags select. Raises ToolError where a topic that they name does not exist."""
+    """Print the topics that the flags select. Raises ToolError if a topic that they name does not exist."""
     names = await _described(options, cluster)
     # The order of the two hash maps through which Kafka's client passes the descriptions.
     names = strings(strings(names, len(names)), len(names))
@@ -165,7 +165,7 @@ async def _configs(cluster: KafkaCluster, topics: list[str]) -> dict[str, dict[s
 
 
 async def _reassignments(cluster: KafkaCluster, topics: list[MetadataResponseTopic]) -> Reassignments:
-    """Return the reassignments in progress; none where the broker does not know the request."""
+    """Return the reassignments in progress; none if the broker does not know the request."""
     asked = tuple(
         ListPartitionReassignmentsTopics(
             name=topic.name or "", partition_indexes=tuple(partition.partition_index for partition in topic.partitions)

@@ -23,7 +23,7 @@ async def matching_topics(options: Options, cluster: KafkaCluster) -> list[str]:
 
 
 def check_exists(options: Options, names: Sequence[str]) -> None:
-    """Raise ToolError where `--topic` was given without `--if-exists` and matches nothing."""
+    """Raise ToolError if `--topic` was given without `--if-exists` and matches nothing."""
     wanted = options.value("topic")
     if wanted and not names and not options.has("if-exists"):
         raise illegal_argument(f"Topic 'Optional[{wanted}]' does not exist as expected")

@@ -97,7 +97,7 @@ TOOL = Tool("topics", "kafka-topics.sh", "Create, delete, describe, or change a 
 
 
 def _check(options: Options, console: Console) -> None:
-    """Raise UsageError or ToolError where flags are missing or contradict each other."""
+    """Raise UsageError or ToolError if flags are missing or contradict each other."""
     if sum(map(options.has, ACTIONS)) != 1:
         raise UsageError("Command must include exactly one action: --list, --describe, --create, --alter or --delete")
     if not options.has("bootstrap-server"):

@@ -51,9 +51,9 @@ def application(
 
     Args:
         changes: is notified when the run has new records or has ended.
-        folder: the run folder; None where the page has only log files.
+        folder: the run folder; None if the page has only log files.
         hosts: the values of the header Host that are accepted.
-        token: what a command must carry; None where commands are refused.
+        token: what a command must carry; None if commands are refused.
         control: where commands go; None for the control port that the run folder names.
     """
     control = control or of_run_folder(folder)
@@ -79,8 +79,8 @@ def run_routes(
     """Return the routes of the page of one run, without those of its files.
 
     Args:
-        folder: the run folder; None where the page has only log files.
-        control: where commands go; None where they are refused.
+        folder: the run folder; None if the page has only log files.
+        control: where commands go; None if they are refused.
         is_framed: whether another page of this server shows this one in a frame.
     """
     page = _Page(run, changes, folder, control, is_framed=is_framed)
@@ -201,7 +201,7 @@ class _Page:
             self._commands -= 1
 
     def _control_port(self) -> ControlClient | None:
-        """The control port of the cluster; None where there is none now, or commands are refused."""
+        """The control port of the cluster; None if there is none now, or commands are refused."""
         return self._control.find() if self._control is not None and self._run.is_live else None
 
 

@@ -24,7 +24,7 @@ class Changes:
         self._next = asyncio.Event()
 
     async def wait(self, timeout_s: float) -> bool:
-        """Wait for the next change; return False where none came in time."""
+        """Wait for the next change; return False if none came in time."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._next.wait()

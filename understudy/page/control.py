@@ -16,7 +16,7 @@ class PageControl(NamedTuple):
     """A way to the control port of a cluster.
 
     Attributes:
-        find: returns a client of the control port; None where there is none now.
+        find: returns a client of the control port; None if there is none now.
         verbs: the names of the verbs that it can do.
     """
 

@@ -31,7 +31,7 @@ class ServedLesson(Protocol):
         """Return the JSON object that the page shows now: `lesson`, `phase` and `note`."""
 
     def begin(self) -> None:
-        """Let its run begin; harmless where it has begun."""
+        """Let its run begin; harmless if it has begun."""
 
 
 class LessonApplication:

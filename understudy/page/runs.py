@@ -34,7 +34,7 @@ class PageRun:
     """The records of one run, encoded, and the facts of `run.json`. It is used in one thread.
 
     Args:
-        name: the id of the run; empty where its first record says it.
+        name: the id of the run; empty if its first record says it.
         title: what the page is called.
         level: the level of gzip of the chunks.
         compress_later: as of `Chunks`.

@@ -105,7 +105,7 @@ class PageServer(Server):
         )
 
     def start(self) -> None:
-        """Start to answer. Raises ClusterError where it does not in time."""
+        """Start to answer. Raises ClusterError if it does not in time."""
         self._http.start()
 
     def close(self) -> None:
@@ -179,7 +179,7 @@ def _step_back() -> None:
 
 
 def check_host(host: str) -> None:
-    """Raise ClusterError where a host stands for every address: then no header Host could be checked."""
+    """Raise ClusterError if a host stands for every address: then no header Host could be checked."""
     if host in ("", "0.0.0.0", "::"):
         raise ClusterError(
             f"the page cannot be served on {host or 'an empty host'}, which stands for every address: the header Host "
@@ -220,7 +220,7 @@ def _size(folder: Path) -> int:
 
 
 def _only_run(folder: Path) -> str | None:
-    """The run of which all logs of a folder are; None where they are of several or of none."""
+    """The run of which all logs of a folder are; None if they are of several or of none."""
     runs = runs_in(folder)
     return runs.pop() if len(runs) == 1 else None
 

@@ -36,7 +36,7 @@ _STYLE_SHEET: Final = re.compile(
 
 
 def read_static(name: str) -> bytes | None:
-    """Return a file of the page; None where there is none of this name."""
+    """Return a file of the page; None if there is none of this name."""
     path = FOLDER / name
     return path.read_bytes() if _NAME.fullmatch(name) and path.is_file() else None
 

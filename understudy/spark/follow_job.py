@@ -31,7 +31,7 @@ BATCH_BYTES = 16 * 1024 * 1024
 """How much of the logs one batch brings to the driver: about 50,000 records."""
 
 _POLLING_DELAY_MS = 50
-"""How often Spark looks for new lines where there were none. Its default of 10 ms keeps a fifth of a core busy."""
+"""How often Spark looks for new lines if there were none. Its default of 10 ms keeps a fifth of a core busy."""
 
 _KEPT_BATCHES = "10"
 """For so many batches Spark keeps its notes in the checkpoint."""

@@ -33,7 +33,7 @@ class LakeSink:
 
     Attributes:
         ingested: what the last write has done; None before the first one.
-        problem: why the last try failed; empty where it did not. The next one may succeed.
+        problem: why the last try failed; empty if it did not. The next one may succeed.
     """
 
     def __init__(self, context: SparkContext, paths: Sequence[Path], lake: Path) -> None:
@@ -55,7 +55,7 @@ class LakeSink:
         self._stop()
 
     def finish(self) -> Ingested | None:
-        """Write the runs for the last time; return what it has done, or None where there is no log.
+        """Write the runs for the last time; return what it has done, or None if there is no log.
 
         Raises:
             LakeError, OSError, SparkFailed: the lake cannot be written.

@@ -74,7 +74,7 @@ class SeedLedger:
         return found
 
     def add(self, outcomes: Iterable[SeedOutcome]) -> None:
-        """Add seeds in one step. Raises OSError where the ledger cannot be written."""
+        """Add seeds in one step. Raises OSError if the ledger cannot be written."""
         rows = [{"software": self._software, **msgspec.structs.asdict(outcome)} for outcome in outcomes]
         name = uuid.uuid4().hex[:16]
         unfinished = self._folder / f".{name}"

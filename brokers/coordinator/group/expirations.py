@@ -35,7 +35,7 @@ class Expirations:
         return task
 
     def postpone(self, task: TimerTask | None, delay_ms: float) -> TimerTask | None:
-        """Have `task` done in `delay_ms` from now instead; return it, or None where it was done, or is none."""
+        """Have `task` done in `delay_ms` from now instead; return it, or None if it was done, or is none."""
         if task is None or task.action is None:
             return None
         task = self._timer.reschedule(task, self._clock.monotonic_ms() + delay_ms)
@@ -43,7 +43,7 @@ class Expirations:
         return task
 
     def cancel(self, task: TimerTask | None) -> None:
-        """Do a task no more; harmless where it was done, or is none."""
+        """Do a task no more; harmless if it was done, or is none."""
         self._timer.cancel(task)
 
     async def run(self) -> None:

@@ -55,7 +55,7 @@ class JoiningMember(NamedTuple):
     """A JoinGroup request.
 
     Attributes:
-        member_id: empty where it does not have one yet.
+        member_id: empty if it does not have one yet.
         requires_known_id: whether a new member joins twice, the second time with the id it was given (KIP-394).
         can_skip_assignment: whether the answer may make it the leader without an assignment to compute (KIP-814).
     """
@@ -82,7 +82,7 @@ class LeavingMember(NamedTuple):
 
 
 class FetchedOffset(NamedTuple):
-    """The answer to OffsetFetch for one partition; None where nothing is committed."""
+    """The answer to OffsetFetch for one partition; None if nothing is committed."""
 
     value: OffsetAndMetadata | None
     error: Errors = Errors.NONE
@@ -153,7 +153,7 @@ class GroupCoordinator:
         self.manager.unload(partition, leader_epoch, self.rebalances.group_unloaded)
 
     def error_for(self, group_id: str, *, may_be_empty: bool = False) -> Errors:
-        """Return why this broker does not answer for a group; NONE where it does (`validateGroupStatus`).
+        """Return why this broker does not answer for a group; NONE if it does (`validateGroupStatus`).
 
         Args:
             may_be_empty: whether the empty group id is valid, as it is for clients that only store offsets.
@@ -296,7 +296,7 @@ class GroupCoordinator:
     def _member_error(
         self, group: GroupMetadata, member_id: str, group_instance_id: str | None, operation: str
     ) -> Errors:
-        """Return why a request does not come from a member; NONE where it does (`validateCurrentMember`)."""
+        """Return why a request does not come from a member; NONE if it does (`validateCurrentMember`)."""
         if group_instance_id is not None:
             current = group.static_members.get(group_instance_id)
             if current is None:
@@ -456,7 +456,7 @@ class GroupCoordinator:
     def _commit_error(
         self, group: GroupMetadata, member_id: str, group_instance_id: str | None, generation_id: int
     ) -> Errors:
-        """Return why a commit is refused; NONE where it is not (`validateOffsetCommit`)."""
+        """Return why a commit is refused; NONE if it is not (`validateOffsetCommit`)."""
         if generation_id < 0 and group.state is GroupState.EMPTY:
             return Errors.NONE
         if generation_id < 0 and member_id == UNKNOWN_MEMBER_ID and group_instance_id is None:

@@ -110,7 +110,7 @@ def _assigned(member: MemberMetadata, group: GroupMetadata) -> AssignedMember:
 
 
 def _partitions(assignment: bytes) -> tuple[tuple[str, int], ...]:
-    """Return the partitions in a consumer's assignment; none where it is empty or cannot be read."""
+    """Return the partitions in a consumer's assignment; none if it is empty or cannot be read."""
     try:
         decoded = decode_prefixed(ConsumerProtocolAssignment, assignment)
     except MalformedMessage:

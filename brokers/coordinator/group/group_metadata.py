@@ -32,7 +32,7 @@ _VERSION_0: Final = b"\0\0"
 
 
 class GroupSummary(NamedTuple):
-    """What DescribeGroups shows of a group; the protocol only where it is Stable."""
+    """What DescribeGroups shows of a group; the protocol only if it is Stable."""
 
     state: str
     protocol_type: str = ""
@@ -52,10 +52,10 @@ class GroupMetadata:
         now_ms: wall time.
 
     Attributes:
-        state_timestamp: when it entered its state, in wall ms; None where a record of an old version does not say.
+        state_timestamp: when it entered its state, in wall ms; None if a record of an old version does not say.
         protocol_type: that of its members, such as `consumer`; None while it never had any.
         protocol_name: the protocol of this generation.
-        subscribed_topics: those of a consumer group's members in this generation; None where they are not known.
+        subscribed_topics: those of a consumer group's members in this generation; None if they are not known.
         pending_members: ids that were given to members which have not joined with them yet (KIP-394), each with the
             timer after which it is taken back.
         pending_sync_members: members of this generation that have not sent SyncGroup yet.
@@ -122,7 +122,7 @@ class GroupMetadata:
         return self.leader_id == member_id
 
     def add(self, member: MemberMetadata, callback: JoinCallback | None = None) -> None:
-        """Add a member, whose JoinGroup waits where there is a callback. The first one becomes the leader."""
+        """Add a member, whose JoinGroup waits if there is a callback. The first one becomes the leader."""
         if member.group_instance_id is not None:
             assert member.group_instance_id not in self._static_members, "a static member is replaced, not added"
             self._static_members[member.group_instance_id] = member.member_id
@@ -184,7 +184,7 @@ class GroupMetadata:
         return member
 
     def elect_joined_leader(self) -> bool:
-        """Make a member that has joined the leader, unless the leader has; return False where no member has joined."""
+        """Make a member that has joined the leader, unless the leader has; return False if no member has joined."""
         if self.leader_id is None:
             return False
         if self._members[self.leader_id].is_awaiting_join:
@@ -228,7 +228,7 @@ class GroupMetadata:
         return max(votes, key=lambda name: votes[name])
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member may consume `topic`; True where the subscriptions are not known."""
+        """Whether a member may consume `topic`; True if the subscriptions are not known."""
         return self.subscribed_topics is None or topic in self.subscribed_topics
 
     def compute_subscribed_topics(self) -> frozenset[str] | None:
@@ -331,7 +331,7 @@ def _committed_at(value: OffsetAndMetadata) -> int:
 
 
 def topics_of(subscription: bytes) -> tuple[str, ...] | None:
-    """Return the topics in a consumer's subscription of any version; None where it cannot be read.
+    """Return the topics in a consumer's subscription of any version; None if it cannot be read.
 
     Every version begins like version 0, which has the topics.
     """

@@ -127,7 +127,7 @@ class GroupMetadataManager:
         return partition_for(group_id, self._partitions) if known is None else known.partition
 
     def status(self, group_id: str) -> Errors:
-        """Return NONE where this broker coordinates a group, whether it exists or not; or why it does not (CO-4)."""
+        """Return NONE if this broker coordinates a group, whether it exists or not; or why it does not (CO-4)."""
         if group_id in self._groups:
             return Errors.NONE
         number = partition_for(group_id, self._partitions)
@@ -189,7 +189,7 @@ class GroupMetadataManager:
     async def store_offsets(self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Errors:
         """Append offsets of a group, and commit them when the in-sync replicas have them; return the client's error.
 
-        They are committed also where the client does not wait any more. A new group that this leaves without offsets
+        They are committed also if the client does not wait any more. A new group that this leaves without offsets
         is forgotten.
         """
         if self._writer.is_full:
@@ -308,7 +308,7 @@ class GroupMetadataManager:
         """Forget the groups of a partition that this broker leads no more (CO-4).
 
         Args:
-            leader_epoch: None where the partition is deleted; then its next leader epoch may be any.
+            leader_epoch: None if the partition is deleted; then its next leader epoch may be any.
             on_unloaded: called with each group before it is forgotten.
         """
         about = {"partition": str(offsets_partition(number)), "leader_epoch": leader_epoch}
@@ -362,7 +362,7 @@ class GroupMetadataManager:
             )
 
     async def _read(self, number: int, leader_epoch: int) -> GroupLoader | None:
-        """Read a partition to its end; None where it is led no more."""
+        """Read a partition to its end; None if it is led no more."""
         size = min(self._config().offsets_load_buffer_size, LOADED_AT_ONCE_BYTES)
         loader: GroupLoader | None = None
         while self._loading.get(number) == leader_epoch:

@@ -17,7 +17,7 @@ class OffsetAndMetadata(NamedTuple):
     """What a consumer commits for a partition. Mirrors `kafka.common.OffsetAndMetadata`.
 
     Attributes:
-        leader_epoch: that of the last record consumed; -1 where the client does not know it.
+        leader_epoch: that of the last record consumed; -1 if the client does not know it.
         commit_timestamp: wall time in ms.
         expire_timestamp: wall time in ms from which the offset is removed; None for the broker's retention. Clients up
             to OffsetCommit version 4 may set it.

@@ -49,7 +49,7 @@ SyncCallback: TypeAlias = Callable[[SyncGroupResult], None]
 
 
 class MemberSummary(NamedTuple):
-    """What DescribeGroups shows of a member; metadata and assignment only where the group is Stable."""
+    """What DescribeGroups shows of a member; metadata and assignment only if the group is Stable."""
 
     member_id: str
     group_instance_id: str | None
@@ -68,7 +68,7 @@ class MemberMetadata:
         supported_protocols: those of its last JoinGroup.
         assignment: what the leader assigned to it in this generation.
         is_new: whether it has joined and waits for its first generation; it cannot send heartbeats yet.
-        awaiting_join, awaiting_sync: answers the request that waits; None where none does.
+        awaiting_join, awaiting_sync: answers the request that waits; None if none does.
         session: the timer after which it counts as failed; None before its first one.
     """
 

@@ -62,7 +62,7 @@ class Timer:
         return self.add(due_ms, action)
 
     def cancel(self, task: TimerTask | None) -> None:
-        """Do a task no more; harmless where there is none, or where it was done."""
+        """Do a task no more; harmless if there is none, or where it was done."""
         if task is None or task.action is None:
             return
         task.action = None
@@ -73,7 +73,7 @@ class Timer:
             self._cancelled = 0
 
     def take_due(self, now_ms: float) -> Callable[[], None] | None:
-        """Return the next action whose time has come, and forget it; None where none is due."""
+        """Return the next action whose time has come, and forget it; None if none is due."""
         while self._heap and self._heap[0][0] <= now_ms:
             _, _, task = heappop(self._heap)
             action = task.action

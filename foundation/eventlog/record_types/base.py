@@ -38,7 +38,7 @@ class Transition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     partition: int
     """The partition's number in the topic, from 0."""
     replica: int
-    """Broker id of the replica; −1 where the state is the partition's."""
+    """Broker id of the replica; −1 if the state is the partition's."""
     source: str
     """Kafka's name of the state that was left, for example `NewPartition`; the record names the state entered."""
 

@@ -15,7 +15,7 @@ class LeaderAndIsrApplied(RecordPayload, frozen=True, kw_only=True, gc=False):
     request_controller_epoch: int
     """The controller epoch in the request."""
     request_broker_epoch: int
-    """The broker epoch in the request; −1 where it has none."""
+    """The broker epoch in the request; −1 if it has none."""
     leaders: tuple[Leadership, ...]
     """The partitions that this broker leads from now on."""
     followers: tuple[Leadership, ...]
@@ -35,7 +35,7 @@ class StopReplicaApplied(RecordPayload, frozen=True, kw_only=True, gc=False):
     request_controller_epoch: int
     """The controller epoch in the request."""
     request_broker_epoch: int
-    """The broker epoch in the request; −1 where it has none."""
+    """The broker epoch in the request; −1 if it has none."""
     partitions: tuple[tuple[str, int, int, bool], ...]
     """(topic, partition, leader epoch, whether the replica is deleted)."""
 
@@ -48,7 +48,7 @@ class MetadataUpdated(RecordPayload, frozen=True, kw_only=True, gc=False):
     request_controller_epoch: int
     """The controller epoch in the request."""
     request_broker_epoch: int
-    """The broker epoch in the request; −1 where it has none."""
+    """The broker epoch in the request; −1 if it has none."""
     live_brokers: tuple[int, ...]
     """Ids of the live brokers in the request, sorted."""
     partitions: tuple[Leadership, ...]
@@ -81,7 +81,7 @@ class IsrProposed(RecordPayload, frozen=True, kw_only=True, gc=False):
     epoch_start_offset: int = 0
     """The log end offset with which the leader began its leader epoch."""
     follower_leader_epochs: tuple[tuple[int, int], ...] = ()
-    """(broker id, leader epoch of its last Fetch) of those joining; −1 where the Fetch had none."""
+    """(broker id, leader epoch of its last Fetch) of those joining; −1 if the Fetch had none."""
 
 
 class IsrResult(RecordPayload, frozen=True, kw_only=True, gc=False):

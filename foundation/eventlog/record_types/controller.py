@@ -63,7 +63,7 @@ class ControllerElected(RecordPayload, frozen=True, kw_only=True, gc=False):
     epoch_zk_version: int
     """The version of `/controller_epoch` that its writes check."""
     session_id: int
-    """The ZooKeeper session that owns `/controller`; 0 where an imported log does not name it."""
+    """The ZooKeeper session that owns `/controller`; 0 if an imported log does not name it."""
 
 
 class ElectionLost(RecordPayload, frozen=True, kw_only=True, gc=False):
@@ -83,7 +83,7 @@ class ControllerReady(RecordPayload, frozen=True, kw_only=True, gc=False):
     topics: int
     """How many topics the cluster has."""
     partitions: int
-    """How many partitions the cluster has; −1 where an imported log does not state it."""
+    """How many partitions the cluster has; −1 if an imported log does not state it."""
     took_ms: float
     """How long the failover took from the election on, in milliseconds."""
 
@@ -94,7 +94,7 @@ class ControllerResigned(RecordPayload, frozen=True, kw_only=True, gc=False):
     epoch: int
     """The controller epoch that ends."""
     why: str
-    """The reason, in words; empty where an imported log does not state it."""
+    """The reason, in words; empty if an imported log does not state it."""
 
 
 def leadership_digest(states: Iterable[tuple[str, int, int, int, Iterable[int], int]]) -> str:
@@ -178,7 +178,7 @@ class InvalidTransition(RecordPayload, frozen=True, kw_only=True, gc=False):
     partition: int
     """The partition's number in the topic, from 0."""
     replica: int = -1
-    """Broker id of the replica; −1 where the state is the partition's."""
+    """Broker id of the replica; −1 if the state is the partition's."""
 
 
 class LeadershipWritten(RecordPayload, frozen=True, kw_only=True, gc=False):
@@ -186,7 +186,7 @@ class LeadershipWritten(RecordPayload, frozen=True, kw_only=True, gc=False):
 
     why: str
     """`initialise`, `offline`, `unclean`, `preferred`, `reassignment`, `controlled-shutdown`, `isr-removal` or
-    `alter-partition`; empty where an imported log does not state it."""
+    `alter-partition`; empty if an imported log does not state it."""
     partitions: tuple[Leadership, ...]
     """The states as ZooKeeper now holds them."""
 

@@ -70,13 +70,13 @@ class RunDescribed(RecordPayload, frozen=True, kw_only=True, gc=False):
     brokers: int | None = None
     """How many brokers the cluster has."""
     partitions: int | None = None
-    """How many partitions the experiment creates; null where clients create topics as they like."""
+    """How many partitions the experiment creates; null if clients create topics as they like."""
     session_timeout_ms: int | None = None
-    """`zookeeper.session.timeout.ms` of the brokers; null where they differ."""
+    """`zookeeper.session.timeout.ms` of the brokers; null if they differ."""
     seed: int | None = None
     """What every random number of a simulated run is derived from."""
     fault: str = ""
-    """The fault that the experiment injects into the controller, for example `kill`; empty where none is planned."""
+    """The fault that the experiment injects into the controller, for example `kill`; empty if none is planned."""
     software_version: str = ""
     """The version of Understudy."""
     software_commit: str = ""

@@ -23,7 +23,7 @@ class AssignedMember(msgspec.Struct, frozen=True, array_like=True, gc=False):
     client_id: str
     """The name the client gives itself."""
     partitions: tuple[tuple[str, int], ...]
-    """(topic, partition) of what it is to consume; empty where the group is no consumer group."""
+    """(topic, partition) of what it is to consume; empty if the group is no consumer group."""
 
 
 class GroupOffset(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -96,7 +96,7 @@ class GroupsUnloaded(RecordPayload, frozen=True, kw_only=True, gc=False):
     partition: int
     """The partition's number."""
     leader_epoch: int
-    """The leader epoch in which the broker follows another one; −1 where the partition is deleted."""
+    """The leader epoch in which the broker follows another one; −1 if the partition is deleted."""
     groups: int
     """How many groups it coordinated."""
     offsets: int

@@ -13,7 +13,7 @@ class ProcessStarted(RecordPayload, frozen=True, kw_only=True, gc=False):
     role: str
     """`broker`, `testbed`, `simulator` or `client`."""
     broker_id: int = -1
-    """The configured `broker.id`; −1 where none is configured or the process is no broker."""
+    """The configured `broker.id`; −1 if none is configured or the process is no broker."""
     pid: int = 0
     """The process id; 0 in the simulator and where an imported log does not name it."""
     software: str = ""
@@ -96,7 +96,7 @@ class BrokerRegistered(RecordPayload, frozen=True, kw_only=True, gc=False):
     broker_epoch: int
     """The zxid of the transaction that created the registration (KIP-380)."""
     session_id: int
-    """The ZooKeeper session that owns it; 0 where an imported log does not name it."""
+    """The ZooKeeper session that owns it; 0 if an imported log does not name it."""
 
 
 class WatchFiredRecord(RecordPayload, frozen=True, kw_only=True, gc=False):
@@ -120,7 +120,7 @@ class ZkWrite(RecordPayload, frozen=True, kw_only=True, gc=False):
     fenced: bool
     """Whether it checks the version of `/controller_epoch`."""
     epoch_zk_version: int = -1
-    """The version of `/controller_epoch` it expects; −1 where it is not fenced."""
+    """The version of `/controller_epoch` it expects; −1 if it is not fenced."""
 
 
 class ZkWriteDone(RecordPayload, frozen=True, kw_only=True, gc=False):
@@ -129,7 +129,7 @@ class ZkWriteDone(RecordPayload, frozen=True, kw_only=True, gc=False):
     outcome: str
     """`Ok`, or the failure: `BadVersion`, `NodeExists`, `Unknown` (the connection was lost) …"""
     zxid: int = -1
-    """The transaction's zxid; −1 where it failed or the answer does not contain it."""
+    """The transaction's zxid; −1 if it failed or the answer does not contain it."""
 
 
 ProcessRecord: TypeAlias = (

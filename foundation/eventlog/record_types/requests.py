@@ -21,9 +21,9 @@ class RequestQueued(RecordPayload, frozen=True, kw_only=True, gc=False):
     api: str
     """Kafka's name of the API: `LeaderAndIsr`, `UpdateMetadata` or `StopReplica`."""
     controller_epoch: int = -1
-    """The controller epoch in the request; −1 where it has none."""
+    """The controller epoch in the request; −1 if it has none."""
     broker_epoch: int = -1
-    """The broker's epoch in the request; −1 where it has none."""
+    """The broker's epoch in the request; −1 if it has none."""
     partitions: int = 0
     """How many partitions the request names."""
     event: str = ""
@@ -40,23 +40,23 @@ class RequestSent(RecordPayload, frozen=True, kw_only=True, gc=False):
     api: str
     """Kafka's name of the API: `LeaderAndIsr`, `UpdateMetadata` or `StopReplica`."""
     api_version: int
-    """The version of the API; −1 where an imported log does not name it."""
+    """The version of the API; −1 if an imported log does not name it."""
     client_id: str
     """The sender's client id; with `correlation_id` it finds the receiver's `RequestReceived`."""
     correlation_id: int
-    """Numbers the requests of this client id; −1 where an imported log does not name it."""
+    """Numbers the requests of this client id; −1 if an imported log does not name it."""
     controller_epoch: int = -1
-    """The controller epoch in the request; −1 where it has none."""
+    """The controller epoch in the request; −1 if it has none."""
     broker_epoch: int = -1
-    """The receiver's broker epoch in the request; −1 where it has none."""
+    """The receiver's broker epoch in the request; −1 if it has none."""
     partitions: int = 0
     """How many partitions the request names."""
     event: str = ""
-    """The controller event during which it was queued; empty where an imported log does not name it."""
+    """The controller event during which it was queued; empty if an imported log does not name it."""
     attempt: int = 1
     """How often this request has been tried, from 1."""
     queued: int = 0
-    """The `seq` of its `RequestQueued`; 0 where it did not have to wait, and where it has been sent before."""
+    """The `seq` of its `RequestQueued`; 0 if it did not have to wait, and where it has been sent before."""
 
 
 class ResponseReceived(RecordPayload, frozen=True, kw_only=True, gc=False):
@@ -134,9 +134,9 @@ class RequestReceived(RecordPayload, frozen=True, kw_only=True, gc=False):
     correlation_id: int
     """The sender's number of the request."""
     controller_epoch: int = -1
-    """The controller epoch in the request; −1 where it has none."""
+    """The controller epoch in the request; −1 if it has none."""
     broker_epoch: int = -1
-    """The broker epoch in the request; −1 where it has none."""
+    """The broker epoch in the request; −1 if it has none."""
 
 
 class ResponseSent(RecordPayload, frozen=True, kw_only=True, gc=False):

@@ -40,7 +40,7 @@ class AlterPartitionRequestPartitionData(Message, frozen=True, kw_only=True):
 class AlterPartitionBrokerState(Message, frozen=True, kw_only=True):
     broker_id: int32 = 0
     broker_epoch: int64 = -1
-    """The member's broker epoch; -1 where the leader does not know it, which is not checked."""
+    """The member's broker epoch; -1 if the leader does not know it, which is not checked."""
 
 
 class AlterPartitionResponse(Message, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ class DescribeLogDirsResult(Message, frozen=True, kw_only=True):
     log_dir: str = ""
     topics: tuple[DescribeLogDirsTopic, ...] = ()
     total_bytes: Annotated[int64, since(4), ignorable] = -1
-    """Bytes of the directory's volume; −1 where they are not known."""
+    """Bytes of the directory's volume; −1 if they are not known."""
     usable_bytes: Annotated[int64, since(4), ignorable] = -1
 
 

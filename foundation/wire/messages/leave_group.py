@@ -19,7 +19,7 @@ class LeaveGroupRequest(Message, frozen=True, kw_only=True):
 
 class MemberIdentity(Message, frozen=True, kw_only=True):
     member_id: Annotated[str, since(3)] = ""
-    """Empty where a static member is removed by its instance id alone."""
+    """Empty if a static member is removed by its instance id alone."""
     group_instance_id: Annotated[str | None, since(3)] = None
     reason: Annotated[str | None, since(5), ignorable] = None
 

@@ -107,7 +107,7 @@ def replace(
 
 
 def stored(cluster: SimulatedCluster, path: str) -> object:
-    """Return the configs in the znode of an entity; None where there is no znode."""
+    """Return the configs in the znode of an entity; None if there is no znode."""
     node = cluster.zookeeper.tree.get(f"/config/{path}")
     return msgspec.json.decode(node.data) if isinstance(node, ZNodeData) else None
 

@@ -38,7 +38,7 @@ def test_a_logger_inherits_the_level_above_it() -> None:
 
 
 def test_the_loggers_of_kafkas_log4j_properties_have_levels() -> None:
-    """A script that changes their levels works, also where nothing is written to them here."""
+    """A script that changes their levels works, also if nothing is written to them here."""
     levels = LoggerLevels()
     changes = [
         Change("kafka.log.LogCleaner", Operation.SET, "DEBUG"),

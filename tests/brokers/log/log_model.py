@@ -314,7 +314,7 @@ class LogModel:
         self.log = log = self._open(had_clean_shutdown=False)
         least = min(self.flushed, self.least_end) if lose_power else self.least_end
         if log.log_end_offset == log.log_start_offset == self.checkpointed_start:
-            # What is before the log start offset is deleted, also where what comes after it is lost.
+            # What is before the log start offset is deleted, also if what comes after it is lost.
             least = 0
         assert log.log_end_offset >= least
         found = self.read_all()

@@ -101,7 +101,7 @@ class CacheHarness:
         return error, answered_id, list(answered)
 
     def open(self, *partitions: int, follower: int = CONSUMER) -> int:
-        """Open a session; return its id, 0 where there was no room."""
+        """Open a session; return its id, 0 if there was no room."""
         _, session_id, _ = self.fetch(0, INITIAL_EPOCH, by_name(*partitions), follower=follower)
         return session_id
 

@@ -314,7 +314,7 @@ def test_state_that_keeps_conflicting_fails_its_reassignment() -> None:
 
 @pytest.mark.spec("RA-10")
 def test_replica_added_to_a_partition_without_state_follows_its_broker() -> None:
-    """The reassignment fails where the partition never had a leader, and its assignment stays written. The broker of
+    """The reassignment fails if the partition never had a leader, and its assignment stays written. The broker of
     the replica to add then fails and starts; no transition is invalid, which the harness checks at its end."""
     with ReassignmentHarness({"orders": {0: [9]}}) as harness:
         assert harness.reassign({"orders-0": [3]}) == {"orders-0": "UNKNOWN_SERVER_ERROR"}

@@ -20,7 +20,7 @@ class Ready(msgspec.Struct, frozen=True, tag_field="event", tag="ready"):
 
 
 class Sent(msgspec.Struct, frozen=True, tag_field="event", tag="sent"):
-    """A record was acknowledged; the offset is -1 where the client does not know it."""
+    """A record was acknowledged; the offset is -1 if the client does not know it."""
 
     value: int
     offset: int

@@ -49,13 +49,13 @@ class Card(msgspec.Struct, frozen=True):
 
     Attributes:
         admin_ms: the longest time from a change of the scene to the end of the first attempt that began after it and
-            succeeded; None where none succeeded after the last change.
+            succeeded; None if none succeeded after the last change.
         admin_errors: the errors of the attempts that ended after the first change, with their numbers.
         sent_ms, read_ms: the longest time without an acknowledgement, and without a record that was read, that ended
-            after the first change; None where there was none after the last change.
+            after the first change; None if there was none after the last change.
         failed: the errors of the records that the client gave up, with their numbers.
         without: the parts that the driver does not have: `("consumer",)`, or nothing.
-        reasons: why it failed, in words; empty where it passed.
+        reasons: why it failed, in words; empty if it passed.
     """
 
     client: str

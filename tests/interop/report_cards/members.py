@@ -52,9 +52,9 @@ class GroupCard(msgspec.Struct, frozen=True):
         rebalances: how many assignments its members were given after the first change of the scene.
         twice: how many records were read more than once.
         lost: how many acknowledged records no member has read.
-        read_ms: the longest time without a record, of any member, that ended after the first change; None where none
+        read_ms: the longest time without a record, of any member, that ended after the first change; None if none
             was read after the last one.
-        reasons: why it failed, in words; empty where it passed.
+        reasons: why it failed, in words; empty if it passed.
     """
 
     client: str

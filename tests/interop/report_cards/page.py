@@ -83,7 +83,7 @@ class Kept(msgspec.Struct):
 
 
 def load(path: Path = KEPT) -> Kept:
-    """Read the cards; none where there is no file."""
+    """Read the cards; none if there is no file."""
     return msgspec.json.decode(path.read_bytes(), type=Kept) if path.exists() else Kept()
 
 

@@ -139,7 +139,7 @@ class History:
     # -- violations
 
     def witness(self, check: str) -> str | None:
-        """Return the witness of the violation of `check`, or None where the check accepts the history."""
+        """Return the witness of the violation of `check`, or None if the check accepts the history."""
         return {violation.check: violation.witness for violation in self._violations()}.get(check)
 
     def violated(self) -> list[str]:

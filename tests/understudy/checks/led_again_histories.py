@@ -318,7 +318,7 @@ def has_epochs(history: History, *epochs: int) -> History:
 @accepts("R4")
 @accepts("R9")
 def a_follower_has_the_records_of_the_earlier_epoch() -> History:
-    """It has another one only where its leader has one of the epoch that was led again."""
+    """It has another one only if its leader has one of the epoch that was led again."""
     return has_epochs(leads_with_a_cache_that_dropped_epochs(), 1, 1, 1, 2, 3, 4)
 
 

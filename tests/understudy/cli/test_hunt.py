@@ -75,7 +75,7 @@ def test_a_hunt_ends_after_its_minutes(tmp_path: Path, monkeypatch: pytest.Monke
 def test_an_interrupted_hunt_says_what_it_has_run(
     number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Also where the shell has started it in the background, with SIGINT ignored."""
+    """Also if the shell has started it in the background, with SIGINT ignored."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     tallied = hunting._Tally.add
 

@@ -1,4 +1,4 @@
-"""A page on a terminal: redrawn in place, cut to the size, and absent where there is no terminal."""
+"""A page on a terminal: redrawn in place, cut to the size, and absent if there is no terminal."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def test_nothing_waits_in_a_process_that_has_ended() -> None:
     controller.queue(1)
     controller.write(FaultInjected(fault="kill", target="broker-1"), node="testbed")
     controller.queue(2)
-    assert controller.picture.broker(1).channels == {}, "also where it wrote on until the fault took effect"
+    assert controller.picture.broker(1).channels == {}, "also if it wrote on until the fault took effect"
     controller.write(ProcessStarted(role="broker", broker_id=1), incarnation=2)
     controller.queue(3)
     assert controller.picture.broker(1).channels == {}, "a late record of the process before"

@@ -159,7 +159,7 @@ def test_the_command_ingests_in_spark_with_the_java_from_pip(runs: Path, tmp_pat
     assert done.stdout.startswith(f"{tmp_path}/lake has version 1: 5 runs added, 0 replaced, 0 unchanged; ")
     assert_holds(tmp_path / "lake", runs)
     again = start(runs, "--lake", tmp_path / "lake", "--engine", "spark", "--master", "nowhere")
-    assert again.returncode == 0, "Spark is not started where there is nothing to write"
+    assert again.returncode == 0, "Spark is not started if there is nothing to write"
     assert "0 runs added, 0 replaced, 5 unchanged" in again.stdout
 
 

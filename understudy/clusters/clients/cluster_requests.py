@@ -89,7 +89,7 @@ class ClusterRequests:
         *,
         max_version: int | None = None,
     ) -> R:
-        """Send a request once to the controller; raises TryAgain where there is none, and as `ask_broker`.
+        """Send a request once to the controller; raises TryAgain if there is none, and as `ask_broker`.
 
         Args:
             errors: the error codes in a response, among which NOT_CONTROLLER is looked for.

@@ -69,11 +69,11 @@ class Connections:
         self._leaders.pop(topic_partition, None)
 
     def known_leader(self, topic_partition: TopicPartition) -> int | None:
-        """Return the leader of a partition as the metadata had it last; None where it has to be found."""
+        """Return the leader of a partition as the metadata had it last; None if it has to be found."""
         return self._leaders.get(topic_partition)
 
     async def find_leaders(self, topics: Iterable[str]) -> None:
-        """Read the leaders of all partitions of `topics`; raises NoLeader where no broker answers."""
+        """Read the leaders of all partitions of `topics`; raises NoLeader if no broker answers."""
         for topic in (await self._read_metadata(topics)).topics:
             for partition in topic.partitions:
                 if partition.error_code == Errors.NONE and topic.name is not None:
@@ -121,7 +121,7 @@ class Connections:
             channel.close()
 
     async def any_broker(self) -> int:
-        """Return a broker that answers; raises NoLeader where none does."""
+        """Return a broker that answers; raises NoLeader if none does."""
         metadata = await self._read_metadata(())
         return min(broker.node_id for broker in metadata.brokers)
 
@@ -132,7 +132,7 @@ class Connections:
             self._close_channel(broker)
 
     async def describe_topics(self, topics: Iterable[str]) -> TopicsDescribed:
-        """Return the partitions of the topics that exist; raises NoLeader where no broker answers."""
+        """Return the partitions of the topics that exist; raises NoLeader if no broker answers."""
         metadata = await self._read_metadata(topics)
         rack_of = {broker.node_id: broker.rack for broker in metadata.brokers}
         counts: dict[str, int] = {}
@@ -147,12 +147,12 @@ class Connections:
         return TopicsDescribed(counts, racks)
 
     async def topic_names(self) -> list[str]:
-        """Return the topics that are not internal, sorted; raises NoLeader where no broker answers."""
+        """Return the topics that are not internal, sorted; raises NoLeader if no broker answers."""
         metadata = await self._read_metadata(None)
         return sorted(topic.name for topic in metadata.topics if topic.name is not None and not topic.is_internal)
 
     async def has_leader(self, topic_partition: TopicPartition) -> bool:
-        """Return whether the metadata has a leader of a partition; raises NoLeader where no broker answers."""
+        """Return whether the metadata has a leader of a partition; raises NoLeader if no broker answers."""
         return bool(await self.in_sync_replicas(topic_partition))
 
     async def in_sync_replicas(self, topic_partition: TopicPartition) -> tuple[int, ...]:
@@ -177,7 +177,7 @@ class Connections:
         return leader
 
     async def _read_metadata(self, topics: Iterable[str] | None) -> MetadataResponse:
-        """Return the metadata of topics, None for all; raises NoLeader where no broker answers."""
+        """Return the metadata of topics, None for all; raises NoLeader if no broker answers."""
         wanted = None if topics is None else tuple(MetadataRequestTopic(name=topic) for topic in topics)
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
         failure = "no bootstrap server is given"

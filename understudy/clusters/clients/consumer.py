@@ -62,7 +62,7 @@ class Fetched(NamedTuple):
     """What a fetch brought of one partition; as `Polled`.
 
     Attributes:
-        error: the leader's error code; NONE also where there is no answer.
+        error: the leader's error code; NONE also if there is no answer.
     """
 
     records: tuple[Consumed, ...]
@@ -87,7 +87,7 @@ class Consumer:
         self._is_read_committed = is_read_committed
 
     async def poll(self, topic_partition: TopicPartition, offset: int, *, max_wait_ms: int = 500) -> Polled:
-        """Return the records from `offset` on; none where the leader has none or cannot be read."""
+        """Return the records from `offset` on; none if the leader has none or cannot be read."""
         fetched = (await self.fetch({topic_partition: offset}, max_wait_ms=max_wait_ms))[topic_partition]
         return Polled(
             tuple((each.offset, each.record.value or b"") for each in fetched.records),
@@ -175,7 +175,7 @@ class Consumer:
         return Fetched(found, max(offset, fetched[-1].header.next_offset) if fetched else offset)
 
     async def end_offset(self, topic_partition: TopicPartition) -> int | None:
-        """Return the offset after the last committed record; None where no leader can say it now.
+        """Return the offset after the last committed record; None if no leader can say it now.
 
         A new leader's high watermark may be behind that of the leader before. A Fetch does not show it; ListOffsets is
         refused until it has caught up (KIP-207).

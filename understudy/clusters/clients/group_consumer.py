@@ -32,7 +32,7 @@ class ConsumerSettings:
     """The settings, named as those of Kafka's consumer.
 
     Attributes:
-        topics: what the group reads; ignored where there are `partitions`.
+        topics: what the group reads; ignored if there are `partitions`.
         partitions: what is read without the group, from these offsets on; `EARLIEST_TIMESTAMP` and `LATEST_TIMESTAMP`
             stand for the log's start and end.
         resets_to_earliest: where a partition without a committed offset begins (`auto.offset.reset`).
@@ -89,7 +89,7 @@ class GroupConsumer:
         self._next_commit_ms = clock.monotonic_ms() + settings.auto_commit_interval_ms
 
     async def poll(self, timeout_ms: float) -> list[Consumed]:
-        """Return the next records, at most `max_poll_records`; none where there are none within the time.
+        """Return the next records, at most `max_poll_records`; none if there are none within the time.
 
         Raises:
             Refused: the group does not take this consumer.
@@ -221,7 +221,7 @@ class GroupConsumer:
 async def topics_like(
     network: Network, bootstrap: tuple[str, ...], client_id: str, is_wanted: Callable[[str], bool]
 ) -> tuple[str, ...]:
-    """Return the topics with a name that is wanted, without internal ones; raises NoLeader where no broker answers."""
+    """Return the topics with a name that is wanted, without internal ones; raises NoLeader if no broker answers."""
     connections = Connections(network, bootstrap, client_id=client_id)
     try:
         return tuple(name for name in await connections.topic_names() if is_wanted(name))

@@ -37,7 +37,7 @@ class CoordinatorLink:
 
     @property
     def coordinator(self) -> int | None:
-        """The broker id of the coordinator; None where it is not known."""
+        """The broker id of the coordinator; None if it is not known."""
         return self._coordinator
 
     def forget(self) -> None:

@@ -125,7 +125,7 @@ class GroupOffsets:
         return list(left.values())
 
     async def fetch(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int] | None:
-        """Return the committed offsets, −1 for a partition without one; None where the time is over before."""
+        """Return the committed offsets, −1 for a partition without one; None if the time is over before."""
         wanted = tuple(partitions)
         deadline_ms = self._clock.monotonic_ms() + self._timeout_ms
         while self._clock.monotonic_ms() < deadline_ms:

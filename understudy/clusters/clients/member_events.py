@@ -32,7 +32,7 @@ class JoinEnded(NamedTuple):
     """A member has an assignment, or has given up after `reason`.
 
     Attributes:
-        reason: empty where it has an assignment.
+        reason: empty if it has an assignment.
     """
 
     at_ms: float

@@ -98,7 +98,7 @@ class ComposeCluster(LocalCluster):
         self._take_down()
 
     def close(self) -> None:
-        """Remove the project at once. Harmless where it is removed. Raises DockerFailed."""
+        """Remove the project at once. Harmless if it is removed. Raises DockerFailed."""
         try:
             self._take_down()
         finally:
@@ -152,7 +152,7 @@ class ComposeCluster(LocalCluster):
         self._isolated.add(broker_id)
 
     def heal_broker(self, broker_id: int, role: str = "") -> None:
-        """Connect a broker's container again. Harmless where it is not isolated."""
+        """Connect a broker's container again. Harmless if it is not isolated."""
         broker = self.process_of(broker_id)
         self.record_fault("heal", broker.name, role)
         if broker_id in self._isolated:

@@ -56,7 +56,7 @@ class ComposeProject:
     Args:
         folder: the folder of the compose file.
         config: the resolved compose file, as `docker compose config --format json` prints it.
-        flags: what `docker compose` is given before each command; empty where it finds file and name by itself.
+        flags: what `docker compose` is given before each command; empty if it finds file and name by itself.
     """
 
     def __init__(self, folder: Path, config: Mapping[str, Any], flags: Sequence[str] = ()) -> None:
@@ -86,7 +86,7 @@ class ComposeProject:
 
     @property
     def zookeeper_address(self) -> str:
-        """`host:port` at which this machine reaches ZooKeeper. Raises ClusterError where no port is published."""
+        """`host:port` at which this machine reaches ZooKeeper. Raises ClusterError if no port is published."""
         address = self.published(ZOOKEEPER)
         if address is None:
             raise ClusterError("the compose file publishes no port of zookeeper, which a role or `depose` needs")
@@ -94,12 +94,12 @@ class ComposeProject:
 
     @property
     def session_timeout_ms(self) -> int | None:
-        """The session timeout of the brokers; None where their command does not say it."""
+        """The session timeout of the brokers; None if their command does not say it."""
         text = _overrides(self._config, "broker-1").get("zookeeper.session.timeout.ms", "")
         return int(text) if text.isdecimal() else None
 
     def published(self, service: str) -> str | None:
-        """Return the `host:port` at which this machine reaches a service; None where no port is published."""
+        """Return the `host:port` at which this machine reaches a service; None if no port is published."""
         for port in self._config["services"].get(service, {}).get("ports", ()):
             if number := port.get("published"):
                 return f"{port.get('host_ip') or '127.0.0.1'}:{number}"
@@ -107,7 +107,7 @@ class ComposeProject:
 
     @property
     def events_folder(self) -> Path:
-        """The folder of the event logs that the containers share. Raises ClusterError where they share none."""
+        """The folder of the event logs that the containers share. Raises ClusterError if they share none."""
         for volume in self._config["services"].get("broker-1", {}).get("volumes", ()):
             if volume.get("target") == EVENTS_TARGET and volume.get("type") == "bind":
                 return Path(volume["source"])

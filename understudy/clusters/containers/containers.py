@@ -27,9 +27,9 @@ class ContainerState(NamedTuple):
     """What the engine says of a container.
 
     Attributes:
-        status: such as `running`, `paused` or `exited`; `removed` where there is none any more.
+        status: such as `running`, `paused` or `exited`; `removed` if there is none any more.
         exit_code: as of `ChildProcess`: negative for the signal that ended it.
-        pid: that of its first process, 0 where none runs.
+        pid: that of its first process, 0 if none runs.
     """
 
     status: str
@@ -68,7 +68,7 @@ class Containers:
         self._read_s = 0.0
 
     def signal(self, name: str, service: str) -> None:
-        """Send a signal such as `SIGTERM` to the process in a container. Harmless where it has ended."""
+        """Send a signal such as `SIGTERM` to the process in a container. Harmless if it has ended."""
         try:
             docker(self.project.folder, "kill", "--signal", name, self.project.ids[service])
         except DockerFailed as failed:
@@ -85,7 +85,7 @@ class Containers:
         return "\n".join(f"    {line}" for line in text.splitlines()) or "    (empty)"
 
     def save_log(self, service: str, file: Path) -> None:
-        """Write everything that a container has written to a file. Harmless where there is no container."""
+        """Write everything that a container has written to a file. Harmless if there is no container."""
         with contextlib.suppress(DockerFailed, OSError):
             text = self.project.compose("logs", "--no-color", "--no-log-prefix", service)
             file.write_text(text, encoding="utf-8")
@@ -110,7 +110,7 @@ class Containers:
         return docker(self.project.folder, "inspect", "--format", _FORMAT, *ids).splitlines()
 
     def _inspect_one(self, container: str) -> list[str]:
-        """The line of a container; none where it is removed."""
+        """The line of a container; none if it is removed."""
         try:
             return self._inspect(container)
         except DockerFailed as failed:
@@ -154,7 +154,7 @@ class ContainerProcess:
         return self._is_frozen or self._has_stopped_itself
 
     def kill(self) -> None:
-        """Kill every process of the container (SIGKILL), and wait until it has ended. Harmless where it has."""
+        """Kill every process of the container (SIGKILL), and wait until it has ended. Harmless if it has."""
         if self.is_running:
             self._containers.change("kill", self.name)
             self.wait(_END_TIMEOUT_S)
@@ -165,7 +165,7 @@ class ContainerProcess:
             self._containers.change("pause", self.name)
 
     def resume(self) -> None:
-        """Let it go on. Harmless where it is not paused."""
+        """Let it go on. Harmless if it is not paused."""
         if self._is_frozen:
             self._containers.change("resume", self.name)
         if self._has_stopped_itself:

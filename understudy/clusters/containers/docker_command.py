@@ -65,7 +65,7 @@ def require_engine(folder: Path) -> None:
 
 
 def require_image(folder: Path, image: str) -> None:
-    """Raise ClusterError where the engine has no such image. Nothing is pulled."""
+    """Raise ClusterError if the engine has no such image. Nothing is pulled."""
     try:
         docker(folder, "image", "inspect", "--format", "{{.Id}}", image)
     except DockerFailed:

@@ -60,7 +60,7 @@ class Guardian:
         return self._process.pid
 
     def dismiss(self) -> None:
-        """Let it end, because the project has been taken down. Harmless where it has ended."""
+        """Let it end, because the project has been taken down. Harmless if it has ended."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with contextlib.suppress(OSError, ValueError):

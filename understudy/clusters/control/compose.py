@@ -134,7 +134,7 @@ class ComposeVerbs:
     # ------------------------------------------------------------------ states
 
     def _refusal(self, verb: str, service: Service, states: Mapping[str, str]) -> str:
-        """Why a container is not in the state for a verb; empty where it is."""
+        """Why a container is not in the state for a verb; empty if it is."""
         state = states.get(service.name)
         if state is None:
             return f"{service.name} cannot be {VERBS[verb].done}: it has no container; `docker compose up` creates it"

@@ -32,7 +32,7 @@ class ComposeControl(Server):
         self.client = ControlClient(self._port.entry)
 
     def start(self) -> None:
-        """Start to answer. Raises ClusterError where it does not in time."""
+        """Start to answer. Raises ClusterError if it does not in time."""
         self._port.start()
 
     def close(self) -> None:

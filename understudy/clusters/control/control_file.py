@@ -73,6 +73,6 @@ def read_control_file(folder: Path) -> ControlEntry:
 
 
 def remove_control_file(folder: Path) -> None:
-    """Remove `control.json`. Harmless where there is none."""
+    """Remove `control.json`. Harmless if there is none."""
     with contextlib.suppress(FileNotFoundError):
         (folder / CONTROL_FILE).unlink()

@@ -29,7 +29,7 @@ class Guard:
 
     Args:
         hosts: the values of the header Host that are accepted.
-        token: what a request that changes something must carry, as `Authorization: Bearer TOKEN`; None where none may
+        token: what a request that changes something must carry, as `Authorization: Bearer TOKEN`; None if none may
             change anything.
         has_page: whether the application serves a page of its own that sends requests. Then a request that changes
             something must come from it; otherwise requests of all pages are refused.

@@ -116,11 +116,11 @@ class Server(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Start to answer. Raises ClusterError where it does not in time."""
+        """Start to answer. Raises ClusterError if it does not in time."""
 
     @abstractmethod
     def close(self) -> None:
-        """End the server. Harmless where it has not been started."""
+        """End the server. Harmless if it has not been started."""
 
     def __enter__(self) -> Self:
         try:

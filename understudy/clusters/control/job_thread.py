@@ -94,7 +94,7 @@ class JobThread:
                     job.result.set_exception(error)
 
     def _next(self) -> _Job | None:
-        """Wait for the next job that is due; None where the thread has been closed."""
+        """Wait for the next job that is due; None if the thread has been closed."""
         with self._changed:
             while not self._is_closed:
                 left_s = self._jobs[0].due_s - time.monotonic() if self._jobs else None

@@ -46,7 +46,7 @@ class ControlPort:
         )
 
     def start(self) -> None:
-        """Start to answer. Raises ClusterError where it does not in time."""
+        """Start to answer. Raises ClusterError if it does not in time."""
         self._http.start()
 
     def ask_to_end(self) -> None:
@@ -81,7 +81,7 @@ class ControlServer(Server):
         self.entry = self._port.entry
 
     def start(self) -> None:
-        """Start to answer, then write `control.json`. Raises ClusterError where it does not answer in time."""
+        """Start to answer, then write `control.json`. Raises ClusterError if it does not answer in time."""
         self._port.start()
         write_control_file(self._cluster.directory, self.entry)
 
@@ -94,7 +94,7 @@ class ControlServer(Server):
 
 
 def listen_for_control(address: tuple[str, int] = ANY_PORT) -> socket.socket:
-    """Open the socket of a control port. Raises ClusterError where the host is not loopback, or the port is taken."""
+    """Open the socket of a control port. Raises ClusterError if the host is not loopback, or the port is taken."""
     host, port = address
     return listen(check_loopback(host), port, what="the control port", option="--control")
 

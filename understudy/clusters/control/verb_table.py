@@ -17,9 +17,9 @@ class Verb(NamedTuple):
     Attributes:
         meaning: what it does, as an imperative without full stop.
         done: what has been done to its target, for example `killed`.
-        undo: the verb that ends it after `for`; empty where it cannot be given a duration.
+        undo: the verb that ends it after `for`; empty if it cannot be given a duration.
         on_zookeeper: whether ZooKeeper can be its target.
-        on_compose: what does it on the compose cluster; empty where nothing does.
+        on_compose: what does it on the compose cluster; empty if nothing does.
     """
 
     meaning: str

@@ -39,7 +39,7 @@ class VerbRequest(NamedTuple):
     """A verb with its target, both checked.
 
     Attributes:
-        lasts_ms: after how many milliseconds it is undone; None where it is not.
+        lasts_ms: after how many milliseconds it is undone; None if it is not.
         point: of `arm`, the named point; otherwise empty.
         action: of `arm`, what happens there; otherwise empty.
     """
@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
     Attributes:
         done: the names of the processes that it acted on.
         skipped: of a target with several brokers, why some were left out.
-        note: what follows later, in words; empty where nothing does.
+        note: what follows later, in words; empty if nothing does.
     """
 
     verb: str
@@ -119,8 +119,8 @@ class Commanded(Protocol):
     def begin(self, request: VerbRequest) -> Future[Outcome]:
         """Do a verb when the verbs before it are done. It may wait for ZooKeeper in the calling thread.
 
-        It raises, and so does the future: ClusterError where the verb is refused, one of `NO_ANSWER` where ZooKeeper
-        does not answer, ZooKeeperNotStarted, and OSError where the fault cannot be recorded.
+        It raises, and so does the future: ClusterError if the verb is refused, one of `NO_ANSWER` where ZooKeeper
+        does not answer, ZooKeeperNotStarted, and OSError if the fault cannot be recorded.
         """
 
     def bootstrap(self) -> list[str]:
@@ -187,8 +187,8 @@ class ClusterVerbs:
     def submit(self, request: VerbRequest, handles: Sequence[Handle]) -> Future[Outcome]:
         """Do a verb on what `find` has returned, when the verbs before it are done.
 
-        The future raises what the verb raises: ClusterError where it is refused, one of `NO_ANSWER` where ZooKeeper
-        does not answer, ZooKeeperNotStarted, and OSError where the fault cannot be recorded.
+        The future raises what the verb raises: ClusterError if it is refused, one of `NO_ANSWER` where ZooKeeper
+        does not answer, ZooKeeperNotStarted, and OSError if the fault cannot be recorded.
         """
         return self._jobs.submit(lambda: self._do(request, handles))
 
@@ -258,11 +258,11 @@ class ClusterVerbs:
         return outcome
 
     def _refusal(self, verb: str, handle: Handle) -> str:
-        """Why a process is not in the state for a verb; empty where it is."""
+        """Why a process is not in the state for a verb; empty if it is."""
         if isinstance(handle, LocalBroker):
             _await_end(handle)
         if isinstance(handle, LocalBroker) and not handle.is_running:
-            # Also where it was ended from outside: what waits for another broker later must not fail because of it.
+            # Also if it was ended from outside: what waits for another broker later must not fail because of it.
             handle.process.should_run = False
         reason = ""
         if verb in ("kill", "pause", "resume", "stop", "depose", "isolate") and not handle.is_running:
@@ -352,7 +352,7 @@ def _await_end(broker: LocalBroker) -> None:
 
 
 def note_of(request: VerbRequest) -> str:
-    """Return what follows a verb later, in words; empty where nothing does."""
+    """Return what follows a verb later, in words; empty if nothing does."""
     if request.lasts_ms is None:
         return ""
     return f"to be {VERBS[VERBS[request.verb].undo].done} after {duration(request.lasts_ms)}"

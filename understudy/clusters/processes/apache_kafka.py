@@ -55,7 +55,7 @@ class ApacheKafka:
     """The jars of Apache Kafka 3.9, and the Java to run them with.
 
     Args:
-        libs: the folder with the jars. Brokers write a log only where a binding of slf4j is among them
+        libs: the folder with the jars. Brokers write a log only if a binding of slf4j is among them
             (`slf4j-reload4j`).
         jvm_options: the options for brokers and tools.
 

@@ -191,7 +191,7 @@ class Fork(LoggedProcess):
         return self.is_running and linux.is_paused(self.pid)
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal. Harmless where the process has ended."""
+        """Send a signal. Harmless if the process has ended."""
         if self.is_running and self._pidfd is not None:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pidfd, number)
@@ -204,7 +204,7 @@ class Fork(LoggedProcess):
     def pause(self) -> None:
         """Pause the process (SIGSTOP); when this returns all its threads are stopped. Its sockets stay open.
 
-        Harmless where the process has ended.
+        Harmless if the process has ended.
         """
         self.send(signal.SIGSTOP)
         deadline = time.monotonic() + _PAUSE_TIMEOUT_S

@@ -131,7 +131,7 @@ class BrokerProcess:
     def set_faults(self, faults: MachineFaults) -> None:
         """Let its disk and clock have these faults, and no others, from now on; also in later processes.
 
-        It reads them only where `understudy.faults.file` among its properties names the file.
+        It reads them only if `understudy.faults.file` among its properties names the file.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
         replace_file(self.faults, msgspec.json.encode(faults))
@@ -144,7 +144,7 @@ class BrokerProcess:
             return frozenset()
 
     def metrics_address(self) -> str | None:
-        """The address of its metrics server, from the file that it writes; None where it serves no metrics."""
+        """The address of its metrics server, from the file that it writes; None if it serves no metrics."""
         try:
             return (self.directory / "data" / ADDRESS_FILE).read_text(encoding="utf-8").strip()
         except FileNotFoundError:

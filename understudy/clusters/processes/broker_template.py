@@ -104,7 +104,7 @@ class _Template:
 
 
 def _write(status: int, word: int) -> bool:
-    """Write a word to the pipe; return False where the owner has closed it."""
+    """Write a word to the pipe; return False if the owner has closed it."""
     try:
         os.write(status, word.to_bytes(WORD_BYTES, "big", signed=True))
     except BrokenPipeError:

@@ -13,7 +13,7 @@ JSON_VERSION = 1
 
 
 def summary(picture: ClusterPicture, cluster: ClusterEntry | None) -> dict[str, Any]:
-    """Return the content of the JSON. `process` is None where the cluster was given by --zookeeper."""
+    """Return the content of the JSON. `process` is None if the cluster was given by --zookeeper."""
     found = findings(picture)
     return {
         "version": JSON_VERSION,

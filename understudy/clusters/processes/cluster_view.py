@@ -88,7 +88,7 @@ class ClusterView:
         self._thread.start()
 
     def controller_id(self) -> int | None:
-        """The id of the broker that owns `/controller`; None where there is no controller."""
+        """The id of the broker that owns `/controller`; None if there is no controller."""
         return self._read(lambda session: session.store.controller.id())
 
     def brokers(self) -> dict[int, RegisteredBroker]:
@@ -98,14 +98,14 @@ class ClusterView:
         }
 
     def leader(self, partition: TopicPartition) -> int | None:
-        """The leader in the partition's state znode; None where it has no leader or does not exist."""
+        """The leader in the partition's state znode; None if it has no leader or does not exist."""
         state = self._read(lambda session: session.store.states.read([partition]))[partition]
         if isinstance(state, Failure) or state.leader_and_isr.leader < 0:
             return None
         return state.leader_and_isr.leader
 
     def isr(self, partition: TopicPartition) -> tuple[BrokerId, ...]:
-        """The in-sync replicas in the partition's state znode; empty where there is no such partition."""
+        """The in-sync replicas in the partition's state znode; empty if there is no such partition."""
         state = self._read(lambda session: session.store.states.read([partition]))[partition]
         return () if isinstance(state, Failure) else state.leader_and_isr.isr
 
@@ -181,7 +181,7 @@ class ClusterView:
 
 
 def controller_if_known(zookeeper_connect: str) -> int | None:
-    """The id of the controller; None where there is none, or ZooKeeper does not answer within two seconds."""
+    """The id of the controller; None if there is none, or ZooKeeper does not answer within two seconds."""
     try:
         with ClusterView(zookeeper_connect, answer_timeout_s=2.0) as view:
             return view.controller_id()
@@ -241,13 +241,13 @@ async def _delete(handle: ZooKeeperClient, path: str) -> bool:
 
 
 async def _children(handle: ZooKeeperClient, path: str) -> tuple[str, ...]:
-    """The names of a znode's children, sorted; none where there is no such znode."""
+    """The names of a znode's children, sorted; none if there is no such znode."""
     children = await handle.children(path)
     return () if isinstance(children, Failure) else tuple(sorted(children.names))
 
 
 async def _requested_moves(handle: ZooKeeperClient) -> tuple[TopicPartition, ...]:
-    """The partitions that `/admin/reassign_partitions` names; none where it cannot be read."""
+    """The partitions that `/admin/reassign_partitions` names; none if it cannot be read."""
     node = await handle.get(ReassignPartitionsZNode.path)
     if isinstance(node, Failure):
         return ()
@@ -273,4 +273,4 @@ def _registered(found: BrokerAndEpoch) -> RegisteredBroker:
 
 
 def _ignore_notification(notification: Notification) -> None:
-    """Ignore a notification: no watch is set, and the next read fails where the session has ended."""
+    """Ignore a notification: no watch is set, and the next read fails if the session has ended."""

@@ -218,7 +218,7 @@ class EmbeddedZooKeeper(ZooKeeperServer):
 
 
 def four_letter_word(host: str, port: int, word: str, timeout_s: float = 2.0) -> str:
-    """Send one of ZooKeeper's four-letter words, and return the answer; empty where no server answers."""
+    """Send one of ZooKeeper's four-letter words, and return the answer; empty if no server answers."""
     answer = b""
     try:
         with socket.create_connection((host, port), timeout=timeout_s) as connection:

@@ -40,7 +40,7 @@ class LinkFaults:
 
     @property
     def proxy(self) -> Proxy | None:
-        """The proxy; None where the cluster has none, or does not run."""
+        """The proxy; None if the cluster has none, or does not run."""
         return self._proxied.proxy if self._proxied is not None else None
 
     # -- for the cluster
@@ -211,7 +211,7 @@ class LinkFaults:
         return rule.name
 
     def remove_rule(self, name: str) -> None:
-        """End a fault of requests, and forward the requests that it holds. Harmless where it has ended."""
+        """End a fault of requests, and forward the requests that it holds. Harmless if it has ended."""
         proxy = self._proxy_to("requests cannot be released")
         self.record_fault("heal", name)
         proxy.remove_rule(name)
@@ -264,7 +264,7 @@ class LinkFaults:
     def expire_session(self, broker_id: int, role: str = "") -> None:
         """Make ZooKeeper end a broker's session at once: another connection takes it over and closes it.
 
-        Harmless where the session has ended.
+        Harmless if the session has ended.
 
         Raises:
             ClusterError: the broker has not had a session, or the server does not answer in time.

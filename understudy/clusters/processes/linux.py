@@ -22,7 +22,7 @@ def launcher(command: list[str]) -> list[str]:
     """The command line that runs `command` so that it ends with the calling process, even if that is killed.
 
     The kernel ends it with the *thread* that forks (see `processes._spawner`). On other systems than Linux the command
-    runs as it is, and ends only where its owner stops it.
+    runs as it is, and ends only if its owner stops it.
     """
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
 
@@ -30,7 +30,7 @@ def launcher(command: list[str]) -> list[str]:
 def start_time(pid: int) -> int | None:
     """The start time of the process in clock ticks since boot, which with the pid identifies it.
 
-    None where it has ended; 0 where the system has no /proc.
+    None if it has ended; 0 if the system has no /proc.
     """
     if not Path("/proc/self/stat").exists():
         return 0 if _may_exist(pid) else None
@@ -43,7 +43,7 @@ def start_time(pid: int) -> int | None:
 
 
 def is_paused(pid: int) -> bool:
-    """Whether the process is stopped by a SIGSTOP; False where the system has no /proc."""
+    """Whether the process is stopped by a SIGSTOP; False if the system has no /proc."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
     except OSError:
@@ -51,7 +51,7 @@ def is_paused(pid: int) -> bool:
 
 
 def children(pid: int) -> tuple[int, ...]:
-    """The processes that a process has started and that have not ended; empty where the system has no /proc."""
+    """The processes that a process has started and that have not ended; empty if the system has no /proc."""
     found: list[int] = []
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
@@ -62,7 +62,7 @@ def children(pid: int) -> tuple[int, ...]:
 
 
 def resident_memory(pid: int) -> int:
-    """The resident memory of a process in bytes; 0 where it has ended, or the system has no /proc."""
+    """The resident memory of a process in bytes; 0 if it has ended, or the system has no /proc."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     except (OSError, IndexError):
@@ -87,7 +87,7 @@ def limit_files(pid: int, count: int) -> int:
 
 
 def listening_ports(pid: int) -> tuple[int, ...]:
-    """The TCP ports on which the process listens, sorted; empty where the system has no /proc."""
+    """The TCP ports on which the process listens, sorted; empty if the system has no /proc."""
     try:
         inodes = {_socket_inode(descriptor) for descriptor in Path(f"/proc/{pid}/fd").iterdir()} - {None}
         if not inodes:

@@ -48,7 +48,7 @@ class BrokerOwner(Protocol):
     def record_step(self, step: str, note: str = "") -> None: ...
 
     def isolate_broker(self, broker_id: int, role: str = "") -> None:
-        """Record the fault, then hold all traffic of the broker; raise Unsupported where there is no proxy."""
+        """Record the fault, then hold all traffic of the broker; raise Unsupported if there is no proxy."""
 
     def heal_broker(self, broker_id: int, role: str = "") -> None:
         """Record the fault, then end the isolation and the cuts of the broker; raise as `isolate_broker`."""
@@ -59,7 +59,7 @@ class LocalBroker:
     """One broker of a local cluster; implements `BrokerHandle`.
 
     Attributes:
-        role: the role by which the broker was looked up, for the records of its faults; empty where it was looked up
+        role: the role by which the broker was looked up, for the records of its faults; empty if it was looked up
             by id.
     """
 

@@ -56,7 +56,7 @@ class LocalCluster(LinkFaults):
     the same time.
 
     Args:
-        racks: the racks of the brokers in order; they are repeated where there are fewer racks than brokers.
+        racks: the racks of the brokers in order; they are repeated if there are fewer racks than brokers.
         zookeeper: a server to share, which is started if it does not run, and in which this cluster has a chroot; or
             a connect string to use as it is; None for a server of its own, in the run folder.
         directory: the run folder, which may have been used before; None for a temporary one, which is deleted at the
@@ -174,7 +174,7 @@ class LocalCluster(LinkFaults):
         return tuple(LocalBroker(self, broker_id) for broker_id in self.broker_ids)
 
     def controller_id(self) -> int | None:
-        """The id of the broker that owns `/controller`; None where there is no controller."""
+        """The id of the broker that owns `/controller`; None if there is no controller."""
         return self.view.controller_id()
 
     def controller(self) -> LocalBroker:
@@ -214,7 +214,7 @@ class LocalCluster(LinkFaults):
     def start(self) -> None:
         """Start ZooKeeper and all brokers; return when every broker has metadata of the controller and all brokers.
 
-        Harmless where the cluster has been started; where this fails, it ends the processes that it has started.
+        Harmless if the cluster has been started; where this fails, it ends the processes that it has started.
 
         Raises:
             ClusterError: the run folder is in use, or a broker did not come up; the message ends with its log.
@@ -280,7 +280,7 @@ class LocalCluster(LinkFaults):
         self._close_event_log("stopped")
 
     def close(self) -> None:
-        """Kill all processes at once. Harmless where they have ended."""
+        """Kill all processes at once. Harmless if they have ended."""
         for broker in self._brokers.values():
             if broker.process is not None:
                 broker.process.kill()
@@ -335,7 +335,7 @@ class LocalCluster(LinkFaults):
             raise Unsettled(f"not settled: {in_words(left)}. {timed_out}") from None
 
     def check(self) -> None:
-        """Raise ClusterError where a broker has ended without a fault."""
+        """Raise ClusterError if a broker has ended without a fault."""
         for broker in self._brokers.values():
             if broker.should_run and broker.process is not None:
                 try:
@@ -462,7 +462,7 @@ class LocalCluster(LinkFaults):
     # -- internals
 
     def _registered(self, ids: set[int]) -> dict[int, RegisteredBroker] | None:
-        """All registrations; None where one of `ids` is not among them."""
+        """All registrations; None if one of `ids` is not among them."""
         found = self.view.brokers()
         return found if ids.issubset(found) else None
 

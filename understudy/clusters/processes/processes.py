@@ -1,6 +1,6 @@
 """Starts, signals and stops child processes.
 
-A child ends with its owner: on Linux the kernel kills it, even where the owner is killed by SIGKILL. Each child leads a
+A child ends with its owner: on Linux the kernel kills it, even if the owner is killed by SIGKILL. Each child leads a
 session of its own, so that a Ctrl-C in the terminal reaches only the owner, which then stops its children in order.
 """
 
@@ -81,7 +81,7 @@ class LoggedProcess(ABC):
 
     @abstractmethod
     def send(self, number: signal.Signals) -> None:
-        """Send a signal. Harmless where the process has ended."""
+        """Send a signal. Harmless if the process has ended."""
 
     def resume(self) -> None:
         """Resume a paused process (SIGCONT)."""
@@ -145,7 +145,7 @@ class ChildProcess(LoggedProcess):
         return self._process.stdin is not None and not self._process.stdin.closed
 
     def go_ahead(self) -> None:
-        """Let a process that `waits` start its work. Harmless where it has ended."""
+        """Let a process that `waits` start its work. Harmless if it has ended."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(b"\n")
@@ -168,7 +168,7 @@ class ChildProcess(LoggedProcess):
         return self.is_running and linux.is_paused(self.pid)
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal. Harmless where the process has ended."""
+        """Send a signal. Harmless if the process has ended."""
         self._process.send_signal(number)
 
     def kill(self) -> None:

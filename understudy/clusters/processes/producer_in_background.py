@@ -74,7 +74,7 @@ class ProducerInBackground:
         self._thread.start()
 
     def stop(self) -> None:
-        """Send no more, and wait until every send has ended. Harmless where it has not started."""
+        """Send no more, and wait until every send has ended. Harmless if it has not started."""
         self._is_stopping.set()
         if self._thread.ident is not None:
             self._thread.join(STOP_TIMEOUT_S)

@@ -43,7 +43,7 @@ class ProxiedBrokers:
         return self._properties[broker_id]
 
     def close(self) -> None:
-        """End the proxy. Harmless where it has ended."""
+        """End the proxy. Harmless if it has ended."""
         self.proxy.stop()
         for reserved in self._reserved.values():
             reserved.close()

@@ -52,7 +52,7 @@ class BrokerEntry(msgspec.Struct, frozen=True, kw_only=True):
     id: int
     rack: str | None
     pid: int | None
-    """None where no process of the broker runs."""
+    """None if no process of the broker runs."""
     started: int
     port: int
     """0 before the first registration."""
@@ -82,9 +82,9 @@ class ClusterEntry(msgspec.Struct, frozen=True, kw_only=True):
     zookeeper: str
     """The value of `zookeeper.connect`."""
     zookeeper_process: ProcessEntry | None
-    """None where the cluster uses another server than its own, or the server is down."""
+    """None if the cluster uses another server than its own, or the server is down."""
     zookeeper_transaction_log: str | None
-    """Relative to the run folder; None where the cluster uses another server than its own."""
+    """Relative to the run folder; None if the cluster uses another server than its own."""
     bootstrap: str
     brokers: tuple[BrokerEntry, ...]
     events: str
@@ -148,7 +148,7 @@ def read_cluster_file(folder: Path) -> ClusterEntry:
 
 
 def remove_cluster_file(folder: Path) -> None:
-    """Remove `cluster.json`. Harmless where there is none."""
+    """Remove `cluster.json`. Harmless if there is none."""
     (folder / CLUSTER_FILE).unlink(missing_ok=True)
 
 

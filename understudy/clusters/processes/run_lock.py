@@ -53,7 +53,7 @@ class RunLock:
         self._file = file
 
     def release(self) -> None:
-        """Give the lock back; the file stays. Harmless where it is not held."""
+        """Give the lock back; the file stays. Harmless if it is not held."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -16,7 +16,7 @@ MODULE = "understudy.clusters.processes.waiting_broker"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Import, wait and run; return the broker's exit code, or 0 where no line was read."""
+    """Import, wait and run; return the broker's exit code, or 0 if no line was read."""
     from understudy.brokers import __main__ as broker
 
     if not sys.stdin.readline():

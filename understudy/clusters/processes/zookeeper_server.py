@@ -51,7 +51,7 @@ class ZooKeeperServer(ABC):
         return self._process is not None and self._process.is_paused
 
     def stop(self, timeout_s: float = 10.0) -> None:
-        """Stop the server with SIGTERM, and after `timeout_s` with SIGKILL. Harmless where it has not been started."""
+        """Stop the server with SIGTERM, and after `timeout_s` with SIGKILL. Harmless if it has not been started."""
         if self._process is not None:
             self._process.ask_to_end()
             if not self._process.wait(timeout_s):

@@ -39,7 +39,7 @@ class SimulatedBroker:
         self.id = broker_id
         self.node = node
         self.instance: KafkaBroker | None = None
-        """The `KafkaBroker` that the current process runs; None where there is no process."""
+        """The `KafkaBroker` that the current process runs; None if there is no process."""
         self.should_run = False
         """Whether it is started again when it ends by itself, as a supervisor would do."""
         self.is_stopping = False
@@ -80,11 +80,11 @@ class SimulatedBroker:
 
     @property
     def session_id(self) -> int | None:
-        """The ZooKeeper session that owns its registration; None where it is not registered."""
+        """The ZooKeeper session that owns its registration; None if it is not registered."""
         return self._environment.session_of(self.id)
 
     def memory(self) -> BrokerMemory | None:
-        """The broker's metadata and replicas; None where it is down, paused or stopping and may hold old ones."""
+        """The broker's metadata and replicas; None if it is down, paused or stopping and may hold old ones."""
         broker = self.instance
         if broker is None or self.is_paused or self.is_stopping:
             return None
@@ -100,7 +100,7 @@ class SimulatedBroker:
     # ------------------------------------------------------------------ starting and stopping
 
     def launch(self) -> None:
-        """Start a process without a record in the event log. Harmless where one runs."""
+        """Start a process without a record in the event log. Harmless if one runs."""
         self.should_run = True
         if self.is_running:
             return
@@ -124,7 +124,7 @@ class SimulatedBroker:
         self.launch()
 
     def begin_stop(self) -> None:
-        """Start a controlled shutdown, and do not wait. Harmless where the broker is down or stopping."""
+        """Start a controlled shutdown, and do not wait. Harmless if the broker is down or stopping."""
         self.should_run = False
         if self.is_running and not self.is_stopping and self.instance is not None and self.node.process is not None:
             self.is_stopping = True
@@ -187,7 +187,7 @@ class SimulatedBroker:
             self.node.process.resume()
 
     def expire_session(self) -> None:
-        """Make ZooKeeper end the session of its registration. Harmless where the broker is not registered."""
+        """Make ZooKeeper end the session of its registration. Harmless if the broker is not registered."""
         session_id = self.session_id
         if session_id is not None:
             self._record("expire")

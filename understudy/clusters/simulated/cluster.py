@@ -198,7 +198,7 @@ class SimulatedCluster(SimulatedEnvironment):
         ]
 
     def _session_timeout_ms(self) -> int | None:
-        """The ZooKeeper session timeout of all brokers; None where they differ."""
+        """The ZooKeeper session timeout of all brokers; None if they differ."""
         timeouts = {broker.session_timeout_ms for broker in self.brokers}
         return timeouts.pop() if len(timeouts) == 1 else None
 

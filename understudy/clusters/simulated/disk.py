@@ -61,7 +61,7 @@ class _Folder:
 
 
 _Change: TypeAlias = tuple[tuple[_Folder, str, _File | _Folder | None], ...]
-"""What has the name in the folder since; None where nothing has. A rename changes two names at once."""
+"""What has the name in the folder since; None if nothing has. A rename changes two names at once."""
 
 
 class SimulatedDisk:

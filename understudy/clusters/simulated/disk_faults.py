@@ -63,7 +63,7 @@ class DiskFaults:
         self._rules.append(_Rule(name=name, path_prefix="", operation="append", times=1, ends=ends))
 
     def remove(self, name: str) -> None:
-        """End the faults of this name. Harmless where there is none."""
+        """End the faults of this name. Harmless if there is none."""
         self._missed += self._unused({name})
         self._rules = [rule for rule in self._rules if rule.name != name]
 

@@ -107,11 +107,11 @@ class SimulatedEnvironment:
     # ------------------------------------------------------------------ reading ZooKeeper
 
     def controller_id(self) -> BrokerId | None:
-        """The id of the broker that owns `/controller`; None where there is no controller."""
+        """The id of the broker that owns `/controller`; None if there is no controller."""
         return self.znodes.controller_id()
 
     def session_of(self, broker_id: int) -> int | None:
-        """The session that owns a broker's registration; None where the broker is not registered."""
+        """The session that owns a broker's registration; None if the broker is not registered."""
         stat = self.zookeeper.tree.exists(BrokerIdZNode.path(BrokerId(broker_id)))
         return None if isinstance(stat, Failure) else stat.ephemeral_owner
 
@@ -189,13 +189,13 @@ class SimulatedEnvironment:
         self.zookeeper.stop()
 
     def start_zookeeper(self) -> None:
-        """Start the ensemble again. Harmless where it runs."""
+        """Start the ensemble again. Harmless if it runs."""
         if not self.zookeeper.reachable:
             self.record_fault("start", "zookeeper")
             self.zookeeper.start()
 
     def depose(self) -> None:
-        """Delete `/controller`, as operators do to move the controller. Harmless where there is no controller.
+        """Delete `/controller`, as operators do to move the controller. Harmless if there is no controller.
 
         The old controller keeps running, and is notified by its watch.
         """

@@ -78,7 +78,7 @@ class Process:
         self._on_kill.append(callback)
 
     def kill(self) -> None:
-        """End the process as SIGKILL does. Harmless where it has been killed."""
+        """End the process as SIGKILL does. Harmless if it has been killed."""
         if not self.alive:
             return
         self.alive = False
@@ -89,7 +89,7 @@ class Process:
             callback()
 
     def pause(self) -> None:
-        """Collect its callbacks from now on, as SIGSTOP does. Harmless where it is paused or has been killed."""
+        """Collect its callbacks from now on, as SIGSTOP does. Harmless if it is paused or has been killed."""
         if self.alive:
             self._is_stopped = True
             self._collect()
@@ -438,7 +438,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
 
 def current_process() -> Process | None:
-    """The process whose callback is running; None where it belongs to no process."""
+    """The process whose callback is running; None if it belongs to no process."""
     return _process.get()
 
 

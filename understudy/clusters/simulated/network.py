@@ -53,7 +53,7 @@ class _Link:
     held: deque[Callable[[], None]] = field(default_factory=deque)
 
     def heal(self) -> None:
-        """Send the held packets, and let new ones pass. Harmless where the link is not cut."""
+        """Send the held packets, and let new ones pass. Harmless if the link is not cut."""
         if self.cut:
             self.cut = False
             held, self.held = self.held, deque()
@@ -249,7 +249,7 @@ class SimulatedNetwork:
     def open_connection(
         self, process: Process, host: str, port: int, opened: asyncio.Future[SimulatedConnection | None]
     ) -> None:
-        """Connect to a listener; set `opened` to the connection, or to None where it is refused.
+        """Connect to a listener; set `opened` to the connection, or to None if it is refused.
 
         While a link between the two nodes is cut, `opened` is not set.
         """
@@ -370,7 +370,7 @@ class SimulatedConnection:
         self._received: deque[bytes] = deque()
         self._unread_bytes = 0
         self._ended: str | None = None
-        """How the other end has ended the connection: `closed` or `reset`; None where it has not."""
+        """How the other end has ended the connection: `closed` or `reset`; None if it has not."""
         self._reader: asyncio.Future[None] | None = None
         self._in_transit_bytes = 0
         self._writers: deque[asyncio.Future[None]] = deque()

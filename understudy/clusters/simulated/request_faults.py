@@ -68,7 +68,7 @@ class RequestFaults:
         self._rules.append(rule)
 
     def remove(self, name: str) -> None:
-        """End a rule, and send the requests that it holds. Harmless where there is none of this name."""
+        """End a rule, and send the requests that it holds. Harmless if there is none of this name."""
         self._missed += [rule.missed for rule in self._rules if rule.name == name and not rule.applied]
         self._rules = [rule for rule in self._rules if rule.name != name]
         for end in self._held.pop(name, ()):

@@ -101,7 +101,7 @@ class ZnodeTree:
         return znode if isinstance(znode, Failure) else Children(tuple(sorted(znode.children)), znode.stat())
 
     def children_changed_at(self, path: str) -> int | None:
-        """The zxid of the last change to the list of children, or None where there is no such znode."""
+        """The zxid of the last change to the list of children, or None if there is no such znode."""
         znode = self._znodes.get(path)
         return None if znode is None else znode.pzxid
 

@@ -32,7 +32,7 @@ class ZnodeView:
         self._tree = tree
 
     def controller_id(self) -> BrokerId | None:
-        """The id of the broker that owns `/controller`; None where there is no controller."""
+        """The id of the broker that owns `/controller`; None if there is no controller."""
         node = self._tree.get(ControllerZNode.path)
         return None if isinstance(node, Failure) else ControllerZNode.decode(node.data).broker_id
 
@@ -81,12 +81,12 @@ class ZnodeView:
         return self.children(DeleteTopicsZNode.path)
 
     def data(self, path: str) -> bytes | None:
-        """The bytes of a znode; None where there is no such znode."""
+        """The bytes of a znode; None if there is no such znode."""
         node = self._tree.get(path)
         return None if isinstance(node, Failure) else node.data
 
     def children(self, path: str) -> tuple[str, ...]:
-        """The names of a znode's children, in order; none where there is no such znode."""
+        """The names of a znode's children, in order; none if there is no such znode."""
         children = self._tree.children(path)
         return () if isinstance(children, Failure) else tuple(sorted(children.names))
 

@@ -85,7 +85,7 @@ class SimulatedZooKeeper:
         self.slow_ms = 0.0
         """How much later than it could the server answers."""
         self.waiting: deque[Callable[[], None]] | None = None
-        """The requests that have arrived since the server was paused; None where it is not."""
+        """The requests that have arrived since the server was paused; None if it is not."""
         self._missed_events: list[str] = []
         self._random = random
         self._tick_ms = tick_ms
@@ -158,7 +158,7 @@ class SimulatedZooKeeper:
             self.waiting = deque()
 
     def resume(self) -> None:
-        """Serve what has arrived meanwhile, and go on. Sessions may expire then. Harmless where it is not paused."""
+        """Serve what has arrived meanwhile, and go on. Sessions may expire then. Harmless if it is not paused."""
         waiting, self.waiting = self.waiting, None
         for arrive in waiting or ():
             arrive()
@@ -172,7 +172,7 @@ class SimulatedZooKeeper:
         return [*self._missed_events, *(link.node for link in self._links.values() if link.holds_next_event)]
 
     def expire(self, session_id: int) -> None:
-        """End a session as if it had timed out. Harmless where it has ended."""
+        """End a session as if it had timed out. Harmless if it has ended."""
         session = self._sessions.get(session_id)
         if session is not None:
             self._end(session)
@@ -194,7 +194,7 @@ class SimulatedZooKeeper:
     # ------------------------------------------------------------------ connections and sessions
 
     def open(self, link: Link, process: Process | None, ended: Deliver) -> ServerConnection | None:
-        """Open a connection over `link`; None where it is refused."""
+        """Open a connection over `link`; None if it is refused."""
         if link.refusing or not self.reachable:
             return None
         return ServerConnection(self, link, process, ended)
@@ -220,7 +220,7 @@ class SimulatedZooKeeper:
 
         Args:
             attached: called at the client with the session's id and timeout.
-            expired: called at the client where there is no such session any more.
+            expired: called at the client if there is no such session any more.
             watch: called at the client for each watch that fires.
         """
         if session_id is None:

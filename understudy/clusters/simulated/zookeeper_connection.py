@@ -164,7 +164,7 @@ class ServerConnection:
             self.link.connections.remove(self)
 
     def flush(self) -> None:
-        """Send what was held, requests also where the client has closed its end meanwhile."""
+        """Send what was held, requests also if the client has closed its end meanwhile."""
         held_requests, self._held_requests = self._held_requests, deque()
         for serve in held_requests:
             self._transmit_request(serve)

@@ -23,7 +23,7 @@ class ClusterArguments:
 
     Attributes:
         brokers: how many brokers; their ids begin with 1.
-        racks: the racks of the brokers in order, repeated where there are fewer racks than brokers; empty for none.
+        racks: the racks of the brokers in order, repeated if there are fewer racks than brokers; empty for none.
         topics: name and number of partitions of each topic that exists when a test begins, sorted by name.
         session_timeout_ms: the ZooKeeper session timeout of the brokers: how long a killed broker stays registered.
         properties: further keys of `server.properties` for every broker, sorted.

@@ -35,7 +35,7 @@ class BrokerUnderTest:
 
     @property
     def role(self) -> str:
-        """The role by which it was looked up, for example `controller`; empty where it was looked up by id."""
+        """The role by which it was looked up, for example `controller`; empty if it was looked up by id."""
         return self.local.role
 
     @property

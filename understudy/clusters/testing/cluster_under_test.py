@@ -51,7 +51,7 @@ class ClusterUnderTest:
     interface.
 
     Args:
-        racks: the racks of the brokers in order, repeated where there are fewer racks than brokers.
+        racks: the racks of the brokers in order, repeated if there are fewer racks than brokers.
         topics: name and number of partitions of topics to create, with up to three replicas.
         session_timeout_ms: the ZooKeeper session timeout of the brokers: how long a killed broker stays registered.
         properties: further keys of `server.properties` for every broker.
@@ -206,7 +206,7 @@ class ClusterUnderTest:
         return self.broker(self.local.controller().id, role="controller")
 
     def leader(self, topic: str, partition: int = 0) -> BrokerUnderTest:
-        """Return the partition's leader. Raises ClusterError where it has none at this moment."""
+        """Return the partition's leader. Raises ClusterError if it has none at this moment."""
         found = self.local.leader(topic, partition)
         return self.broker(found.id, role=found.role)
 
@@ -226,7 +226,7 @@ class ClusterUnderTest:
         """Create a topic, and return when each partition has a leader.
 
         Args:
-            replication_factor: None for three, or for every broker where there are fewer.
+            replication_factor: None for three, or for every broker if there are fewer.
 
         Raises:
             ApiError: the controller refused it.

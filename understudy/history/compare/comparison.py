@@ -53,7 +53,7 @@ class Distribution:
     quantiles: Mapping[int, int | None]
     """Nearest-rank quantiles by percent; 100 is the largest value."""
     intervals: Mapping[int, tuple[int, int] | None]
-    """The interval of each quantile but the largest value; None where there are too few runs for one."""
+    """The interval of each quantile but the largest value; None if there are too few runs for one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class Change:
     difference: int
     """Of the medians."""
     share: float | None
-    """The difference as a part of the baseline's median; None where that is 0."""
+    """The difference as a part of the baseline's median; None if that is 0."""
     interval: tuple[int, int] | None
     p: float
     corrected_p: float
@@ -84,7 +84,7 @@ class GroupSummary:
     curves: Mapping[str, tuple[tuple[int, float], ...]]
     """Values in order, and the share of values up to each: at most `CURVE_POINTS`."""
     medians: Mapping[str, tuple[int, ...]]
-    """The median of each bootstrap sample; empty where the median has no interval."""
+    """The median of each bootstrap sample; empty if the median has no interval."""
     mean_phases_ms: Mapping[str, float]
     leaderless_s_by_cause: Mapping[str, tuple[float, int]]
     """The mean leaderless partition-seconds of the runs with each cause, and the number of these runs."""
@@ -107,7 +107,7 @@ class WorstRun:
 
     run: str
     opened_by: str
-    """The command that shows this run; empty where none is known."""
+    """The command that shows this run; empty if none is known."""
     key: Key
     value: int
 

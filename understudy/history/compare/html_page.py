@@ -187,7 +187,7 @@ def _method(comparison: Comparison) -> list[str]:
     needed = ", ".join(f"{runs_needed(percent)} for p{percent}" for percent in PERCENTS)
     text = (
         f"Quantiles are nearest rank. Intervals have a level of {CONFIDENCE:.0%}: percentile bootstrap over whole "
-        f"runs, {RESAMPLES:,} samples, one value wider at each end; they are given where there are enough runs "
+        f"runs, {RESAMPLES:,} samples, one value wider at each end; they are given if there are enough runs "
         f"({needed}), and never for a maximum. "
     )
     if comparison.baseline:

@@ -98,7 +98,7 @@ def legend(comparison: Comparison) -> str:
 
 
 def stacked_phases(comparison: Comparison, phases: Sequence[str], title: str) -> str:
-    """Return the mean of `phases` of each group as a stacked bar; empty where no failover has all phases."""
+    """Return the mean of `phases` of each group as a stacked bar; empty if no failover has all phases."""
     rows = [(result.group, result.group.mean_phases_ms) for result in comparison.groups]
     if not any(means for _, means in rows):
         return ""

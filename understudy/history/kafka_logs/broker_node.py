@@ -57,7 +57,7 @@ class Takeover:
     """What a new controller has logged about itself since its election.
 
     Attributes:
-        cause: the `seq` of the record that led to the election; None where the logs have none.
+        cause: the `seq` of the record that led to the election; None if the logs have none.
         reading_since_ms: when it began to read the cluster's state.
         broker_epochs: the broker id and epoch of each live broker that it read.
         is_under_way: whether the requests that it sends belong to the takeover.
@@ -213,7 +213,7 @@ class BrokerNode:
         self.sent.setdefault(to, deque(maxlen=MAX_UNANSWERED)).append(request)
 
     def next_answered(self, sender: int, api: str) -> SentRequest | None:
-        """Take out the oldest unanswered request of this API, and those before it; None where there is none.
+        """Take out the oldest unanswered request of this API, and those before it; None if there is none.
 
         A channel sends one request at a time and in order, so those before it were answered without a line.
         """

@@ -20,7 +20,7 @@ class KnownState(NamedTuple):
 
     state: Leadership
     zxid: int
-    """The transaction that wrote it; 0 where only a log line names it."""
+    """The transaction that wrote it; 0 if only a log line names it."""
 
 
 class ImportedCluster:

@@ -204,7 +204,7 @@ def _complete(entry: Entry, rest: list[str], pattern: LinePattern) -> Entry:
 
 
 def _first_ms(file: Path, pattern: LinePattern) -> int | None:
-    """Return the time of the first entry; None where the file is empty. Raises LogError."""
+    """Return the time of the first entry; None if the file is empty. Raises LogError."""
     text = ""
     for number, text in _numbered_lines(file):
         if (line := pattern.read(text)) is not None:
@@ -237,7 +237,7 @@ def _not_a_log(file: Path, text: str, pattern: LinePattern) -> LogError:
 
 
 def _numbered_lines(file: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines without their ends, numbered from 1. Raises LogError where the file cannot be read."""
+    """Yield the lines without their ends, numbered from 1. Raises LogError if the file cannot be read."""
     try:
         with _opened(file) as stream:
             number = 0

@@ -41,8 +41,8 @@ class LogInputs:
     Attributes:
         files: the broker, where it is known, the kind and the path of each log file.
         pattern: reads the lines of all of them.
-        zookeeper_log: ZooKeeper's `version-2` folder; None where there is none.
-        chroot: the chroot of the cluster in ZooKeeper; empty where it has none.
+        zookeeper_log: ZooKeeper's `version-2` folder; None if there is none.
+        chroot: the chroot of the cluster in ZooKeeper; empty if it has none.
     """
 
     files: Sequence[tuple[int | None, Kind, Path]]

@@ -46,7 +46,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def topic_partition(text: str) -> TopicPartition | None:
-    """Return the partition of `orders-0`; None where the text has another form."""
+    """Return the partition of `orders-0`; None if the text has another form."""
     topic, dash, partition = text.rpartition("-")
     return TopicPartition(topic, int(partition)) if dash and partition.isdecimal() else None
 

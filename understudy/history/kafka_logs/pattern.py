@@ -51,9 +51,9 @@ class Line(NamedTuple):
     later_ms: int
     """The same for the second time that the local clock shows this hour, where a zone's summer time ends; else `ms`."""
     level: str
-    """Empty where the pattern has no level."""
+    """Empty if the pattern has no level."""
     logger: str
-    """Empty where the pattern has none, and where the message goes on in the next line."""
+    """Empty if the pattern has none, and where the message goes on in the next line."""
     message: str
 
 
@@ -79,7 +79,7 @@ class LinePattern:
         self._second_ms = functools.lru_cache(maxsize=4_096)(self._uncached_second_ms)
 
     def read(self, line: str) -> Line | None:
-        """Read the first line of an entry; return None where `line` belongs to the entry before, as a stack trace."""
+        """Read the first line of an entry; return None if `line` belongs to the entry before, as a stack trace."""
         match = self._whole.fullmatch(line) or self._start.fullmatch(line)
         if match is None:
             return None
@@ -96,14 +96,14 @@ class LinePattern:
         return Line(times[0] + ms, times[1] + ms, found.get("level") or "", logger, found["message"])
 
     def read_end(self, line: str) -> tuple[str, str] | None:
-        """Return the end of a message of several lines, and its logger; None where the message does not end here."""
+        """Return the end of a message of several lines, and its logger; None if the message does not end here."""
         match = self._end.fullmatch(line) if self._has_logger else None
         return None if match is None else (match["message"], match.groupdict().get("logger") or "")
 
     def _uncached_second_ms(
         self, year: int, month: int, day: int, hour: str, minute: str, second: str, offset: str
     ) -> tuple[int, int] | None:
-        """Return both meanings of a local time in milliseconds since 1970 UTC; None where there is no such time."""
+        """Return both meanings of a local time in milliseconds since 1970 UTC; None if there is no such time."""
         try:
             zone = parse_zone(offset) if offset else self._zone
             local = datetime(year, month, day, int(hour), int(minute), int(second), tzinfo=zone)

@@ -51,7 +51,7 @@ class Statement:
     Attributes:
         logger: the class or logger that writes it.
         pattern: matches the message after its ident, from its beginning.
-        imports: writes the records; None where the line adds nothing to other lines.
+        imports: writes the records; None if the line adds nothing to other lines.
     """
 
     logger: str

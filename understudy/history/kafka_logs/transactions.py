@@ -58,7 +58,7 @@ class DatedTransaction(NamedTuple):
     Attributes:
         ms: its time, never less than that of the transaction before.
         broker: where it deletes `/controller`, the broker that creates it next; where it opens a session, the broker
-            that registers in it; None where the log does not have that.
+            that registers in it; None if the log does not have that.
     """
 
     ms: int
@@ -119,7 +119,7 @@ def _deletes_controller(transaction: ZnodeTransaction) -> bool:
 
 
 def _new_controller(transaction: ZnodeTransaction) -> int | None:
-    """Return the broker that a transaction makes controller; None also where the data cannot be decoded."""
+    """Return the broker that a transaction makes controller; None also if the data cannot be decoded."""
     for op in transaction.ops:
         if op.kind is OpKind.CREATE and op.path == ControllerZNode.path:
             with suppress(MalformedZNode):

@@ -58,7 +58,7 @@ class Lake:
         return self._names(RECORDS)
 
     def files(self, kind: str, name: str) -> list[Path]:
-        """Return the Parquet files of one table, which are none where it has no rows.
+        """Return the Parquet files of one table, which are none if it has no rows.
 
         Args:
             kind: `tables` or `records`.

@@ -25,12 +25,12 @@ class Line(NamedTuple):
     """What a line holds.
 
     Attributes:
-        envelope: None where the line is no envelope. Its `data` is a payload if its type is wanted, else
+        envelope: None if the line is no envelope. Its `data` is a payload if its type is wanted, else
             `msgspec.Raw`.
         type: the current name of the record type; empty without an envelope.
         flaw: what is wrong with the line, one of the constants of `understudy.history.reading.reader`; empty if
         nothing is.
-            A line that is no envelope is `NOT_A_RECORD`, also where it is the last of its file.
+            A line that is no envelope is `NOT_A_RECORD`, also if it is the last of its file.
         what: as in `LogFinding`.
     """
 

@@ -169,7 +169,7 @@ def _rest_of_line(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _lines_before(part: FileRange, stream: BinaryIO, decoder: LineDecoder) -> list[Line]:
-    """Return some lines before a range, or the last ones of the file before; at least one envelope where there is any.
+    """Return some lines before a range, or the last ones of the file before; at least one envelope if there is any.
 
     They need not be all: what is looked for is the sequence number that the range continues.
     """

@@ -118,7 +118,7 @@ def read_newest(lake: Path) -> Manifest | None:
 
 
 def read_version(lake: Path, version: int) -> Manifest:
-    """Return one version; raises as `read_newest`, and FileNotFoundError where it does not exist."""
+    """Return one version; raises as `read_newest`, and FileNotFoundError if it does not exist."""
     path = _path(lake, version)
     text = path.read_bytes()
     try:

@@ -23,7 +23,7 @@ import msgspec
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A row of a table. All times are milliseconds, to the microsecond; `None` where the run has no such number."""
+    """A row of a table. All times are milliseconds, to the microsecond; `None` if the run has no such number."""
 
 
 DEFINITIONS = 1
@@ -70,7 +70,7 @@ class Reign(Table, frozen=True, kw_only=True, gc=False):
     noticed_at_ms: float | None
     """When its loss was noticed."""
     noticed_by: str
-    """The node that noticed; empty where none did."""
+    """The node that noticed; empty if none did."""
 
 
 class Failover(Table, frozen=True, kw_only=True, gc=False):
@@ -93,7 +93,7 @@ class Failover(Table, frozen=True, kw_only=True, gc=False):
     by_fault: bool
     """`Reign.by_fault` of the one before."""
     noticed_by: str
-    """The node that noticed the loss; empty where none did."""
+    """The node that noticed the loss; empty if none did."""
     lost_at_ms: float
     """`Reign.ended_at_ms` of the one before."""
     detection_ms: float | None
@@ -115,13 +115,13 @@ class Failover(Table, frozen=True, kw_only=True, gc=False):
     controller's incarnation with the same cause as its `ControllerElected`, until the `ZkWriteDone` that it caused,
     or `ControllerReady` where that is earlier or none came."""
     propagation_ms: float | None
-    """From `ControllerReady` to the last `ResponseReceived` that answers a request of this takeover; 0 where all had
+    """From `ControllerReady` to the last `ResponseReceived` that answers a request of this takeover; 0 if all had
     been answered before. The requests of a takeover are the `RequestSent` of the new controller's incarnation and epoch
-    with the same cause as its `ControllerElected`, which must have one. `None` where none was answered."""
+    with the same cause as its `ControllerElected`, which must have one. `None` if none was answered."""
     outage_ms: float | None
     """From the loss to `ControllerReady`: how long the cluster had no controller."""
     requests: int | None
-    """Requests of the takeover, each counted once (`attempt` 1). `None` where the `ControllerElected` has no cause."""
+    """Requests of the takeover, each counted once (`attempt` 1). `None` if the `ControllerElected` has no cause."""
     unanswered: int | None
     """Those that no `ResponseReceived` answers, whatever the attempt."""
     brokers: int | None
@@ -156,7 +156,7 @@ class PartitionNumbers(Table, frozen=True, kw_only=True, gc=False):
     partition: int
     """The partition's number in the topic."""
     leader: int | None
-    """In the last state; `None` where the topic has been deleted."""
+    """In the last state; `None` if the topic has been deleted."""
     leader_epoch: int | None
     """In the last state; not the number of elections, because it grows with the assignment too."""
     isr: tuple[int, ...] | None
@@ -324,7 +324,7 @@ class Totals(Table, frozen=True, kw_only=True, gc=False):
     """Reigns."""
     without_controller_ms: float | None
     """From the run's first `ControllerReady` to its end, less all the time from a reign's `ControllerReady` to its
-    end. `None` where no reign has a `ControllerReady`: the log may be that of a cluster which never had a controller,
+    end. `None` if no reign has a `ControllerReady`: the log may be that of a cluster which never had a controller,
     or lack the controller's records."""
     partitions: int
     """Rows of `partitions`, deleted ones included."""
@@ -349,7 +349,7 @@ class Totals(Table, frozen=True, kw_only=True, gc=False):
 
 
 class Settings(Table, frozen=True, kw_only=True, gc=False):
-    """How a run was set up, in one row; `None` where its records do not contain it.
+    """How a run was set up, in one row; `None` if its records do not contain it.
 
     A setting is that of the first `RunDescribed` that has it, where neither null nor an empty text counts. Without one,
     three are derived from other records, as far as each has them.

@@ -240,7 +240,7 @@ def _totals(
 
 
 def _without_controller(reigns: Sequence[ReignTimes], end: int) -> int | None:
-    """Return the time between reigns, which do not overlap, in microseconds; None where none was ever ready."""
+    """Return the time between reigns, which do not overlap, in microseconds; None if none was ever ready."""
     spans = []
     for reign in reigns:
         if reign.ready is not None:

@@ -315,7 +315,7 @@ class _TakeoverWrites:
         return None
 
     def within(self, elected: At[ControllerElected], since: int, until: int) -> int | None:
-        """Return for how long at least one write of a takeover was awaited, in microseconds; None where its writes
+        """Return for how long at least one write of a takeover was awaited, in microseconds; None if its writes
         are not on record or cannot be distinguished."""
         if elected.cause is None or elected.incarnation not in self._recorded:
             return None

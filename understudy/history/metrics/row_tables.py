@@ -1,7 +1,7 @@
 """Defines and computes the tables of a run with one row per request, leadership, controller event and fault.
 
 They may have as many rows as the run has records, so they are written as files, and a page never has them. Times are
-milliseconds after the run's first record, to the microsecond; null where the logs have no such record.
+milliseconds after the run's first record, to the microsecond; null if the logs have no such record.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class RequestRow(Table, frozen=True, kw_only=True, gc=False):
     event: str
     """The kind of controller event; empty for requests that no event sent."""
     controller_epoch: int
-    """In the request; −1 where it has none."""
+    """In the request; −1 if it has none."""
     to: int
     """Broker id of the receiver."""
     api: str
@@ -66,7 +66,7 @@ class RequestRow(Table, frozen=True, kw_only=True, gc=False):
     failed_at_ms: float | None
     """When its `RequestFailed` was written."""
     failure: str
-    """Why it failed; empty where it did not."""
+    """Why it failed; empty if it did not."""
 
 
 class LeadershipRow(Table, frozen=True, kw_only=True, gc=False):
@@ -123,7 +123,7 @@ class EventRow(Table, frozen=True, kw_only=True, gc=False):
     took_ms: float | None
     """How long it was processed, as in `EventEnded`."""
     outcome: str
-    """As in `EventEnded`; empty where it has not ended."""
+    """As in `EventEnded`; empty if it has not ended."""
 
 
 class FaultRow(Table, frozen=True, kw_only=True, gc=False):

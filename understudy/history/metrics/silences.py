@@ -20,7 +20,7 @@ class Silences:
             self._opened.setdefault(opened.node, []).append(opened)
 
     def began(self, incarnation: Incarnation, until: int) -> int | None:
-        """Return when the silence before `until` began; None where no record has the session timeout.
+        """Return when the silence before `until` began; None if no record has the session timeout.
 
         The incarnation must have a record at or before `until`.
         """

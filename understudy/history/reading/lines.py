@@ -134,7 +134,7 @@ def _with_data(header: Header, data: Payload) -> Envelope:
 
 
 def _decode(decoder: msgspec.json.Decoder[_T], text: bytes | msgspec.Raw) -> _T:
-    """Decode `text`; raise `msgspec.DecodeError` also where it is nested too deep or is not UTF-8."""
+    """Decode `text`; raise `msgspec.DecodeError` also if it is nested too deep or is not UTF-8."""
     try:
         return decoder.decode(text)
     except (RecursionError, UnicodeDecodeError) as error:

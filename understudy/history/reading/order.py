@@ -180,7 +180,7 @@ class RemoteCauses:
         self._sent: dict[tuple[str, ...], Identity] = {}
 
     def of(self, record: Envelope) -> Identity | None:
-        """Return the record that `record`'s message was sent; None where it received none, or the log lacks it."""
+        """Return the record that `record`'s message was sent; None if it received none, or the log lacks it."""
         message = _message_of(record)
         if message is None:
             return None

@@ -47,7 +47,7 @@ class LogFinding:
 
     file: str
     line: int
-    """The first damaged line, from 1; 0 where the finding is about the whole file."""
+    """The first damaged line, from 1; 0 if the finding is about the whole file."""
     kind: str
     """One of the constants of this module, for example `TORN_LINE`."""
     what: str

@@ -24,7 +24,7 @@ _DECODERS: dict[str, msgspec.json.Decoder[StatePayload]] = {
 def state_record(
     type_name: str, key: Key, controller_epoch: int, data: msgspec.Raw | str, size: int, *, file: str, offset: int
 ) -> StateRecord | None:
-    """Return the record of a line whose type is one of `STATE_TYPES`, or None where it is not.
+    """Return the record of a line whose type is one of `STATE_TYPES`, or None if it is not.
 
     Args:
         type_name: the type as in the line, which may be a former name.

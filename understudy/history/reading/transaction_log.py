@@ -141,7 +141,7 @@ class TransactionLogTail:
 
 
 def first_zxid(folder: Path) -> int | None:
-    """The first zxid of the log, which is 1 unless old files have been purged; None where there is no log."""
+    """The first zxid of the log, which is 1 unless old files have been purged; None if there is no log."""
     return next((_first_zxid(path) for path in _files(folder)), None)
 
 
@@ -243,7 +243,7 @@ class _Record:
         """Whether a client requested the transaction; the server itself ends expired sessions."""
 
     def transaction(self) -> ZnodeTransaction | OpenedSession | None:
-        """The transaction, or None where it failed: it changed no znode and opened no session."""
+        """The transaction, or None if it failed: it changed no znode and opened no session."""
         session_id, request, zxid, time_ms, kind = self._unpack(_TRANSACTION_HEADER)
         self.was_requested = request != 0
         if kind == CREATE_SESSION:

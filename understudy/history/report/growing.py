@@ -46,7 +46,7 @@ class LogRow(NamedTuple):
     offset: int
     """Where the line begins, in bytes."""
     flaws: Sequence[str]
-    """What is wrong with the line; the fields after this one may be None where it is not empty."""
+    """What is wrong with the line; the fields after this one may be None if it is not empty."""
     run: str
     node: str
     incarnation: int
@@ -156,7 +156,7 @@ class _Sequence:
         """The monotonic clocks of numbers behind a gap; empty once the gap is filled."""
 
     def add(self, seq: int, mono_ms: float) -> bool:
-        """Return False where the number was there before, or a clock went back."""
+        """Return False if the number was there before, or a clock went back."""
         if seq != self.seq + 1:
             is_new = seq > self.seq and seq not in self.ahead
             self.ahead[seq] = mono_ms

@@ -27,7 +27,7 @@ class RunFiles(msgspec.Struct, frozen=True, order=True):
     """The event-log files that belong to one run, by their first readable lines."""
 
     run: str
-    """The id of the run; empty where no line names one, and the files are then a single one."""
+    """The id of the run; empty if no line names one, and the files are then a single one."""
     files: tuple[str, ...]
     """Absolute paths, sorted."""
     bytes: int

@@ -1,7 +1,7 @@
 """Makes the batches of a source ready for the target: whole where that is possible, else record by record.
 
 A whole batch keeps its bytes, compressed as they are, but for the fields that a producer sets: offset, leader epoch,
-producer id and sequence number, and the checksum over them. Its records are read only where the target would refuse
+producer id and sequence number, and the checksum over them. Its records are read only if the target would refuse
 them: compaction has left gaps in their offsets, a leader has stamped them, or only a part of them is wanted.
 """
 
@@ -42,7 +42,7 @@ class Ready:
         first: the source offset of its first record.
         following: the source offset after the batch.
         count: its records.
-        offsets: their source offsets where they have gaps; None where they follow each other.
+        offsets: their source offsets where they have gaps; None if they follow each other.
     """
 
     data: bytearray
@@ -53,7 +53,7 @@ class Ready:
 
 
 def ready(batch: RecordBatch, position: int) -> Ready | None:
-    """Return a batch for the target with its records from `position` on; None where it has none of these.
+    """Return a batch for the target with its records from `position` on; None if it has none of these.
 
     Raises:
         CorruptRecord, InvalidRecord: the batch is damaged.
@@ -71,7 +71,7 @@ def ready(batch: RecordBatch, position: int) -> Ready | None:
 
 
 def split(batch: Ready) -> tuple[Ready, Ready] | None:
-    """Return two halves of a batch that is too large for the target; None where it has one record."""
+    """Return two halves of a batch that is too large for the target; None if it has one record."""
     if batch.count < 2:
         return None
     whole = RecordBatch(read_header(batch.data), memoryview(batch.data))

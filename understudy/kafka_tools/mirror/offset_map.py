@@ -22,7 +22,7 @@ class Run(NamedTuple):
     Attributes:
         source, target: the offsets of its first record.
         dense: how many records follow each other without a gap on both sides; None for the last run, to which records
-            are still added. 0 where a batch had gaps, because then only its beginning is known.
+            are still added. 0 if a batch had gaps, because then only its beginning is known.
     """
 
     source: int
@@ -85,7 +85,7 @@ class OffsetMap:
             self._runs[-1] = self._runs[-1]._replace(dense=None)
 
     def thin(self, confirmed: int) -> None:
-        """Leave out every second of the older runs where there are more than `LIMIT`.
+        """Leave out every second of the older runs if there are more than `LIMIT`.
 
         Args:
             confirmed: the target's acknowledged end; runs after it are kept.
@@ -97,7 +97,7 @@ class OffsetMap:
             self._runs[1:old] = self._runs[2:old:2]
 
     def position_for(self, end: int) -> Position | None:
-        """Return where the source goes on for a target whose log ends at `end`; None where that is not known."""
+        """Return where the source goes on for a target whose log ends at `end`; None if that is not known."""
         run = self._at_target(end)
         if run is None:
             return None
@@ -106,7 +106,7 @@ class OffsetMap:
         return Position(run.source + min(beyond, dense), beyond <= dense)
 
     def translate(self, offset: int, end: int) -> int | None:
-        """Return the target offset of a group's committed source offset; None where nothing was copied yet.
+        """Return the target offset of a group's committed source offset; None if nothing was copied yet.
 
         It is never after the record that the group would read next. Where runs were left out or a batch had gaps it
         may be before it: the group reads some records again, as with MirrorMaker 2.

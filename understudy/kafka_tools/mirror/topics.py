@@ -53,7 +53,7 @@ class Selection:
         return self.exclude is None or not self.exclude.fullmatch(topic)
 
     def name_of_copy(self, topic: str) -> str:
-        """Return the name of a topic's copy; raises MirrorError where it is no name of a topic."""
+        """Return the name of a topic's copy; raises MirrorError if it is no name of a topic."""
         name = topic
         for pattern, replacement in self.renames:
             if found := pattern.fullmatch(topic):
@@ -71,7 +71,7 @@ class TopicCopy(NamedTuple):
     Attributes:
         topic_id: of the source's topic.
         replication_factor: of the copy where it is created.
-        existing: the partitions that the copy has already; None where it does not exist.
+        existing: the partitions that the copy has already; None if it does not exist.
         configs: what was set for the topic at the source, but for `OWN_CONFIGS`.
         changes: those of `configs` that an existing copy has otherwise.
     """

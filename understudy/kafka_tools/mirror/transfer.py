@@ -240,7 +240,7 @@ class Appender:
 async def check_writer(
     connections: Connections, partition: TopicPartition, writer: Writer, offset: int, end: int
 ) -> None:
-    """Raise MirrorError where the target's log has a batch from `offset` to `end` that `writer` has not appended."""
+    """Raise MirrorError if the target's log has a batch from `offset` to `end` that `writer` has not appended."""
     while offset < end:
         request = FetchRequest(
             max_wait_ms=0,

@@ -26,7 +26,7 @@ def member(word: str, topics: Mapping[str, int]) -> tuple[str, Subscription]:
 
 
 def members(words: Iterable[str], topics: Mapping[str, int]) -> dict[str, Subscription]:
-    """Return the members that words stand for; raises BadPlan, also where two have one name."""
+    """Return the members that words stand for; raises BadPlan, also if two have one name."""
     found: dict[str, Subscription] = {}
     for word in words:
         name, subscription = member(word, topics)

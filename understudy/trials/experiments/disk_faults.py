@@ -13,7 +13,7 @@ class DiskFaultKind(NamedTuple):
 
     Attributes:
         operations: methods of `understudy.brokers.world.Disk`.
-        error: the errno that they fail with; 0 where they take longer instead.
+        error: the errno that they fail with; 0 if they take longer instead.
     """
 
     operations: tuple[str, ...]

@@ -31,7 +31,7 @@ class RunData:
 
     Attributes:
         records: each node's records, by node, all incarnations in order.
-        transactions: the history of the znodes; empty where the engine has none.
+        transactions: the history of the znodes; empty if the engine has none.
         acknowledged_ms: when each batch of a producer was acknowledged, on the clock of the load.
         failures: what must not happen in any run: unhandled exceptions, brokers that ended by themselves.
         may_fail: the nodes whose tasks may fail, because their disk was made to fail.
@@ -87,7 +87,7 @@ class Engine(Protocol):
         """
 
     def findings(self) -> Findings | None:
-        """Find what is wrong with the cluster now; None where ZooKeeper cannot be read."""
+        """Find what is wrong with the cluster now; None if ZooKeeper cannot be read."""
 
     def perform(self, step: FrozenStep, broker_ids: Sequence[int], options: Mapping[str, Any]) -> Undo | None:
         """Do what a step says; a fault is recorded in the event log first.
@@ -97,7 +97,7 @@ class Engine(Protocol):
             options: the action's further values, drawn.
 
         Returns:
-            What ends it; None where it needs no end.
+            What ends it; None if it needs no end.
 
         Raises:
             CannotInject: it cannot be done now, or not by this engine.
@@ -114,4 +114,4 @@ class Engine(Protocol):
         """Stop the load, read every partition to its end, stop the cluster, and return what was recorded."""
 
     def close(self) -> None:
-        """End everything at once. Harmless where it has ended."""
+        """End everything at once. Harmless if it has ended."""

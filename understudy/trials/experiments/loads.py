@@ -79,7 +79,7 @@ class Members:
     async def settle(self) -> None:
         """Wait up to half a minute until the group has one generation and an owner of each partition.
 
-        Notes what each member has then, which G3 judges, also where that is not so.
+        Notes what each member has then, which G3 judges, also if that is not so.
         """
         history = self._load.history
         looks = int(GROUP_SETTLES_S / _LOOK_S) if self._count else 0

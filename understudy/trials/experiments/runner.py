@@ -45,9 +45,9 @@ class StepResult:
     frozen: FrozenStep
     brokers: tuple[int, ...] = ()
     done_ms: float | None = None
-    """When it was done, since the load began; None where it was not."""
+    """When it was done, since the load began; None if it was not."""
     ended_ms: float | None = None
-    """When its fault ended; None where nothing ended it before the end of the experiment."""
+    """When its fault ended; None if nothing ended it before the end of the experiment."""
     failure: str = ""
     """Why it was not done."""
 
@@ -64,7 +64,7 @@ class RunOutcome:
     """Faults that were prepared and found nothing."""
     last_fault_ms: float = 0.0
     reached_ms: dict[str, float | None] = field(default_factory=dict)
-    """By liveness id: how long after the last fault it was reached for good; None where it was not."""
+    """By liveness id: how long after the last fault it was reached for good; None if it was not."""
     left: dict[str, str] = field(default_factory=dict)
     """By liveness id: the last finding that contradicted it."""
     unsettled: str = ""
@@ -72,7 +72,7 @@ class RunOutcome:
     data: RunData | None = None
 
     def rate_reached_ms(self, acknowledged_ms: Sequence[float]) -> float | None:
-        """Return how long after the last fault producers are acknowledged at the rate of L5; None where they are not.
+        """Return how long after the last fault producers are acknowledged at the rate of L5; None if they are not.
 
         Args:
             acknowledged_ms: when each batch was acknowledged.
@@ -324,7 +324,7 @@ class Runner:
         return self._bound.get(target.name, ()) if target.role == "bound" else self._candidates(target)
 
     def _candidates(self, target: Target) -> tuple[int, ...]:
-        """Every broker that a target may mean now. Raises CannotInject where there is none."""
+        """Every broker that a target may mean now. Raises CannotInject if there is none."""
         cluster = self._engine.cluster
         match target.role:
             case "broker":

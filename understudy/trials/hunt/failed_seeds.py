@@ -46,7 +46,7 @@ class FailedSeed(NamedTuple):
 
     @property
     def faults_left(self) -> float:
-        """The share of the faults that the shrunk plan has; 0 where there were none."""
+        """The share of the faults that the shrunk plan has; 0 if there were none."""
         before = len(self.whole.plan.schedule.faults)
         return len(self.shrunk.plan.schedule.faults) / before if before else 0.0
 

@@ -36,7 +36,7 @@ class HuntLine(NamedTuple):
 
     Attributes:
         date: the UTC day on which it ended, `YYYY-MM-DD`.
-        commit: the commit of the software; empty where it was not known.
+        commit: the commit of the software; empty if it was not known.
         first, last: its seeds, all of those from the first to the last.
         seconds: simulated seconds of each.
         acknowledged: records that producers were acknowledged.
@@ -60,7 +60,7 @@ class HuntLine(NamedTuple):
 
 
 def read_ledger(file: Path) -> list[HuntLine]:
-    """Return the lines of a ledger; none where there is no file yet.
+    """Return the lines of a ledger; none if there is no file yet.
 
     Raises:
         BadLedger: the file has no table of hunts, or a line that is none.

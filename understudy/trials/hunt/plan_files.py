@@ -35,7 +35,7 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     Attributes:
         schema: the version of the format.
         violates: the id of the invariant that the run violated, or the kind of its problem.
-        commit: the commit of the software that ran it; empty where it was not known.
+        commit: the commit of the software that ran it; empty if it was not known.
     """
 
     schema: str

@@ -51,7 +51,7 @@ class SeedOutcome(msgspec.Struct, frozen=True):
 
 
 def run_task(task: SeedTask) -> Iterator[SeedOutcome]:
-    """Run the seeds of a task in turn. Raises OSError where event logs cannot be written."""
+    """Run the seeds of a task in turn. Raises OSError if event logs cannot be written."""
     fences_off = tuple(SWITCHES[name] for name in task.fences_off)
     for seed in task.seeds:
         outcome = outcome_of(run_seed(seed, task.seconds, fences_off=fences_off))

@@ -68,7 +68,7 @@ def holds(text: str, value_of: Callable[[str], Any]) -> bool:
 
 
 def check_path(type_name: str, path: str) -> None:
-    """Raise BadValue where the records of a type have no field of this path. Only its first part is checked."""
+    """Raise BadValue if the records of a type have no field of this path. Only its first part is checked."""
     known = (*ENVELOPE_FIELDS, *PAYLOAD_BY_TYPE[type_name].__struct_fields__)
     first = path.partition(".")[0]
     if first not in known:
@@ -76,7 +76,7 @@ def check_path(type_name: str, path: str) -> None:
 
 
 def values_at(record: Envelope, path: str, began_ms: float = 0.0) -> Iterator[Any]:
-    """Yield the value of a field, or several where the path has `*`; none where the path leads nowhere."""
+    """Yield the value of a field, or several where the path has `*`; none if the path leads nowhere."""
     first, *rest = path.split(".")
     start: Any
     if first == "broker":

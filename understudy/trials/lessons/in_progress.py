@@ -97,7 +97,7 @@ class LessonInProgress:
         return msgspec.json.encode(Document(lesson=paper, phase=phase, note=note))
 
     def begin(self) -> None:
-        """Let the run begin; harmless where it has begun."""
+        """Let the run begin; harmless if it has begun."""
         self.has_begun = True
 
     # ------------------------------------------------------------------ for the run

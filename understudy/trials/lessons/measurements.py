@@ -127,7 +127,7 @@ def load_began_ms(records: tuple[Envelope, ...]) -> float:
 
 
 def check_name(name: str, lesson: Lesson) -> None:
-    """Raise BadValue where a text or a condition names something that no run of the lesson can have."""
+    """Raise BadValue if a text or a condition names something that no run of the lesson can have."""
     first, *rest = name.split(".")
     if first == OTHER and rest and rest[0] not in ("stop", "between"):
         check_name(".".join(rest), lesson)
@@ -149,7 +149,7 @@ def check_name(name: str, lesson: Lesson) -> None:
 
 
 def value_of(name: str, numbers: Values, other: Values, stops: Mapping[str, AtStop]) -> Any:
-    """Return the value of a name. Raises BadValue where the run does not have it.
+    """Return the value of a name. Raises BadValue if the run does not have it.
 
     Args:
         numbers: `numbers_of` the first side.

@@ -34,7 +34,7 @@ class StopPaper(msgspec.Struct, frozen=True, kw_only=True):
     """A moment to stop at.
 
     Attributes:
-        record: node, incarnation and sequence number of its record; None where the run does not have it.
+        record: node, incarnation and sequence number of its record; None if the run does not have it.
         at_ms: milliseconds since the load began.
     """
 
@@ -70,7 +70,7 @@ class QuestionPaper(msgspec.Struct, frozen=True, kw_only=True):
     """A question with its right answer.
 
     Attributes:
-        right_choice: the place of the right choice, from 0; None where a number is asked for, or the run has no answer.
+        right_choice: the place of the right choice, from 0; None if a number is asked for, or the run has no answer.
         right_number: the right number in `unit`.
         within: per cent by which a number may be off.
     """
@@ -124,7 +124,7 @@ class LessonPaper(msgspec.Struct, frozen=True, kw_only=True):
     check: QuestionPaper
     explain: str
     exercise: str
-    """What to do to the cluster with one's own hands; empty where a lesson has no such text."""
+    """What to do to the cluster with one's own hands; empty if a lesson has no such text."""
     read: tuple[ReadingPaper, ...]
 
 

@@ -185,7 +185,7 @@ def _lesson_of(root: Node, source: str, problems: list[Problem]) -> Lesson | Non
 
 
 def read_lesson_file(path: Path) -> Lesson:
-    """Read a lesson file. Raises BadExperiment, also where the file cannot be read."""
+    """Read a lesson file. Raises BadExperiment, also if the file cannot be read."""
     return read_file(path, read_lesson)
 
 

@@ -159,7 +159,7 @@ def _facts(verdict: Verdict) -> dict[str, float]:
 
 
 def read_side(title: str, world: str, folder: Path) -> SideRun:
-    """Read what a run has left in its folder. Raises OSError, and msgspec.MsgspecError where a file is damaged."""
+    """Read what a run has left in its folder. Raises OSError, and msgspec.MsgspecError if a file is damaged."""
     table = folder / TABLE
     return SideRun(
         title=title,

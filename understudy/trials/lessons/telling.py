@@ -20,7 +20,7 @@ _LONGEST: Final = 160
 _ASKED: Final = "Your answer"
 
 Ask = Callable[[str], str]
-"""Shows a prompt and returns what the learner types; an empty text where there is no answer."""
+"""Shows a prompt and returns what the learner types; an empty text if there is no answer."""
 
 
 def tell(

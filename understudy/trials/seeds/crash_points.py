@@ -205,7 +205,7 @@ class _Run:
         self._faulty_until_ms: float | None = None
         """When the faulty broker returns; None before the fault is injected."""
         self._epoch_at_fault = 0
-        """The epoch of the controller at which the fault is injected; 0 where the broker is not the controller yet."""
+        """The epoch of the controller at which the fault is injected; 0 if the broker is not the controller yet."""
         self._paused: BrokerId | None = None
         """The broker that is paused and resumed."""
         self._unassigned_at_fault: frozenset[tuple[BrokerId, TopicPartition]] = frozenset()
@@ -231,7 +231,7 @@ class _Run:
         return [*problems, *judge(cluster).problems]
 
     def left_behind(self) -> list[tuple[str, str | None]]:
-        """Describe what is left behind at the end, with the reason for which Kafka leaves it too; None where it does
+        """Describe what is left behind at the end, with the reason for which Kafka leaves it too; None if it does
         not."""
         left: list[tuple[str, str | None]] = [(f"{path} was left behind", None) for path in self.state.leftover_znodes]
         for replica in self.state.unassigned_replicas:

@@ -71,7 +71,7 @@ class SeedReport:
     clients_tested: Mapping[str, int]
     """How many cases each check of the clients' and of the groups' history, by id, has examined."""
     plan_file: Path | None = None
-    """The file that the plan was read from; None where the seed drew it."""
+    """The file that the plan was read from; None if the seed drew it."""
 
     @property
     def seed(self) -> int:

@@ -54,10 +54,10 @@ class SoakWorld(Protocol):
         """Wait; return whether the soak is to end."""
 
     def situation(self) -> Situation | None:
-        """The cluster now; None where ZooKeeper does not answer."""
+        """The cluster now; None if ZooKeeper does not answer."""
 
     def unsettled(self) -> str:
-        """Why the cluster and its clients have not settled; empty where they have."""
+        """Why the cluster and its clients have not settled; empty if they have."""
 
     def do(self, step: BoundStep) -> None:
         """Do a verb. Raises NotInjected."""
@@ -69,7 +69,7 @@ class SoakWorld(Protocol):
         """Read the event logs on, and give them to the checks. Raises ClusterGone where that is not possible."""
 
     def violation(self, *, with_end: bool) -> str:
-        """The first violated invariant, with its witness; empty where all hold.
+        """The first violated invariant, with its witness; empty if all hold.
 
         Args:
             with_end: also judge what only the end of what is known can show; that takes longer.

@@ -28,7 +28,7 @@ ZOOKEEPER_TARGET: Final = "zookeeper"
 
 
 class PartitionSeen(NamedTuple):
-    """A partition as ZooKeeper has it; `leader` is -1 where it has none."""
+    """A partition as ZooKeeper has it; `leader` is -1 if it has none."""
 
     name: str
     replicas: tuple[int, ...]
@@ -59,7 +59,7 @@ class BoundStep(NamedTuple):
 
     Attributes:
         role: what the broker was when it was drawn, for example `leader of orders-0`; may be empty.
-        lasts_ms: None where it is not undone.
+        lasts_ms: None if it is not undone.
         wait_ms, after_end: as in `StepForm`.
     """
 
@@ -87,9 +87,9 @@ class NotPossible(NamedTuple):
 
 
 def too_many(situation: Situation, taken: Collection[int]) -> str:
-    """Why brokers may not be taken away together with those that are away already; empty where they may.
+    """Why brokers may not be taken away together with those that are away already; empty if they may.
 
-    Members that are away count also where they have left the ISR meanwhile. Otherwise brokers taken one after the other
+    Members that are away count also if they have left the ISR meanwhile. Otherwise brokers taken one after the other
     would be a majority of the ISR that there was.
     """
     away = situation.away | set(taken)

@@ -44,7 +44,7 @@ class StepForm(NamedTuple):
     Attributes:
         verb: a verb of `understudy.clusters.control.verb_table`.
         target: what it is done to, one of the constants of this module.
-        lasts: after what time the cluster undoes it; None where nothing is to undo.
+        lasts: after what time the cluster undoes it; None if nothing is to undo.
         wait: after what time it is done: counted from the beginning of the fault, or from the end of the step before.
         after_end: whether `wait` begins when the step before has ended and its broker serves requests again.
     """

@@ -108,7 +108,7 @@ class Totals(msgspec.Struct, kw_only=True):
         missed: how many verbs were refused, such as deposing a controller that was none any more.
         checked_ms: up to which time (milliseconds since 1970) the event logs were judged.
         ends: the offset after the last acknowledged record of each partition of the soak's topic.
-        violation: why it has stopped; empty where it has not.
+        violation: why it has stopped; empty if it has not.
     """
 
     version: int = STATE_VERSION

@@ -74,7 +74,7 @@ class CellReport(NamedTuple):
 
     cell: Cell
     problem: str = ""
-    """Why its run is not complete; empty where it is."""
+    """Why its run is not complete; empty if it is."""
 
 
 def grid(

@@ -28,7 +28,7 @@ def eventually(predicate: Callable[[], object], what: str, timeout_s: float = 30
 
 
 def state_of(pid: int) -> str:
-    """The state of a process in /proc: S for sleeping, T for stopped; empty where it has ended."""
+    """The state of a process in /proc: S for sleeping, T for stopped; empty if it has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

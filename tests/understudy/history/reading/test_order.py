@@ -35,7 +35,7 @@ def test_the_clocks_order_is_that_of_the_merge_where_it_contradicts_nothing(
 
 @pytest.mark.parametrize("received_ms", [1001, 1000, 999])
 def test_a_request_is_sent_before_it_is_received(received_ms: float) -> None:
-    """Also where the clock says otherwise, or says nothing because both times are equal."""
+    """Also if the clock says otherwise, or says nothing because both times are equal."""
     logs = Logs()
     about = {"api": "LeaderAndIsr", "api_version": 7, "client_id": "c", "correlation_id": 4}
     logs.at(1000, "broker-2", RequestSent(to=1, **about))  # type: ignore[arg-type]  # fields of several types

@@ -98,18 +98,18 @@ class Channel:
 
     broker_epoch: int
     in_flight: str | None = None
-    """The key of its request in `EventLogPicture.in_flight`; None where it waits for no answer."""
+    """The key of its request in `EventLogPicture.in_flight`; None if it waits for no answer."""
     unanswered: WaitingRequest | None = None
     """The request that was sent, got no answer, and is sent again before any that waits."""
     waiting: int = 0
     """How many requests wait that have not been sent yet."""
     first: tuple[WaitingRequest, ...] = ()
-    """The first of them, at most `MOST_WAITING`; fewer also where earlier ones have been sent since."""
+    """The first of them, at most `MOST_WAITING`; fewer also if earlier ones have been sent since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionLog:
-    """One replica's log. None where no record has said it."""
+    """One replica's log. None if no record has said it."""
 
     topic_id: str
     role: str = ""
@@ -130,7 +130,7 @@ class NodePicture:
     incarnation: int = 0
     role: str = ""
     broker_id: int = -1
-    """−1 where it is no broker or has not recorded it yet."""
+    """−1 if it is no broker or has not recorded it yet."""
     pid: int = 0
     session: ZooKeeperSession | None = None
     silent_since_us: int | None = None
@@ -141,9 +141,9 @@ class NodePicture:
     """The newest that it has received or won."""
     zxid: int = 0
     term: Term | None = None
-    """From its election to its resignation, also where another controller has been elected since."""
+    """From its election to its resignation, also if another controller has been elected since."""
     point: PointPicture | None = None
-    """None where it is not at a named point."""
+    """None if it is not at a named point."""
     event: ControllerEvent | None = None
     """The controller event that it is processing."""
     queue: tuple[ControllerEvent, ...] = ()
@@ -190,7 +190,7 @@ class ControllerZNode:
     node: str
     session: str | None
     zxid: int
-    """The newest that its creator had seen then; 0 where that is not known."""
+    """The newest that its creator had seen then; 0 if that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +198,7 @@ class Registration:
     """`/brokers/ids/N`."""
 
     epoch: int | None
-    """Its broker epoch, the zxid that created it; None where that is not known."""
+    """Its broker epoch, the zxid that created it; None if that is not known."""
     session: str | None
     node: str
 
@@ -313,6 +313,6 @@ def changed(topics: Topics[V], changes: Iterable[tuple[str, int, V | None]]) -> 
 
 
 def value_of(topics: Topics[V], topic: str, partition: int) -> V | None:
-    """Return the value of a partition; None where there is none."""
+    """Return the value of a partition; None if there is none."""
     partitions = topics.get(topic)
     return None if partitions is None else partitions.get(partition)

@@ -3,12 +3,12 @@
 
 ZooKeeper keeps no event log, so their changes are taken from the records of its clients. A watch may reach a client
 late, after another has created the znode again. What a client has seen decides: it watches a znode after it has read
-it, so a deletion is that of the present znode only where the client has seen a zxid at or after its creation.
+it, so a deletion is that of the present znode only if the client has seen a zxid at or after its creation.
 
     created     ControllerElected, BrokerRegistered; ContextLoaded and BrokersChanged for brokers without such a record
     deleted     a watch that has seen the present znode; the end of the session that owns it, by SessionExpired, an
                 orderly ProcessExiting or the fault `expire`; the faults `depose` and `delete`; and a registration also
-                where the controller does not find it any more (ContextLoaded, BrokersChanged)
+                if the controller does not find it any more (ContextLoaded, BrokersChanged)
 
 A controller that resigns deletes `/controller` afterwards, or loses it: its watches tell.
 """
@@ -118,5 +118,5 @@ def _registration(broker: int, epoch: int | None) -> Registration:
 
 
 def _has_seen(zxid: int, created: int | None) -> bool:
-    """Whether a reader at `zxid` has seen what `created` created; True where one of them is not known."""
+    """Whether a reader at `zxid` has seen what `created` created; True if one of them is not known."""
     return created is None or 0 in (created, zxid) or zxid >= created

@@ -132,7 +132,7 @@ def test_the_second_reading_has_to_find_the_same() -> None:
     assert fold.due_again(500.0) == 0
     fold.read_again(0, values[0])
     assert fold.due_again(1_500.0) == 1
-    fold.read_again(0, values[0])  # a batch is fetched whole, also where its first records were read again already
+    fold.read_again(0, values[0])  # a batch is fetched whole, also if its first records were read again already
     assert fold.broken is None
     fold.read_again(1, b"1:99")
     assert (broken(fold), fold.lost) == ("H2", 1)

@@ -74,7 +74,7 @@ class Racks:
     """The racks of members and partitions, as far as they matter. Mirrors `AbstractStickyAssignor.RackInfo`.
 
     Attributes:
-        of_member: empty where racks do not matter, as is `of_partition`.
+        of_member: empty if racks do not matter, as is `of_partition`.
     """
 
     def __init__(self, partitions: PartitionCounts, subscriptions: Subscriptions, racks: ReplicaRacks) -> None:

@@ -21,7 +21,7 @@ class Subscription(NamedTuple):
         owned: the partitions that the member had last, for the sticky assignors.
         generation: in which it had them.
         instance_id: of a static member.
-        rack: of the member's host; None or empty where it has none.
+        rack: of the member's host; None or empty if it has none.
     """
 
     topics: tuple[str, ...]

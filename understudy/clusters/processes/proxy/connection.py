@@ -170,7 +170,7 @@ class Flow:
         self._read_or_pause()
 
     def release(self, name: str) -> None:
-        """Forward the frame that the rule of this name holds. Harmless where it holds none."""
+        """Forward the frame that the rule of this name holds. Harmless if it holds none."""
         if name in self._holds:
             self._holds.discard(name)
             self.pump()
@@ -358,7 +358,7 @@ class Side(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
-        # Not at once: before Python 3.11.5 asyncio begins to read after this call, even where reading is paused in it.
+        # Not at once: before Python 3.11.5 asyncio begins to read after this call, even if reading is paused in it.
         asyncio.get_running_loop().call_soon(self._connected, self)
 
     def attach(self, incoming: Flow, outgoing: Flow) -> None:
@@ -428,12 +428,12 @@ class ProxiedConnection:
         return self._requests.link.source, self._requests.link.destination
 
     def note_session(self, session: Session | None) -> None:
-        """Note which session of ZooKeeper the connection has; None where the server refused it."""
+        """Note which session of ZooKeeper the connection has; None if the server refused it."""
         if session is not None:
             self._owner.note_session(self.nodes[0], session, (self._route.host, self._route.port))
 
     def connect(self) -> None:
-        """Open the second socket. Harmless where it is open, or being opened."""
+        """Open the second socket. Harmless if it is open, or being opened."""
         if not (self._is_connecting or self._opened or self._is_over):
             self._is_connecting = True
             self._owner.keep(self.loop.create_task(self._connect()))

@@ -44,7 +44,7 @@ class Piece(NamedTuple):
 
     data: bytes
     header: tuple[int, ...] | None
-    """The fields of the header after the size; None where no frame begins here."""
+    """The fields of the header after the size; None if no frame begins here."""
     is_whole: bool
 
 
@@ -141,7 +141,7 @@ class FrameScanner:
 
 
 def session_of(answer: bytes) -> Session | None:
-    """Read the answer to a connect request; None where the session has expired, or the bytes are none."""
+    """Read the answer to a connect request; None if the session has expired, or the bytes are none."""
     try:
         _, _, _, session_id, length = _CONNECT_ANSWER.unpack_from(answer)
     except error:

@@ -60,7 +60,7 @@ class Proxy:
         self._thread.start()
 
     def stop(self) -> None:
-        """Reset all connections, close the listeners and end the thread. Harmless where it has ended."""
+        """Reset all connections, close the listeners and end the thread. Harmless if it has ended."""
         if not self._is_running:
             return
         self._call(self._close)
@@ -140,7 +140,7 @@ class Proxy:
         self._call(act)
 
     def release(self, pairs: Pairs) -> None:
-        """Forward what was held, in order, and hold nothing more. Harmless where nothing was held."""
+        """Forward what was held, in order, and hold nothing more. Harmless if nothing was held."""
 
         def act() -> None:
             for link in self._each(pairs):
@@ -200,7 +200,7 @@ class Proxy:
         self._call(act)
 
     def remove_rule(self, name: str) -> None:
-        """End a rule, and forward the frames that it holds. Harmless where there is none of this name."""
+        """End a rule, and forward the frames that it holds. Harmless if there is none of this name."""
 
         def act() -> None:
             removed = {id(rule): rule for rule in self._rules() if rule.name == name and not rule.applied}
@@ -213,7 +213,7 @@ class Proxy:
         self._call(act)
 
     def session_of(self, node: str) -> tuple[Session, tuple[str, int]] | None:
-        """A node's newest session, which may have ended, and the address of ZooKeeper; None where it has had none."""
+        """A node's newest session, which may have ended, and the address of ZooKeeper; None if it has had none."""
         return self._call(lambda: self._sessions.get(node))
 
     def lose_write(self, source: str, lost: LostWrite) -> None:

@@ -40,7 +40,7 @@ class Action:
         kind: what its value is; for most actions the target.
         meaning: what it does, as an imperative without full stop; `{}` stands for the value, `{point}` for a key.
         keys: further keys of its step.
-        undo: what ends it: after `for`, at `heal`, or at the end of the experiment; empty where nothing does.
+        undo: what ends it: after `for`, at `heal`, or at the end of the experiment; empty if nothing does.
         is_fault: whether it is a fault, which an engine may be unable to inject, rather than a client's request.
     """
 

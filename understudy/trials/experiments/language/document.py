@@ -69,7 +69,7 @@ class Step:
         at: the time since the start of the load; `when` and `after` are other conditions. Without any of them a step is
             done after the one before it in the file.
         wait: how long after its condition the step is done.
-        action: a key of `actions.ACTIONS`; empty where the step only waits or marks.
+        action: a key of `actions.ACTIONS`; empty if the step only waits or marks.
         value: the action's value.
         options: the action's further keys that the file has, by attribute.
     """

@@ -125,7 +125,7 @@ TOPIC_KEYS: Final = (
 )
 CLUSTER_KEYS: Final = (
     Key("brokers", integer(1, 100), "how many brokers, with ids from 1; by default 3"),
-    Key("racks", list_of(NAME), "their racks in order, repeated where there are fewer"),
+    Key("racks", list_of(NAME), "their racks in order, repeated if there are fewer"),
     Key("session", SPAN, "the ZooKeeper session timeout of the brokers; by default 3s"),
     Key("topics", list_of(section(TOPIC_KEYS, Topic, "a topic")), "topics that exist before the steps"),
     Key("set", mapping_of(scalar(str, {}, "a value"), "server.properties"), "lines of server.properties", "settings"),
@@ -221,7 +221,7 @@ def read_document(text: str, source: str, build: Callable[[Node, list[Problem]],
 
     Args:
         source: the name of the file, for messages.
-        build: makes the document of the root node, or None. It appends what is wrong, and raises BadValue where the
+        build: makes the document of the root node, or None. It appends what is wrong, and raises BadValue if the
             root is no mapping.
 
     Raises:
@@ -264,7 +264,7 @@ def read_experiment_within(node: Node, source: str, name: str, problems: list[Pr
 def experiment_of(
     node: Node, source: str, keys: Sequence[Key], problems: list[Problem], name: str = ""
 ) -> Experiment | None:
-    """Return the experiment of a mapping; problems are appended. Raises BadValue where it is no mapping."""
+    """Return the experiment of a mapping; problems are appended. Raises BadValue if it is no mapping."""
     found = read_keys(node, keys, problems, "an experiment")
     if found is None:
         return None
@@ -275,7 +275,7 @@ def experiment_of(
 
 
 def read_experiment_file(path: Path) -> Experiment:
-    """Read an experiment file. Raises BadExperiment, also where the file cannot be read."""
+    """Read an experiment file. Raises BadExperiment, also if the file cannot be read."""
     return read_file(path, read_experiment)
 
 

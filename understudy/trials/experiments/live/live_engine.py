@@ -172,7 +172,7 @@ class LiveEngine:
                 self.cluster.begin_start(broker.id)
 
     def _note_end(self, broker: LocalBroker) -> None:
-        """Note the end of a broker that should run, except where a correct broker ends, too."""
+        """Note the end of a broker that should run, except if a correct broker ends, too."""
         process = broker.process.process
         if process is None or process.exit_code in (None, TRY_AGAIN) or not broker.process.should_run:
             return

@@ -86,7 +86,7 @@ class LoadInBackground:
                 waiting.result(timeout=2 * GROUP_SETTLES_S)
 
     def stop(self) -> bool:
-        """Send no more; return whether every send has ended within half a minute. Harmless where it has not started."""
+        """Send no more; return whether every send has ended within half a minute. Harmless if it has not started."""
         self._load.is_stopping = self._groups.is_stopping = True
         if self._thread.ident is not None:
             self._thread.join(STOP_TIMEOUT_S)

@@ -40,7 +40,7 @@ class Machines:
         self._write(broker)
 
     def remove(self, broker: LocalBroker, name: str) -> None:
-        """End a fault of a disk. Harmless where there is none of this name."""
+        """End a fault of a disk. Harmless if there is none of this name."""
         self._disks[broker.id] = [fault for fault in self._disks.get(broker.id, ()) if fault.name != name]
         self._write(broker)
 

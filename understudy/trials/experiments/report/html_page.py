@@ -52,7 +52,7 @@ def html_page(verdict: Verdict, *, page: str = "") -> str:
     """Return the report of a verdict.
 
     Args:
-        page: the address of the page that shows the run; empty where there is none.
+        page: the address of the page that shows the run; empty if there is none.
     """
     title = verdict.title or verdict.name
     kind = "held" if verdict.status is Status.HELD else "violated"
@@ -182,7 +182,7 @@ def _expectations(verdict: Verdict, page: str) -> Iterator[str]:
 
 
 def _place(where: str, page: str) -> str:
-    """A witness, as a link to the moment of its record where there is a page and it is a record."""
+    """A witness, as a link to the moment of its record if there is a page and it is a record."""
     text = f"<code>{escape(where)}</code>"
     record = re.fullmatch(r"(?P<node>.+)/(?P<incarnation>\d+)#(?P<seq>\d+)", where)
     if not page or record is None:

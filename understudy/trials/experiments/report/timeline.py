@@ -102,7 +102,7 @@ def _states(broker: str, ordered: Iterable[Envelope], began_ms: float, end_ms: f
 
 
 def _state_after(broker: str, record: Envelope) -> str | None:
-    """The state that a record brings a broker to; None where it brings none."""
+    """The state that a record brings a broker to; None if it brings none."""
     match record.data:
         case FaultInjected(fault=fault, target=target) if record.node in _TESTBEDS and target == broker:
             return _AFTER.get(fault)

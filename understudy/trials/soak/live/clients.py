@@ -92,7 +92,7 @@ class SoakClients:
             raise TopicNotReadable("the clients did not begin in time")
 
     def stop(self) -> None:
-        """End everything; what is in flight stays unknown. Harmless where it has not started."""
+        """End everything; what is in flight stays unknown. Harmless if it has not started."""
         loop, main = self._loop, self._main
         if loop is not None and main is not None and self._thread.is_alive():
             with contextlib.suppress(RuntimeError):  # The loop has ended meanwhile.
@@ -128,7 +128,7 @@ class SoakClients:
             return {**self._ends, **{fold.name: fold.acknowledged_end for fold in self._folds.values()}}
 
     def waiting(self) -> str:
-        """Why clients do not get on now; empty where they do.
+        """Why clients do not get on now; empty if they do.
 
         They do where every partition was acknowledged just now, and all that was acknowledged has been read but what is
         on its way.

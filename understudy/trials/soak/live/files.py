@@ -40,11 +40,11 @@ class SoakFiles:
         self._lock.acquire()
 
     def unlock(self) -> None:
-        """Harmless where nothing is locked."""
+        """Harmless if nothing is locked."""
         self._lock.release()
 
     def read_totals(self) -> Totals | None:
-        """Return what an earlier session has left; None where there was none. Raises BadState."""
+        """Return what an earlier session has left; None if there was none. Raises BadState."""
         path = self.folder / "state.json"
         try:
             totals = msgspec.json.decode(path.read_bytes(), type=Totals)

@@ -33,7 +33,7 @@ class LogFollower:
     """Follows one run folder.
 
     Args:
-        transaction_log: the folder of ZooKeeper's transaction log; None where the run has no server of its own.
+        transaction_log: the folder of ZooKeeper's transaction log; None if the run has no server of its own.
         from_ms: what happened before this time is not counted. Checks of logs begin one window earlier.
     """
 

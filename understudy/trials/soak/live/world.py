@@ -92,7 +92,7 @@ class LiveWorld:
         return found
 
     def begin(self, totals: Totals) -> None:
-        """Create the topic where there is none, and start the clients.
+        """Create the topic if there is none, and start the clients.
 
         Raises:
             TopicBehind, TopicNotReadable, ClusterGone
