@@ -341,7 +341,8 @@ def test_a_broker_runs_with_what_the_image_holds_and_compose_gives_it(
         "understudy.events.dir": str(tmp_path / "run" / "broker-1" / "events"),
     }
     flags = [f"--override={key}={value}" for key, value in (overrides("broker-1") | here).items()]
-    with ClusterView(here["zookeeper.connect"]) as view, in_image(image, "brokers", "/dev/null", *flags) as broker:
+    started = in_image(image, "understudy.brokers", "/dev/null", *flags)
+    with ClusterView(here["zookeeper.connect"]) as view, started as broker:
         assert broker.stdout is not None
         _eventually(lambda: view.controller_id() == 1 or broker.poll() is not None, "broker 1 is controller")
         assert broker.poll() is None, broker.stdout.read()
