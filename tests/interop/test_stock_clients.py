@@ -58,6 +58,8 @@ NOT_THE_LEADER = {
     "kafka-python": "NotLeaderForPartitionError",
     "aiokafka": "NotLeaderForPartitionError",
 }
+"""The error of a request that reaches a broker just after its leadership has moved. On a busy machine the shutdown of
+Kafka's leader takes so long that clients have new metadata before, and none of them sees it."""
 
 Errors: TypeAlias = dict[str, dict[str, set[str]]]
 """By fault and client."""
@@ -76,13 +78,14 @@ def test_stock_clients_report_no_error_that_they_do_not_report_with_kafka(kafka:
         for client in CLIENTS:
             print(f"{fault} / {client}: ours {sorted(ours[fault][client])}, Kafka's {sorted(kafkas[fault][client])}")
     with_kafka = {client: set[str]().union(*(kafkas[fault][client] for fault in FAULTS)) for client in CLIENTS}
+    with_ours = {client: set[str]().union(*(ours[fault][client] for fault in FAULTS)) for client in CLIENTS}
     for client, error in NOT_THE_LEADER.items():
-        assert error in with_kafka[client], "the errors of this client were not collected"
+        assert error in with_kafka[client] | with_ours[client], "the errors of this client were not collected"
     more = {
         (fault, client): left
         for fault in FAULTS
         for client in CLIENTS
-        if (left := ours[fault][client] - with_kafka[client] - ANY_TIME[client])
+        if (left := ours[fault][client] - with_kafka[client] - ANY_TIME[client] - {NOT_THE_LEADER[client]})
     }
     assert more == {}
 
