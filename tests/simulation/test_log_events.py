@@ -132,7 +132,7 @@ def test_a_follower_that_takes_a_high_watermark_before_it_truncates_is_found(mon
         a_former_leader_returns(cluster)
         found = [problem for problem in judge(cluster).problems if problem.startswith("R9 ")]
     assert "broker 1 took over a high watermark in leader epoch" in found[0]
-    assert "with a record of epoch 0 at 1, if the leader has another one" in found[0]
+    assert "with a record of epoch 0 at 1, where the leader has another one" in found[0]
 
 
 def test_nothing_is_written_about_logs_by_default() -> None:
