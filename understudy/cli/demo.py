@@ -211,6 +211,10 @@ class Demo:
             lambda found: not found.under_replicated, f"broker {paused.id} has registered again and is in sync"
         )
         self._output.event(f"broker {paused.id} has noticed, resigned, registered again and follows", since=resumed_at)
+        acknowledged = self._producer.acknowledged
+        self._output.wait(
+            lambda: self._producer.acknowledged > acknowledged, "records are acknowledged again", timeout_s=TIMEOUT_S
+        )
 
     def read_what_was_produced(self) -> None:
         """Stop the producer, and read every record that was acknowledged in both acts."""
