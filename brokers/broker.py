@@ -59,7 +59,8 @@ from understudy.brokers.replication.fetch_session_metrics import fetch_session_r
 from understudy.brokers.replication.isr_manager import IsrManager
 from understudy.brokers.replication.log_events import LogEvents
 from understudy.brokers.replication.partition import Partition
-from understudy.brokers.replication.replica_fetcher import FetcherSurroundings, ReplicaFetcherManager
+from understudy.brokers.replication.replica_fetcher import FetcherSurroundings
+from understudy.brokers.replication.replica_fetcher_manager import ReplicaFetcherManager
 from understudy.brokers.replication.replica_manager import ReplicaManager
 from understudy.brokers.replication.replica_metrics import replica_counts, replica_readings
 from understudy.brokers.supervisor import Supervisor
@@ -268,14 +269,10 @@ class KafkaBroker:
     # ------------------------------------------------------------------ starting
 
     async def _open_logs(self, zk: KafkaZkClient) -> None:
-        """Open the logs in this broker's directory; recover them where it was not shut down in order."""
+        """Open the logs in this broker's directory; recover them if it was not shut down in order."""
         world = self.world
         logs = LogManager(
-            disk=world.disk,
-            config=lambda: self.config,
-            clock=world.clock,
-            random=world.random,
-            offload=world.offload,
+            disk=world.disk, config=lambda: self.config, clock=world.clock, random=world.random, offload=world.offload
         )
         topics = logs.topics_on_disk()
         await logs.load(await zk.configs.of_topics(topics) if topics else {})
@@ -355,7 +352,7 @@ class KafkaBroker:
             channel=self._controller_channel(broker_id),
             broker_epoch=broker_epoch,
             zk=lambda: session.zk,
-            fences=world.fences,
+            rules=world.fences.rules,
         )
         return BrokerServices(
             broker_id=broker_id,
@@ -398,7 +395,7 @@ class KafkaBroker:
                 address=self._inter_broker_address,
                 broker_epoch=broker_epoch,
                 spawn=supervisor.spawn,
-                fences=self.world.fences,
+                rules=self.world.fences.rules,
                 log_events=log_events,
             )
         )

@@ -19,7 +19,7 @@ from understudy.controller.term import Term
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderRecoveryState
-from understudy.foundation.eventlog.fences import Fence, Fix
+from understudy.foundation.eventlog.fences import Fence
 from understudy.foundation.operator_lines import with_a_line
 from understudy.foundation.wire.messages.alter_partition import (
     AlterPartitionRequest,
@@ -134,11 +134,11 @@ def _decide(term: Term, partition: TopicPartition, proposed: LeaderAndIsr, versi
     current = known.leader_and_isr
     found = verdict(current, proposed, term.context.live_broker_ids, version)
     is_repeated = found == AlreadySo() and proposed.partition_epoch < current.partition_epoch
-    if is_repeated and not term.fences.applies(Fix.KAFKA_14144, partition):
+    if is_repeated and not term.rules.repeated_alter_partition_is_accepted.holds_for(partition):
         return Errors.INVALID_UPDATE_VERSION
-    if found in _INELIGIBLE and not term.fences.applies(Fix.KAFKA_14140, partition):
+    if found in _INELIGIBLE and not term.rules.new_isr_is_of_live_brokers.holds_for(partition):
         return Accept()
-    if found is Errors.NOT_CONTROLLER and not term.fences.applies(Fix.KAFKA_14154, partition):
+    if found is Errors.NOT_CONTROLLER and not term.rules.newer_leader_is_sent_to_controller.holds_for(partition):
         same_leader = proposed.leader_epoch == current.leader_epoch
         found = Errors.INVALID_UPDATE_VERSION if same_leader else Errors.FENCED_LEADER_EPOCH
     if found in _STALE_EPOCH and not _is_refused_by_fence(term, partition, proposed, current):

@@ -30,7 +30,6 @@ from understudy.foundation.cluster.broker import BrokerAndEpoch
 from understudy.foundation.cluster.errors import Errors, error_name
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.cluster.leadership import LeaderAndIsr
-from understudy.foundation.eventlog.fences import Fix
 from understudy.foundation.eventlog.records import BrokersChanged
 from understudy.foundation.operator_lines import some
 from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionError, LeaderAndIsrResponse
@@ -48,7 +47,7 @@ async def process_broker_change(term: Term) -> None:
     registered = features.compatible_brokers(term, await term.zk.brokers.all(watch=True))
     epochs = {broker: found.epoch for broker, found in registered.items()}
     changes = broker_changes(context.live_broker_epochs, epochs)
-    if changes.bounced and not term.fences.applies(Fix.KIP_380, changes.bounced):
+    if changes.bounced and not term.rules.bounced_broker_is_noticed.holds_for(changes.bounced):
         changes = changes._replace(bounced=())
     if changes.is_empty:
         return
@@ -134,7 +133,7 @@ async def on_broker_startup(term: Term, new: Sequence[BrokerId]) -> None:
     others = [broker for broker in context.live_or_shutting_down_broker_ids if broker not in new]
     await term.send_update_metadata(others)
     # Before LeaderAndIsr: a follower rejects a leader that is not in its metadata cache.
-    metadata_first = term.fences.applies(Fix.KAFKA_4443, f"start of {some(new)}")
+    metadata_first = term.rules.metadata_goes_before_leaders.holds_for(f"start of {some(new)}")
     if metadata_first:
         await term.send_update_metadata(new, context.partitions_with_leaders())
     replicas = context.partitions_by_replica(only=new)
@@ -175,7 +174,7 @@ async def on_replicas_become_offline(term: Term, replicas: Mapping[BrokerId, Seq
     await topic_deletion.fail_replica_deletion(term, replicas)  # step 5
     is_unchanged = not remaining and not any(isinstance(result, LeaderAndIsr) for result in elections.values())
     # The other brokers have not received yet that these brokers are offline.
-    if is_unchanged and term.fences.applies(Fix.KAFKA_13225, f"failure of {some(list(replicas))}"):
+    if is_unchanged and term.rules.broker_failure_updates_metadata.holds_for(f"failure of {some(list(replicas))}"):
         await term.send_update_metadata(context.live_or_shutting_down_broker_ids)  # step 6
 
 

@@ -35,7 +35,6 @@ from understudy.controller.reassignment import partition_reassignment
 from understudy.controller.replica_leader_election import on_replica_election, pending_preferred_elections
 from understudy.controller.term import Term, leaderships
 from understudy.controller.topic_changes import load_topics
-from understudy.foundation.eventlog.fences import Fix
 from understudy.foundation.eventlog.records import ContextLoaded, ControllerReady
 from understudy.foundation.operator_lines import some
 from understudy.foundation.zk.client import Failure
@@ -62,7 +61,7 @@ async def on_controller_failover(term: Term) -> None:
     await _delete_notifications(term)  # step 3
     await initialize_controller_context(term)  # step 4
     await topic_deletion.initialise(term)  # step 5
-    metadata_first = term.fences.applies(Fix.KAFKA_4443, f"takeover of epoch {context.epoch}")
+    metadata_first = term.rules.metadata_goes_before_leaders.holds_for(f"takeover of epoch {context.epoch}")
     if metadata_first:
         await _send_live_brokers(term)  # step 6
     await replica_state_machine.startup(term)  # step 7

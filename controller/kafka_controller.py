@@ -63,7 +63,6 @@ from understudy.controller.events import (
     Reply,
     ShutdownEventThread,
     Startup,
-    TermEvent,
     TopicUncleanLeaderElectionEnable,
     UncleanLeaderElectionEnable,
     UpdateFeatures,
@@ -80,7 +79,7 @@ from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition, random_topic_id
 from understudy.foundation.eventlog.clock import Clock
-from understudy.foundation.eventlog.fences import Fences, Fix
+from understudy.foundation.eventlog.fences import Fences
 from understudy.foundation.eventlog.log import EventLog
 from understudy.foundation.eventlog.points import Points
 from understudy.foundation.eventlog.records import ContextAtIdle, ControllerResigned
@@ -149,7 +148,7 @@ class KafkaController:
             broker_id, take_over=self._take_over, resign=self._resign, clock=clock, events=events, points=points
         )
         self._event_manager = ControllerEventManager(
-            process=self._process_and_count,
+            process=self._process,
             idle=self._record_idle,
             broken=broken,
             clock=clock,
@@ -304,60 +303,51 @@ class KafkaController:
 
     # ------------------------------------------------------------------ events
 
-    async def _process_and_count(self, event: ControllerEvent) -> str:
-        outcome = await self._process(event)
+    async def _process(self, event: ControllerEvent) -> str:
+        """Process an event and return its outcome. Catches every exception, because the event task must not end.
+
+        The events of the role are for every broker; the others are for the active controller alone.
+        """
+        assert self._zk is not None, "startup comes first"
+        outcome = "done"
+        try:
+            match event:
+                case Startup() | Reelect():
+                    await self._election.maybe_resign(self._zk, "/controller is gone")
+                    await self._elect(self._zk)
+                case ControllerChange():
+                    await self._election.maybe_resign(self._zk, "/controller changed")
+                    self._elect_again_if_no_controller()
+                case RegisterBrokerAndReelect():
+                    self._zk, self._is_registered = event.zk, False
+                    await self._register(event.zk)
+                    self._is_registered = True
+                    await self._election.maybe_resign(event.zk, "a new session")
+                    await self._elect(event.zk)
+                case Expire():
+                    self._election.give_up("the ZooKeeper session expired")
+                case ForcedResignation():
+                    if event.controller_epoch in (None, self.epoch):
+                        await self._move(self._zk, event.why)
+                case ShutdownEventThread():
+                    raise AssertionError("the event manager processes this event itself")
+                case _:
+                    if (term := self._term) is None:
+                        preempt(event)
+                        outcome = "inactive"
+                    else:
+                        term.running = name_of(event)
+                        await process_term_event(term, event)
+        except Exception as failure:  # noqa: BLE001  classified here and nowhere else
+            found = classify(failure, electing=isinstance(event, ELECTING_EVENTS))
+            self._log_failure(found, failure)
+            refuse(event, found.answer)
+            await self._handle_failure(event, found, f"{name_of(event)} failed with {failure!r}")
+            outcome = found.outcome
         if self._term is not None:
             self._term.last_update_metadata.forget()
         self._counts.event_over(self._context)
         return outcome
-
-    async def _process(self, event: ControllerEvent) -> str:
-        """Process an event and return its outcome. Catches every exception, because the event task must not end."""
-        assert self._zk is not None, "startup comes first"
-        try:
-            return await self._dispatch(event, self._zk)
-        except Exception as failure:  # noqa: BLE001  classified here and nowhere else
-            electing = isinstance(event, ELECTING_EVENTS)
-            found = classify(failure, electing=electing)
-            self._log_failure(found, failure)
-            refuse(event, found.answer)
-            await self._handle_failure(found, f"{name_of(event)} failed with {failure!r}", electing=electing)
-            return found.outcome
-
-    async def _dispatch(self, event: ControllerEvent, zk: KafkaZkClient) -> str:
-        """Process an event of the role, which every broker does; other events are for the active controller."""
-        match event:
-            case Startup() | Reelect():
-                await self._election.maybe_resign(zk, "/controller is gone")
-                await self._elect(zk)
-            case ControllerChange():
-                await self._election.maybe_resign(zk, "/controller changed")
-                self._elect_again_if_no_controller()
-            case RegisterBrokerAndReelect():
-                self._zk, self._is_registered = event.zk, False
-                await self._register(event.zk)
-                self._is_registered = True
-                await self._election.maybe_resign(event.zk, "a new session")
-                await self._elect(event.zk)
-            case Expire():
-                self._election.give_up("the ZooKeeper session expired")
-            case ForcedResignation():
-                if event.controller_epoch in (None, self.epoch):
-                    await self._move(zk, event.why)
-            case ShutdownEventThread():
-                raise AssertionError("the event manager processes this event itself")
-            case _:
-                return await self._dispatch_to_controller(event)
-        return "done"
-
-    async def _dispatch_to_controller(self, event: TermEvent) -> str:
-        term = self._term
-        if term is None:
-            preempt(event)
-            return "inactive"
-        term.running = name_of(event)
-        await process_term_event(term, event)
-        return "done"
 
     def _log_failure(self, found: FailureClass, failure: Exception) -> None:
         """Log a lost role or a refused request as information, any other exception with its traceback (LG-15)."""
@@ -368,7 +358,7 @@ class KafkaController:
         else:
             log.error("error processing event", consequence=found.consequence.value, exc_info=failure)
 
-    async def _handle_failure(self, found: FailureClass, why: str, *, electing: bool) -> None:
+    async def _handle_failure(self, event: ControllerEvent, found: FailureClass, why: str) -> None:
         """Do what follows from an exception. If ZooKeeper cannot be asked the broker resigns, which is always safe."""
         assert self._zk is not None, "startup comes first"
         try:
@@ -382,7 +372,7 @@ class KafkaController:
                     await self._election.maybe_resign(self._zk, why)
                     self._elect_again_if_no_controller()
                 case Consequence.MOVE_CONTROLLER:
-                    if electing:
+                    if isinstance(event, ELECTING_EVENTS):
                         self._election.back_off()
                     await self._move(self._zk, why)
                 case _:
@@ -491,7 +481,7 @@ class KafkaController:
             return
         auto_rebalance.cancel(term)
         term.channels.shutdown()
-        if not self._fences.applies(Fix.KAFKA_5310, f"resignation of epoch {term.context.epoch}"):
+        if not self._fences.rules.resignation_clears_context.holds_for(f"resignation of epoch {term.context.epoch}"):
             self._former_context = term.context
         self._events.append(ControllerResigned(epoch=term.context.epoch, why=why))
         log.info("resigned", controller_epoch=term.context.epoch, why=why)

@@ -14,7 +14,7 @@ Kafka reads each state first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from typing import TypeAlias
 
@@ -28,12 +28,11 @@ from understudy.controller.leader_election import (
     elect_for_reassigned_partition,
     elect_preferred_replica,
 )
-from understudy.controller.state_writes import Decision, Outcome, StateChangeFailed, States, StateWrites
+from understudy.controller.state_writes import Outcome, StateChangeFailed, States, StateWrites
 from understudy.controller.term import Term
 from understudy.controller.transitions import VALID_PREVIOUS_PARTITION_STATES, PartitionState
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.cluster.leadership import LeaderAndIsr
-from understudy.foundation.eventlog.fences import Fix
 from understudy.foundation.eventlog.records import (
     InvalidTransition,
     LeadershipNotWritten,
@@ -140,9 +139,7 @@ async def _bring_online(
                 raise
             log.error("error while initialising partitions", partitions=len(new), why=str(failure))
             return dict.fromkeys(partitions, StateChangeFailed(str(failure), failure.failure))
-    elections = _LeaderElections(term, strategy, batch)
-    writes = StateWrites(term, "partition", why=strategy.value, on_written=elections.on_written)
-    return await writes.decide_and_write(led_before, elections.decide, look_up=elections.look_up)
+    return await _elect_leaders(term, led_before, strategy, batch)
 
 
 # ------------------------------------------------------------------ the first leader
@@ -205,54 +202,38 @@ async def _load_existing_leadership(term: Term, partitions: Sequence[TopicPartit
 # ------------------------------------------------------------------ a leader election
 
 
-class _LeaderElections:
-    """The elections of one step: the decision, and the requests that follow when ZooKeeper has accepted it."""
-
-    def __init__(self, term: Term, strategy: Strategy, batch: RequestBatch) -> None:
-        self._term = term
-        self._strategy = strategy
-        self._batch = batch
-        self._unclean_topics: frozenset[str] = frozenset()
-        self._elections: Mapping[TopicPartition, LeaderElection] = {}
-
-    async def look_up(self, states: States) -> None:
-        """Read the configs that say which topics allow unclean elections."""
-        if self._strategy is Strategy.OFFLINE:
-            self._unclean_topics = await _unclean_topics(self._term, states)
-
-    def decide(self, states: States) -> Decision:
-        self._elections = elections = _choose(self._term, states, self._strategy, self._unclean_topics)
-        why = f"under strategy {self._strategy.in_kafka}"
-        return Decision(
-            write={partition: election.leader_and_isr for partition, election in elections.items()},
-            failed={
-                partition: StateChangeFailed(f"Failed to elect leader for partition {partition} {why}")
-                for partition in states
-                if partition not in elections
-            },
-            unclean={partition for partition, election in elections.items() if election.unclean},
-        )
-
-    def on_written(self, written: States) -> None:
-        elections, unclean = self._elections, 0
-        for partition in written:
-            election = elections[partition]
-            unclean += election.unclean
-            self._batch.add_leader_and_isr(self._recipients(partition, election), partition)
-        if unclean:
-            self._term.stats.unclean_leader_elections.mark(unclean)
-
-    def _recipients(self, partition: TopicPartition, election: LeaderElection) -> Sequence[BrokerId]:
-        if self._strategy is not Strategy.CONTROLLED_SHUTDOWN or self._term.fences.applies(Fix.KAFKA_7482, partition):
-            return election.recipients
-        leaving = self._term.context.shutting_down_broker_ids
-        return [broker for broker in election.recipients if broker not in leaving]
+async def _elect_leaders(
+    term: Term, partitions: Sequence[TopicPartition], strategy: Strategy, batch: RequestBatch
+) -> ElectionResults:
+    """Elect a leader for each partition, write the new state, and send it to the recipients of the election."""
+    writes = StateWrites(term, "partition", why=strategy.value)
+    elected: dict[TopicPartition, LeaderElection] = {}
+    with writes.failures_as_outcomes(partitions):
+        while states := await writes.undecided():
+            unclean_topics = await _unclean_topics(term, states) if strategy is Strategy.OFFLINE else frozenset()
+            elections = _choose(term, states, strategy, unclean_topics)
+            why = f"under strategy {strategy.in_kafka}"
+            writes.fail(
+                {
+                    partition: StateChangeFailed(f"Failed to elect leader for partition {partition} {why}")
+                    for partition in states
+                    if partition not in elections
+                }
+            )
+            elected |= elections
+            await writes.write(
+                {partition: election.leader_and_isr for partition, election in elections.items()},
+                unclean={partition for partition, election in elections.items() if election.unclean},
+            )
+    for partition in writes.accepted:
+        batch.add_leader_and_isr(_recipients(term, partition, elected[partition], strategy), partition)
+    return writes.outcomes
 
 
 def _choose(
-    term: Term, states: States, strategy: Strategy, unclean_topics: frozenset[str]
+    term: Term, states: States, strategy: Strategy, unclean_topics: Collection[str]
 ) -> dict[TopicPartition, LeaderElection]:
-    """Elect a leader for each state, where the strategy finds one."""
+    """Elect a leader for each state, if the strategy finds one."""
     context = term.context
     leaving_too = strategy is Strategy.CONTROLLED_SHUTDOWN
     recovery = term.settings.inter_broker_protocol_version.is_leader_recovery_supported
@@ -263,12 +244,11 @@ def _choose(
         assignment, alive = context.partition_assignment(partition), online.of(partition)
         match strategy:
             case Strategy.OFFLINE | Strategy.UNCLEAN:
-                unclean = strategy is Strategy.UNCLEAN or partition.topic in unclean_topics
-                # Where only replicas outside the ISR are alive, none of them may lead.
-                if not unclean and alive.isdisjoint(state.isr) and not alive.isdisjoint(assignment.replicas):
-                    unclean = not term.fences.applies(Fix.KIP_106, partition)
+                allowed = strategy is Strategy.UNCLEAN or partition.topic in unclean_topics
+                if not allowed and alive.isdisjoint(state.isr) and not alive.isdisjoint(assignment.replicas):
+                    allowed = not term.rules.unclean_leader_needs_permission.holds_for(partition)
                 election = elect_for_offline_partition(
-                    state, assignment, alive, unclean_allowed=unclean, leader_recovery_supported=recovery
+                    state, assignment, alive, unclean_allowed=allowed, leader_recovery_supported=recovery
                 )
             case Strategy.REASSIGNMENT:
                 election = elect_for_reassigned_partition(state, assignment, alive)
@@ -279,6 +259,17 @@ def _choose(
         if election is not None:
             elections[partition] = election
     return elections
+
+
+def _recipients(
+    term: Term, partition: TopicPartition, election: LeaderElection, strategy: Strategy
+) -> Sequence[BrokerId]:
+    leaving = term.context.shutting_down_broker_ids
+    if strategy is Strategy.CONTROLLED_SHUTDOWN and not term.rules.leaving_broker_receives_new_leader.holds_for(
+        partition
+    ):
+        return [broker for broker in election.recipients if broker not in leaving]
+    return election.recipients
 
 
 async def _unclean_topics(term: Term, states: States) -> frozenset[str]:

@@ -26,13 +26,12 @@ from msgspec.structs import replace
 
 from understudy.controller.channels.request_batch import RequestBatch
 from understudy.controller.leader_election import under_new_leader
-from understudy.controller.state_writes import Decision, Outcome, StateChangeFailed, States, StateWrites
+from understudy.controller.state_writes import Outcome, StateChangeFailed, StateWrites
 from understudy.controller.term import Term
 from understudy.controller.transitions import VALID_PREVIOUS_REPLICA_STATES, ReplicaState
 from understudy.foundation.cluster.assignment import ReplicaAssignment, without
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.cluster.leadership import NO_LEADER, LeaderAndIsr
-from understudy.foundation.eventlog.fences import Fix
 from understudy.foundation.eventlog.records import (
     InvalidTransition,
     LeadershipNotWritten,
@@ -54,7 +53,7 @@ async def startup(term: Term) -> None:
         ineligible = dict.fromkeys(partitions, ReplicaState.DELETION_INELIGIBLE)
         term.context.replica_states.setdefault(broker, {}).update(ineligible)
     await handle_state_changes(term, online, ReplicaState.ONLINE)
-    if offline and term.fences.applies(Fix.KAFKA_3143, f"{len(offline)} offline replicas"):
+    if offline and term.rules.takeover_removes_dead_brokers_from_isrs.holds_for(f"{len(offline)} offline replicas"):
         await handle_state_changes(term, offline, ReplicaState.OFFLINE)
 
 
@@ -173,28 +172,28 @@ async def _remove_replica_from_isr(
     Returns the partitions whose ISR is now without it, whether or not that took a write.
     """
     context = term.context
-
-    def decide(states: States) -> Decision:
-        shrunk: dict[TopicPartition, LeaderAndIsr] = {}
-        unchanged: dict[TopicPartition, LeaderAndIsr] = {}
-        for partition, state in states.items():
-            if broker in state.isr:
-                keeps_last = state.isr != (broker,) or term.fences.applies(Fix.KAFKA_5083, partition)
-                shrunk[partition] = without_replica(state, broker, keeps_last=keeps_last)
-            else:
-                unchanged[partition] = state
-        return Decision(write=shrunk, unchanged=unchanged)
-
-    def notify_other_replicas(written: States) -> None:
-        for partition in context.without_queued_topics(written):
-            batch.add_leader_and_isr(without(context.partition_assignment(partition).replicas, broker), partition)
-
-    writes = StateWrites(term, "replica", why="isr-removal", on_written=notify_other_replicas)
-    outcomes = await writes.decide_and_write(partitions, decide)
+    writes = StateWrites(term, "replica", why="isr-removal")
+    with writes.failures_as_outcomes(partitions):
+        while states := await writes.undecided():
+            writes.keep({partition: state for partition, state in states.items() if broker not in state.isr})
+            await writes.write(
+                {
+                    partition: without_replica(state, broker, keeps_last=_keeps_last(term, partition, state))
+                    for partition, state in states.items()
+                    if broker in state.isr
+                }
+            )
+    for partition in context.without_queued_topics(writes.accepted):
+        batch.add_leader_and_isr(without(context.partition_assignment(partition).replicas, broker), partition)
+    outcomes = writes.outcomes
     done = [partition for partition in partitions if isinstance(outcomes[partition], LeaderAndIsr)]
     term.state_changes.left_isr(broker, (partition for partition in done if partition not in writes.unchanged))
     _record_failures(term, outcomes)
     return done
+
+
+def _keeps_last(term: Term, partition: TopicPartition, state: LeaderAndIsr) -> bool:
+    return len(state.isr) > 1 or term.rules.last_isr_member_stays.holds_for(partition)
 
 
 def without_replica(state: LeaderAndIsr, broker: BrokerId, *, keeps_last: bool = True) -> LeaderAndIsr:

@@ -1,7 +1,12 @@
-"""Writes the states of partitions: decide from memory, write, and decide again where ZooKeeper held something newer.
+"""`StateWrites`: the states that a procedure writes, in rounds: decide from memory, write, decide again on conflicts.
 
-Leader elections, removals from the ISR and the epoch bumps of a reassignment share this loop; AlterPartition shares
-its write step. Mirrors what `doElectLeaderForPartitions`, `doRemoveReplicasFromIsr` and `updateLeaderEpoch` of Kafka
+    writes = StateWrites(term, "partition", why=strategy.value)
+    with writes.failures_as_outcomes(partitions):
+        while states := await writes.undecided():
+            await writes.write(new_states(states))
+
+Leader elections, removals from the ISR and the epoch bumps of a reassignment share these rounds; AlterPartition writes
+once. Mirrors what `doElectLeaderForPartitions`, `doRemoveReplicasFromIsr` and `updateLeaderEpoch` of Kafka
 have in common, with one difference: Kafka reads each state before it writes it. Here the first decision is taken from
 memory, which is what ZooKeeper last accepted, each write expects exactly that version, and only the states whose
 version differs are read (docs/inside/decisions/0002).
@@ -9,8 +14,8 @@ version differs are read (docs/inside/decisions/0002).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from types import MappingProxyType
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias
 
 import structlog
@@ -46,107 +51,113 @@ Outcome: TypeAlias = LeaderAndIsr | StateChangeFailed
 """The state that ZooKeeper holds now, with its new partition epoch, or why it was not written."""
 
 
-class Decision(NamedTuple):
-    """What to do with the states of some partitions."""
-
-    write: States
-    failed: Mapping[TopicPartition, StateChangeFailed] = MappingProxyType({})
-    """Partitions for which no new state could be decided on."""
-    unchanged: States = MappingProxyType({})
-    """States that are right already: they are not written, but memory notes this controller's epoch, as in Kafka."""
-    unclean: Collection[TopicPartition] = ()
-    """Of `write`, the partitions whose new leader is out of sync; they are recorded as unclean elections."""
-
-
 class StateWrites:
     """The writes of one procedure.
 
     Args:
         procedure: its points stand before and after each write: `<procedure>.before_write`, `<procedure>.after_write`.
         why: as in the record `LeadershipWritten`.
-        on_written: called with states that are in memory now, newly written or `unchanged`; in parts, while ZooKeeper
-            works on the rest.
 
     Attributes:
         outcomes: what became of each partition so far, conflicts excepted.
         unchanged: the partitions whose state needed no write.
     """
 
-    def __init__(
-        self, term: Term, procedure: str, *, why: str, on_written: Callable[[States], None] | None = None
-    ) -> None:
+    def __init__(self, term: Term, procedure: str, *, why: str) -> None:
         self.outcomes: dict[TopicPartition, Outcome] = {}
         self.unchanged: set[TopicPartition] = set()
         self._term = term
         self._procedure = procedure
         self._why = why
-        self._on_written = on_written
+        self._waiting: Collection[TopicPartition] = ()
+        """The partitions to decide on in the next round."""
+        self._rounds = 0
 
-    async def decide_and_write(
-        self,
-        partitions: Collection[TopicPartition],
-        decide: Callable[[States], Decision],
-        *,
-        look_up: Callable[[States], Awaitable[None]] | None = None,
-    ) -> dict[TopicPartition, Outcome]:
-        """Decide and write until every partition has an outcome, at most `conflict_rounds` times.
+    @property
+    def accepted(self) -> States:
+        """The states that are in memory now: newly written, or unchanged."""
+        return {partition: found for partition, found in self.outcomes.items() if isinstance(found, LeaderAndIsr)}
 
-        Partitions without a state, and those whose state a newer controller has written, are never decided on.
-
-        Args:
-            decide: pure; called with the current states of the partitions that have no outcome yet.
-            look_up: awaited before each decision with the same states, to read what deciding needs besides them.
+    @contextmanager
+    def failures_as_outcomes(self, partitions: Collection[TopicPartition]) -> Iterator[None]:
+        """Write the states of `partitions` in the rounds inside. A failure of ZooKeeper becomes the outcome of each
+        partition that has not been written before it.
 
         Raises:
             ControllerMoved, SessionLost: the role is lost.
-            ZooKeeperFailure: UNKNOWN; memory cannot be trusted. Any other failure is the outcome of the partitions that
-                were not written before it.
+            ZooKeeperFailure: UNKNOWN; memory cannot be trusted.
         """
-        term, rounds = self._term, self._term.settings.conflict_rounds
-        leadership = term.context.leadership
-        current: Mapping[TopicPartition, LeaderIsrAndControllerEpoch | Failure]
-        current = {partition: leadership.get(partition, Failure.NO_NODE) for partition in partitions}
+        self._waiting, self._rounds = partitions, 0
         try:
-            for _ in range(rounds):
-                if not current:
-                    break
-                states = self._changeable(current)
-                if look_up is not None:
-                    await look_up(states)
-                decision = decide(states)
-                self.outcomes.update(decision.failed)
-                self._keep(decision.unchanged)
-                conflicts = await self.write(decision.write, unclean=decision.unclean)
-                current = await term.zk.states.read(conflicts) if conflicts else {}
+            yield
         except ZooKeeperFailure as failure:
             if failure.failure is Failure.UNKNOWN:
                 raise
             log.error("error while writing partition states", procedure=self._procedure, why=str(failure))
-            self._fail_unwritten(partitions, StateChangeFailed(str(failure), failure.failure))
-        else:
-            kept_changing = StateChangeFailed(f"its state kept changing, {rounds} times", Failure.BAD_VERSION)
-            self.outcomes |= dict.fromkeys(current, kept_changing)
-        return self.outcomes
+            failed = StateChangeFailed(str(failure), failure.failure)
+            self.fail({p: failed for p in partitions if not isinstance(self.outcomes.get(p), LeaderAndIsr)})
+
+    async def undecided(self) -> States:
+        """The current states of the partitions to decide on in this round: in the first those in memory, then those
+        that ZooKeeper holds of partitions that conflicted. Empty if every partition has an outcome.
+
+        A partition without a state fails, and so does one whose state a newer controller has written; after
+        `conflict_rounds` rounds all fail that still conflict.
+        """
+        waiting, self._waiting = self._waiting, ()
+        if not waiting:
+            return {}
+        rounds = self._term.settings.conflict_rounds
+        self._rounds += 1
+        if self._rounds > rounds:
+            self.fail(
+                dict.fromkeys(
+                    waiting, StateChangeFailed(f"its state kept changing, {rounds} times", Failure.BAD_VERSION)
+                )
+            )
+            return {}
+        if self._rounds > 1:
+            return self._changeable(await self._term.zk.states.read(tuple(waiting)))
+        leadership = self._term.context.leadership
+        return self._changeable({partition: leadership.get(partition, Failure.NO_NODE) for partition in waiting})
+
+    def fail(self, failed: Mapping[TopicPartition, StateChangeFailed]) -> None:
+        """Give up these partitions, for example because no new state could be decided on."""
+        self.outcomes.update(failed)
+
+    def keep(self, unchanged: States) -> None:
+        """Leave these states as they are; memory notes this controller's epoch for them, as in Kafka."""
+        if unchanged:
+            epoch = self._term.context.epoch
+            self._term.context.put_leadership(
+                {partition: LeaderIsrAndControllerEpoch(state, epoch) for partition, state in unchanged.items()}
+            )
+            self.outcomes.update(unchanged)
+            self.unchanged.update(unchanged)
 
     async def write(self, states: States, *, unclean: Collection[TopicPartition] = ()) -> tuple[TopicPartition, ...]:
-        """Write `states` once, each expecting its `partition_epoch`. Returns the partitions whose version differed."""
+        """Write `states` once, each expecting its `partition_epoch`. Returns the partitions whose version differed.
+
+        Args:
+            unclean: the partitions whose new leader is out of sync; they are recorded as unclean elections.
+        """
         if not states:
             return ()
         term, outcomes = self._term, self.outcomes
 
-        def take(finished: Mapping[TopicPartition, LeaderAndIsr | Failure]) -> None:
+        def accept(finished: Mapping[TopicPartition, LeaderAndIsr | Failure]) -> None:
             written: dict[TopicPartition, LeaderAndIsr] = {}
             for partition, result in finished.items():
                 if isinstance(result, LeaderAndIsr):
                     written[partition] = outcomes[partition] = result
                 else:
                     outcomes[partition] = StateChangeFailed("its state could not be written", result)
-            self._accept(written, unclean)
-            self._notify(written)
+            self._take_into_memory(written, unclean)
 
         await term.points.reach(f"{self._procedure}.before_write")
-        conflicts = await term.zk.states.update(states, term.context.epoch, term.context.epoch_zk_version, take)
+        conflicts = await term.zk.states.update(states, term.context.epoch, term.context.epoch_zk_version, accept)
         await term.points.reach(f"{self._procedure}.after_write")
+        self._waiting = conflicts
         return conflicts
 
     def _changeable(
@@ -157,35 +168,19 @@ class StateWrites:
         for partition, known in current.items():
             if isinstance(known, Failure):
                 self.outcomes[partition] = StateChangeFailed("its leader and ISR could not be read", known)
-            elif not term.may_change(partition, known.controller_epoch):
+            elif term.is_fenced_by_newer_controller(partition, known.controller_epoch):
                 why = f"its state was written by controller epoch {known.controller_epoch}"
                 self.outcomes[partition] = StateChangeFailed(why)
             else:
                 states[partition] = known.leader_and_isr
         return states
 
-    def _keep(self, unchanged: States) -> None:
-        if unchanged:
-            epoch = self._term.context.epoch
-            self._term.context.put_leadership(
-                {partition: LeaderIsrAndControllerEpoch(state, epoch) for partition, state in unchanged.items()}
-            )
-            self.outcomes.update(unchanged)
-            self.unchanged.update(unchanged)
-            self._notify(unchanged)
-
-    def _notify(self, states: States) -> None:
-        if self._on_written is not None:
-            self._on_written(states)
-
-    def _accept(self, written: States, unclean: Collection[TopicPartition]) -> None:
+    def _take_into_memory(self, written: States, unclean: Collection[TopicPartition]) -> None:
         if not unclean:
             self._term.accept(written, self._why)
             return
-        self._term.accept({p: state for p, state in written.items() if p not in unclean}, self._why)
-        self._term.accept({p: state for p, state in written.items() if p in unclean}, "unclean")
-
-    def _fail_unwritten(self, partitions: Collection[TopicPartition], failed: StateChangeFailed) -> None:
-        for partition in partitions:
-            if not isinstance(self.outcomes.get(partition), LeaderAndIsr):
-                self.outcomes[partition] = failed
+        out_of_sync = {partition: state for partition, state in written.items() if partition in unclean}
+        self._term.accept({p: state for p, state in written.items() if p not in out_of_sync}, self._why)
+        self._term.accept(out_of_sync, "unclean")
+        if out_of_sync:
+            self._term.stats.unclean_leader_elections.mark(len(out_of_sync))

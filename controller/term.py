@@ -26,6 +26,7 @@ from understudy.foundation.eventlog.fences import Fence, Fences
 from understudy.foundation.eventlog.log import EventLog
 from understudy.foundation.eventlog.points import Points
 from understudy.foundation.eventlog.records import Leadership, LeadershipWritten
+from understudy.foundation.eventlog.rules import Rules
 from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
 
 
@@ -67,6 +68,11 @@ class Term:
 
     def __post_init__(self) -> None:
         self.state_changes = StateChangeLog(self.context)
+
+    @property
+    def rules(self) -> Rules:
+        """What the controller does since the fixes of historic bugs."""
+        return self.fences.rules
 
     def new_batch(self) -> RequestBatch:
         settings = self.settings
@@ -112,15 +118,12 @@ class Term:
         self.context.put_leadership(known)
         self.events.append(LeadershipWritten(why=why, partitions=leaderships(known)))
 
-    def may_change(self, partition: TopicPartition, controller_epoch: int) -> bool:
-        """Whether this controller may change a state; not if a newer controller has written it (EL-15)."""
+    def is_fenced_by_newer_controller(self, partition: TopicPartition, controller_epoch: int) -> bool:
+        """Whether a newer controller has written the state of `partition`, so that this one must not (EL-15)."""
         epoch = self.context.epoch
-        if controller_epoch <= epoch:
-            return True
-        is_refused = self.fences.record_hit(
+        return controller_epoch > epoch and self.fences.record_hit(
             Fence.STATE_CONTROLLER_EPOCH, what=str(partition), offered=epoch, known=controller_epoch
         )
-        return not is_refused
 
 
 def leaderships(known: Mapping[TopicPartition, LeaderIsrAndControllerEpoch]) -> tuple[Leadership, ...]:

@@ -8,17 +8,18 @@ A request for many partitions has a line as a whole, and the first partitions ha
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import structlog
 
 from understudy.brokers.apis.services import BrokerServices, RequestContext
+from understudy.brokers.replication.leader_and_isr_step import LeaderAndIsrStep, RequestedState
 from understudy.brokers.replication.partition import LocalPartitionState, Partition
-from understudy.brokers.replication.replica_manager import LeaderAndIsrStep, leader_and_isr_topics
 from understudy.brokers.replication.stop_replica_step import StopReplicaStep
 from understudy.foundation.cluster.errors import Errors
-from understudy.foundation.cluster.identifiers import TopicId, TopicPartition
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.leadership import NO_LEADER_EPOCH
 from understudy.foundation.operator_lines import with_a_line
 from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
 from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest
@@ -58,34 +59,20 @@ class ControlRequestLog:
 
     # -- LeaderAndIsr
 
-    def leader_and_isr_received(
-        self, request: LeaderAndIsrRequest
-    ) -> Mapping[TopicPartition, LocalPartitionState | None]:
-        """Log the request, and return the present states of the partitions that will get a line (LG-21)."""
-        partitions = sum(len(states) for _, _, states in leader_and_isr_topics(request))
-        self._log.info("handling LeaderAndIsr request", partitions=partitions)
-        hosted = self._services.replicas.partitions
-        return {
-            here: hosted[here].state if here in hosted else None
-            for here, _, _ in with_a_line(log, _partitions(request))
-        }
+    def leader_and_isr_received(self, requested: Sequence[RequestedState]) -> None:
+        """Log the request (LG-21)."""
+        self._log.info("handling LeaderAndIsr request", partitions=len(requested))
 
-    def leader_and_isr_applied(
-        self,
-        request: LeaderAndIsrRequest,
-        before: Mapping[TopicPartition, LocalPartitionState | None],
-        step: LeaderAndIsrStep,
-    ) -> None:
+    def leader_and_isr_applied(self, requested: Sequence[RequestedState], step: LeaderAndIsrStep) -> None:
         """Log the new leaders and followers (LG-21), and the partitions that were ignored (LG-22)."""
+        lines = tuple(with_a_line(log, requested))
         applied = (
-            {TopicPartition(each.topic, each.partition) for each in (*step.leaders, *step.followers)}
-            if before
-            else set()
+            {TopicPartition(each.topic, each.partition) for each in (*step.leaders, *step.followers)} if lines else ()
         )
-        for here, was in before.items():
+        for here, _, _ in lines:
             if here in applied:
-                self._starts(self._services.replicas.partitions[here], was)
-        self._ignored_partitions(request, step.errors)
+                self._starts(self._services.replicas.partitions[here], step.before[here])
+        self._ignored_partitions(requested, step)
         took_ms = round(self._services.clock.monotonic_ms() - self._received_ms, 3)
         counts = {"leaders": len(step.leaders), "followers": len(step.followers)}
         self._log.info("finished LeaderAndIsr request", **counts, took_ms=took_ms)
@@ -111,16 +98,16 @@ class ControlRequestLog:
         else:
             self._log.info("follower starts", **about)
 
-    def _ignored_partitions(self, request: LeaderAndIsrRequest, errors: Mapping[TopicPartition, Errors]) -> None:
+    def _ignored_partitions(self, requested: Sequence[RequestedState], step: LeaderAndIsrStep) -> None:
         """Log the partitions in error, but no repeated leader epoch: every new controller repeats them all (LG-22)."""
-        if not any(errors.values()):
+        if not any(step.errors.values()):
             return
-        hosted = self._services.replicas.partitions
 
         def ignored() -> Iterator[tuple[TopicPartition, LeaderAndIsrPartitionState, int]]:
-            for here, state, _ in _partitions(request):
-                known = hosted[here].leader_epoch if here in hosted else -1
-                if errors[here] and state.leader_epoch != known:
+            for here, _, state in requested:
+                was = step.before[here]
+                known = NO_LEADER_EPOCH if was is None else was.leader_epoch
+                if step.errors[here] and state.leader_epoch != known:
                     yield here, state, known
 
         for here, state, known in with_a_line(log, ignored(), level=logging.WARNING):
@@ -129,7 +116,7 @@ class ControlRequestLog:
                 "ignoring LeaderAndIsr of a partition",
                 partition=str(here),
                 **epochs,
-                error=errors[here].name,
+                error=step.errors[here].name,
             )
 
     # -- StopReplica
@@ -158,9 +145,3 @@ class ControlRequestLog:
             request.ungrouped_partition_states
         )
         self._log.info("updated metadata cache", added_partitions=named - len(deleted), deleted_partitions=len(deleted))
-
-
-def _partitions(request: LeaderAndIsrRequest) -> Iterator[tuple[TopicPartition, LeaderAndIsrPartitionState, TopicId]]:
-    for topic, topic_id, states in leader_and_isr_topics(request):
-        for state in states:
-            yield TopicPartition(topic, state.partition_index), state, topic_id

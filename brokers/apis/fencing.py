@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from understudy.brokers.apis.services import BrokerServices
 from understudy.foundation.cluster.errors import Errors
-from understudy.foundation.eventlog.fences import Fence, Fix
+from understudy.foundation.eventlog.fences import Fence
 from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrRequest
 from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest
 from understudy.foundation.wire.messages.update_metadata import UpdateMetadataRequest
@@ -24,7 +24,7 @@ def epoch_error(services: BrokerServices, request: ControlRequest) -> Errors:
     stale = request.broker_epoch != ANY_BROKER_EPOCH and request.broker_epoch < known
     if stale and services.fences.record_hit(Fence.BROKER_EPOCH, what=what, offered=request.broker_epoch, known=known):
         return Errors.STALE_BROKER_EPOCH
-    if request.broker_epoch > known and not services.fences.applies(Fix.KAFKA_9839, what):
+    if request.broker_epoch > known and not services.fences.rules.newer_broker_epoch_is_accepted.holds_for(what):
         return Errors.STALE_BROKER_EPOCH
     known = services.replicas.controller_epoch
     stale = request.controller_epoch < known

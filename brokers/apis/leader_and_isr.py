@@ -6,14 +6,14 @@ The answer names every partition: by topic name up to version 4, by topic id fro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from understudy.brokers.apis.control_request_log import ControlRequestLog
 from understudy.brokers.apis.fencing import accept_controller_epoch, epoch_error
 from understudy.brokers.apis.services import BrokerServices, RequestContext
 from understudy.brokers.apis.serving import Serves
 from understudy.brokers.metadata.topic_names import GROUP_METADATA_TOPIC
-from understudy.brokers.replication.replica_manager import LeaderAndIsrStep, leader_and_isr_topics
+from understudy.brokers.replication.leader_and_isr_step import LeaderAndIsrStep, RequestedState, requested_states
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicId, TopicPartition
 from understudy.foundation.eventlog.records import LeaderAndIsrApplied
@@ -38,9 +38,10 @@ async def _apply(
     services: BrokerServices, request: LeaderAndIsrRequest, context: RequestContext
 ) -> LeaderAndIsrResponse:
     lines = ControlRequestLog(services, request, context)
+    requested = requested_states(request)
     error = epoch_error(services, request)
     if error is Errors.NONE:
-        created = services.replicas.partitions_without_log(request)
+        created = services.replicas.partitions_without_log(requested)
         if created:
             epochs = (services.replicas.controller_epoch, services.broker_epoch())
             await services.topic_configs.read(sorted({topic for topic, _ in created}))
@@ -49,16 +50,11 @@ async def _apply(
                 error = epoch_error(services, request)
     if error is not Errors.NONE:
         lines.ignored(error)
-        errors = {
-            TopicPartition(topic, state.partition_index): error
-            for topic, _, states in leader_and_isr_topics(request)
-            for state in states
-        }
-        return response(request, error, errors, context.api_version)
+        return response(requested, error, {each.topic_partition: error for each in requested}, context.api_version)
     accept_controller_epoch(services, request.controller_epoch)
-    before = lines.leader_and_isr_received(request)
+    lines.leader_and_isr_received(requested)
     step = services.replicas.become_leader_or_follower(
-        request, is_alive=services.metadata.snapshot.is_alive, now_ms=services.clock.monotonic_ms()
+        requested, is_alive=services.metadata.snapshot.is_alive, now_ms=services.clock.monotonic_ms()
     )
     services.events.append(
         LeaderAndIsrApplied(
@@ -71,9 +67,9 @@ async def _apply(
             leaderless=step.leaderless,
         )
     )
-    lines.leader_and_isr_applied(request, before, step)
+    lines.leader_and_isr_applied(requested, step)
     _move_groups(services, step)
-    return response(request, Errors.NONE, step.errors, context.api_version)
+    return response(requested, Errors.NONE, step.errors, context.api_version)
 
 
 def _move_groups(services: BrokerServices, step: LeaderAndIsrStep) -> None:
@@ -87,7 +83,7 @@ def _move_groups(services: BrokerServices, step: LeaderAndIsrStep) -> None:
 
 
 def response(
-    request: LeaderAndIsrRequest, error: Errors, errors: Mapping[TopicPartition, Errors], version: int
+    requested: Iterable[RequestedState], error: Errors, errors: Mapping[TopicPartition, Errors], version: int
 ) -> LeaderAndIsrResponse:
     """The answer in `version`: `error` for the request, `errors` for its partitions."""
     if version < FIRST_VERSION_BY_TOPIC_ID:
@@ -96,7 +92,7 @@ def response(
             for (topic, partition), code in errors.items()
         )
         return LeaderAndIsrResponse(error_code=error, partition_errors=tuple(flat))
-    ids: dict[str, TopicId] = {topic: topic_id for topic, topic_id, _ in leader_and_isr_topics(request)}
+    ids: dict[str, TopicId] = {topic: topic_id for (topic, _), topic_id, _ in requested}
     grouped: dict[TopicId, list[LeaderAndIsrPartitionError]] = {}
     for (topic, partition), code in errors.items():
         grouped.setdefault(ids[topic], []).append(

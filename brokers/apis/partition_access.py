@@ -8,7 +8,7 @@ from understudy.brokers.log.partition_log import PartitionLog
 from understudy.brokers.replication.partition import Partition, Role
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.eventlog.fences import Fence, Fix
+from understudy.foundation.eventlog.fences import Fence
 
 NO_EPOCH = -1
 
@@ -35,7 +35,10 @@ def epoch_error(
 def epoch_end(services: BrokerServices, log: PartitionLog, leader_epoch: int) -> EpochEnd:
     """Where a leader epoch of another replica ends in the leader's log; the answer names the largest one up to it."""
     end = log.epochs.end_offset_for(leader_epoch, log.log_end_offset)
-    if UNDEFINED_EPOCH < end.epoch < leader_epoch and not services.fences.applies(Fix.KIP_279, log.topic_partition):
+    if (
+        UNDEFINED_EPOCH < end.epoch < leader_epoch
+        and not services.fences.rules.unknown_epoch_ends_with_one_before.holds_for(log.topic_partition)
+    ):
         return end._replace(epoch=leader_epoch)
     return end
 

@@ -20,14 +20,7 @@ from understudy.brokers.apis.serving import CloseConnection, Serves
 from understudy.brokers.config.log_config import LogConfig
 from understudy.brokers.log.log_validator import CheckedBatches, RecordValidationError, checked_batches, takes_long
 from understudy.brokers.metadata.topic_names import is_internal
-from understudy.brokers.replication.delayed_produce import (
-    Appended,
-    append_records,
-    led_partition,
-    record_acknowledgement,
-    wait_until_replicated,
-)
-from understudy.brokers.replication.replica_manager import ALL_ACKS
+from understudy.brokers.replication.replica_manager import ALL_ACKS, Appended
 from understudy.foundation.cluster.errors import ApiError, Errors, error_name
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.cluster.leadership import NO_LEADER
@@ -67,11 +60,11 @@ async def handle(services: BrokerServices, request: ProduceRequest, context: Req
                 if request.acks == ALL_ACKS:
                     awaited[topic_partition] = appended
                 elif request.acks != NO_ACKS:
-                    record_acknowledgement(services.replicas, appended, request.acks)
+                    services.replicas.record_acknowledgement(appended, request.acks)
             except ApiError as refused:
                 results[topic_partition] = _refused(services, topic_partition, refused)
     if awaited:
-        ended = await wait_until_replicated(services.replicas, awaited, timeout_ms=request.timeout_ms)
+        ended = await services.replicas.wait_until_replicated(awaited, timeout_ms=request.timeout_ms)
         for topic_partition, error in ended.items():
             if error is not Errors.NONE:
                 results[topic_partition] = replace(results[topic_partition], error_code=error)
@@ -98,12 +91,12 @@ async def _append(
         raise ApiError(Errors.INVALID_REQUIRED_ACKS, f"acks is {acks}; expected -1, 0 or 1")
     if is_internal(topic_partition.topic) and context.client_id != ADMIN_CLIENT_ID:
         raise ApiError(Errors.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic_partition.topic}")
-    partition = led_partition(services.replicas, topic_partition)
+    partition = services.replicas.led_partition(topic_partition)
     data: Buffer | CheckedBatches = records
     if takes_long(records) and not (acks == ALL_ACKS and partition.is_under_min_isr):
         data = await _check(services, records, partition.log.config)
-        partition = led_partition(services.replicas, topic_partition)
-    return append_records(services.replicas, partition, data, required_acks=acks)
+        partition = services.replicas.led_partition(topic_partition)
+    return services.replicas.append_as_leader(partition, data, required_acks=acks)
 
 
 def _accepted(appended: Appended) -> PartitionProduceResponse:

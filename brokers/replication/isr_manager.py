@@ -24,9 +24,9 @@ from understudy.brokers.replication.zk_alter_partition_manager import ZkAlterPar
 from understudy.foundation.cluster.errors import Errors, error_name
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.eventlog.clock import Clock
-from understudy.foundation.eventlog.fences import Fences, Fix
 from understudy.foundation.eventlog.log import EventLog
 from understudy.foundation.eventlog.records import IsrProposed, IsrResult
+from understudy.foundation.eventlog.rules import Rules
 from understudy.foundation.operator_lines import LinesPerSecond
 from understudy.foundation.wire.messages.alter_partition import AlterPartitionResponsePartitionData
 from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
@@ -48,14 +48,14 @@ class IsrManager:
         channel: ControllerChannel,
         broker_epoch: Callable[[], int],
         zk: Callable[[], KafkaZkClient],
-        fences: Fences,
+        rules: Rules,
     ) -> None:
         self._max_lag_ms = config.replica_lag_time_max_ms
         self._clock = clock
         self._events = events
         self._metadata = metadata
         self._replicas = replicas
-        self._fences = fences
+        self._rules = rules
         self._channel = channel
         self.meters = IsrMeters(clock)
         self._lines = LinesPerSecond(log, clock.monotonic_ms)
@@ -140,7 +140,7 @@ class IsrManager:
     def _maybe_expand(self, partition: Partition, follower: int, known: FollowerState) -> None:
         high_watermark, epoch_start = partition.log.high_watermark, partition.leader_epoch_start_offset
         is_too_short = high_watermark <= known.log_end_offset < epoch_start
-        if is_too_short and not self._fences.applies(Fix.KAFKA_7128, partition.topic_partition):
+        if is_too_short and not self._rules.new_isr_member_has_epoch_start.holds_for(partition.topic_partition):
             epoch_start = known.log_end_offset
         proposal = isr.expansion(
             partition.state,
@@ -190,7 +190,7 @@ class IsrManager:
             leader_epoch_start_offset=partition.leader_epoch_start_offset,
             is_alive=self._metadata.snapshot.is_alive,
         )
-        if may_repeat and self._fences.applies(Fix.KAFKA_2729, partition.topic_partition):
+        if may_repeat and self._rules.undecided_isr_change_is_repeated.holds_for(partition.topic_partition):
             self.alter_partitions.submit(_change_of(partition, proposal))
 
     def _propose(self, partition: Partition, proposal: IsrProposal) -> None:
@@ -243,7 +243,9 @@ class IsrManager:
             partition.update_isr(state)
             self._log_updated(partition)
             # Without a lagging member the high watermark may be higher.
-            if not proposal.leaving or self._fences.applies(Fix.KAFKA_13091, partition.topic_partition):
+            if not proposal.leaving or self._rules.smaller_isr_moves_high_watermark.holds_for(
+                partition.topic_partition
+            ):
                 self._replicas.maybe_increment_high_watermark(partition)
             # A follower that has left the ISR may join it again with its next Fetch, which has to be noted for that.
             self._replicas.delayed_fetches.check_and_complete((partition.topic_partition,))

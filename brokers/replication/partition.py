@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -217,8 +217,13 @@ class Partition(msgspec.Struct, eq=False):
 
 HostedPartitions = Mapping[TopicPartition, Partition]
 
-RefusesStaleEpoch = Callable[[TopicPartition, int, int], bool]
-"""Whether an older leader epoch is refused: takes the partition, the epoch offered and the epoch known."""
+
+class StaleLeaderEpoch(NamedTuple):
+    """A partition whose leader epoch in a control request is older than the known one."""
+
+    topic_partition: TopicPartition
+    offered: int
+    known: int
 
 
 def made_leader(

@@ -1,5 +1,4 @@
-"""Copies the partitions this broker follows from their leaders: one loop per leader. Mirrors `ReplicaFetcherManager`
-and `ReplicaFetcherThread`.
+"""`ReplicaFetcher` copies the partitions that this broker follows from one leader. Mirrors `ReplicaFetcherThread`.
 
 Requests go over the inter-broker listener without an ApiVersions handshake: `inter.broker.protocol.version` fixes the
 version, Fetch up to 17, or up to 12 while one topic has no id. The leader holds an answer back for
@@ -14,7 +13,7 @@ is asked with OffsetForLeaderEpoch before the first Fetch (KIP-101, KIP-279).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -30,7 +29,7 @@ from understudy.brokers.replication.truncation import truncation_offset
 from understudy.foundation.cluster.errors import ApiError, Errors, error_for_code
 from understudy.foundation.cluster.identifiers import TopicId, TopicPartition
 from understudy.foundation.eventlog.clock import Clock
-from understudy.foundation.eventlog.fences import Fences, Fix
+from understudy.foundation.eventlog.rules import Rules
 from understudy.foundation.wire.errors import MalformedMessage
 from understudy.foundation.wire.messages.fetch import (
     FetchPartition,
@@ -142,77 +141,8 @@ class FetcherSurroundings:
     address: Callable[[int], UpdateMetadataEndpoint | None]
     broker_epoch: Callable[[], int]
     spawn: Spawn
-    fences: Fences
+    rules: Rules
     log_events: LogEvents = field(default_factory=LogEvents)
-
-
-class ReplicaFetcherManager:
-    """Assigns partitions to the fetch loops of their leaders.
-
-    A loop starts with its first partition. One without partitions ends at the next LeaderAndIsr, as in Kafka: often
-    that request gives it partitions again.
-    """
-
-    def __init__(self, surroundings: FetcherSurroundings) -> None:
-        self._surroundings = surroundings
-        self._fetchers: dict[int, ReplicaFetcher] = {}
-        self.leader_of: dict[TopicPartition, int] = {}
-        """The broker that each partition is fetched from."""
-
-    def follow(self, partitions: Iterable[Partition]) -> None:
-        for partition in partitions:
-            self._stop_one(partition.topic_partition)
-            self._truncate_to_high_watermark(partition)
-            fetcher = self._fetchers.get(partition.leader)
-            if fetcher is None:
-                fetcher = self._fetchers[partition.leader] = ReplicaFetcher(partition.leader, self._surroundings)
-            fetcher.add(
-                partition.topic_partition,
-                PartitionFetchState(
-                    partition.topic_id,
-                    partition.leader_epoch,
-                    partition,
-                    is_truncating=not self._surroundings.config.metadata_version.is_truncation_on_fetch_supported,
-                ),
-            )
-            self.leader_of[partition.topic_partition] = partition.leader
-        for leader in sorted(self._fetchers):
-            self._fetchers[leader].wake()
-        self._end_idle()
-
-    def stop(self, partitions: Iterable[TopicPartition]) -> None:
-        for topic_partition in partitions:
-            self._stop_one(topic_partition)
-
-    def note_change(self, topic_partition: TopicPartition) -> None:
-        """Name a partition in the next Fetch: its log has changed otherwise than by an answer of the leader."""
-        leader = self.leader_of.get(topic_partition)
-        if leader is not None:
-            self._fetchers[leader].note_change(topic_partition)
-
-    def close(self) -> None:
-        for leader in sorted(self._fetchers):
-            self._fetchers[leader].end()
-        self._fetchers.clear()
-        self.leader_of.clear()
-
-    def _stop_one(self, topic_partition: TopicPartition) -> None:
-        leader = self.leader_of.pop(topic_partition, None)
-        if leader is not None:
-            self._fetchers[leader].remove(topic_partition)
-
-    def _truncate_to_high_watermark(self, partition: Partition) -> None:
-        """Do, where an experiment wants it, what followers did before KIP-101."""
-        replica, around = partition.log, self._surroundings
-        has_more = replica.log_end_offset > replica.high_watermark
-        if has_more and not around.fences.applies(Fix.KIP_101, partition.topic_partition):
-            with around.log_events.truncating(partition):
-                replica.truncate_to(replica.high_watermark, now_ms=around.clock.wall_ms())
-
-    def _end_idle(self) -> None:
-        idle = [leader for leader, fetcher in self._fetchers.items() if not fetcher.partitions]
-        for leader in idle:
-            self._fetchers.pop(leader).end()
 
 
 class _NoAddress(Exception):
@@ -248,6 +178,7 @@ class ReplicaFetcher:
         self.partitions: dict[TopicPartition, PartitionFetchState] = {}
         self._leader = leader
         self._around = surroundings
+        self._rules = surroundings.rules
         self._channel: RequestChannel | None = None
         self._session = FetchSessionHandler(leader)
         self._delayed: dict[TopicPartition, float] = {}
@@ -368,7 +299,8 @@ class ReplicaFetcher:
             state = self.partitions.get(topic_partition)
             if state is None:
                 continue  # a control request has stopped the partition
-            if topic_partition in self._assigned and self._around.fences.applies(Fix.KAFKA_7786, topic_partition):
+            is_of_old = topic_partition in self._assigned
+            if is_of_old and self._rules.answer_to_old_assignment_is_ignored.holds_for(topic_partition):
                 continue
             error = error_for_code(data.error_code)
             if error is Errors.NONE:
@@ -396,7 +328,7 @@ class ReplicaFetcher:
     def _apply(self, topic_partition: TopicPartition, state: PartitionFetchState, data: PartitionData) -> None:
         """Append the records of one partition; or truncate, and take no offsets from an answer that says so."""
         if data.diverging_epoch.epoch >= 0:
-            if not self._around.fences.applies(Fix.KAFKA_14704, topic_partition):
+            if not self._rules.truncation_goes_before_high_watermark.holds_for(topic_partition):
                 self._around.append(state.partition, b"", data.high_watermark, data.log_start_offset)
             self._truncate(state.partition, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
             return
@@ -437,8 +369,9 @@ class ReplicaFetcher:
                 high_watermark=replica.high_watermark,
             )
         latest = replica.epochs.latest
+        rule = self._rules.truncation_removes_epochs_without_records
         cuts_only_an_epoch = truncation.offset >= log_end and latest is not None and latest.start_offset == log_end
-        if cuts_only_an_epoch and not self._around.fences.applies(Fix.KAFKA_10706, partition.topic_partition):
+        if cuts_only_an_epoch and not rule.holds_for(partition.topic_partition):
             return truncation.is_complete
         with self._around.log_events.truncating(partition):
             replica.truncate_to(truncation.offset, now_ms=self._around.clock.wall_ms())

@@ -2,17 +2,15 @@
 
 `leader_and_isr_step` and `stop_replica_step` decide: hosted partitions and a request go in, and what changes and what
 is answered comes out; they change nothing. `ReplicaManager` owns the partitions and applies a step as a whole, without
-waiting, so that two control requests never interleave.
+waiting, so that two control requests never interleave. Produce and the group coordinator append by `append_as_leader`
+and wait in `wait_until_replicated`, Kafka's `appendRecords` and `DelayedProduce`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
-from typing import Final, NamedTuple, Protocol, TypeAlias
-
-import msgspec
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
 
 from understudy.brokers.log.append_info import LogAppendInfo
 from understudy.brokers.log.log_validator import CheckedBatches
@@ -20,27 +18,26 @@ from understudy.brokers.log.partition_log import PartitionLog
 from understudy.brokers.replication import isr
 from understudy.brokers.replication.delayed_operations import DelayedOperationPurgatory
 from understudy.brokers.replication.follower_append import append_to_follower
+from understudy.brokers.replication.leader_and_isr_step import (
+    LeaderAndIsrStep,
+    RequestedState,
+    leader_and_isr_step,
+)
 from understudy.brokers.replication.log_events import LogEvents
 from understudy.brokers.replication.partition import (
     UNKNOWN_OFFSET,
-    HostedPartitions,
     LocalPartitionState,
     Partition,
-    RefusesStaleEpoch,
     Role,
-    leadership_of,
-    made_follower,
-    made_leader,
+    StaleLeaderEpoch,
 )
 from understudy.brokers.replication.stop_replica_step import StopReplicaStep, stop_replica_step
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from understudy.foundation.cluster.leadership import NO_LEADER_EPOCH
 from understudy.foundation.eventlog.clock import Clock
-from understudy.foundation.eventlog.fences import Fence, Fences, Fix
-from understudy.foundation.eventlog.records import Leadership
+from understudy.foundation.eventlog.fences import Fence, Fences
 from understudy.foundation.records.varint import Buffer
-from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
 from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest
 
 ALL_ACKS: Final = -1
@@ -49,155 +46,17 @@ ALL_ACKS: Final = -1
 LOGS_CREATED_AT_ONCE: Final = 50
 
 
-class LeaderAndIsrStep(NamedTuple):
-    """What a LeaderAndIsr request changes, and its answer.
+class Appended(NamedTuple):
+    """What was appended to one partition, or where a batch that is sent again had been appended."""
 
-    Attributes:
-        changed: the states of partitions afterwards.
-        errors: the answer per partition, in the order of the request.
-        leaders, followers: what was applied, for the event log.
-        follow: the partitions to fetch from now on, at a new leader epoch or with a new topic id.
-        leaderless: partitions to follow whose leader is not alive; they keep their old leader epoch (BK-9).
-    """
+    partition: Partition
+    info: LogAppendInfo
+    isr: tuple[int, ...]
+    """The committed ISR at that time."""
 
-    changed: dict[TopicPartition, LocalPartitionState]
-    errors: dict[TopicPartition, Errors]
-    leaders: tuple[Leadership, ...]
-    followers: tuple[Leadership, ...]
-    follow: tuple[TopicPartition, ...]
-    leaderless: tuple[TopicPartition, ...]
-
-
-_Requested: TypeAlias = tuple[LocalPartitionState, LeaderAndIsrPartitionState, TopicId]
-"""The state of a partition so far, and the one that a LeaderAndIsr request has for it, with the topic's id."""
-
-
-class _Verdict(NamedTuple):
-    """The answer for one partition, and what is done with it."""
-
-    error: Errors
-    is_newer: bool = False
-    """The leader epoch is newer: the whole state is to be applied."""
-    changes_topic_id: bool = False
-    """The leader epoch is known; only the topic id is to be applied."""
-
-
-_NEWER = _Verdict(Errors.NONE, is_newer=True)
-_NEW_TOPIC_ID = _Verdict(Errors.NONE, changes_topic_id=True)
-_STALE = _Verdict(Errors.STALE_CONTROLLER_EPOCH)
-_OTHER_TOPIC_ID = _Verdict(Errors.INCONSISTENT_TOPIC_ID)
-_NOT_ASSIGNED = _Verdict(Errors.UNKNOWN_TOPIC_OR_PARTITION)
-
-
-def leader_and_isr_step(
-    hosted: HostedPartitions,
-    request: LeaderAndIsrRequest,
-    *,
-    broker_id: int,
-    is_alive: Callable[[int], bool],
-    now_ms: float,
-    refuses: RefusesStaleEpoch,
-    stored_topic_id: Callable[[TopicPartition], TopicId] = lambda _: NO_TOPIC_ID,
-    keeps_epoch: Callable[[TopicPartition], bool] = lambda _: True,
-) -> LeaderAndIsrStep:
-    """Judge every partition in the order of the request; then become leader, then follower (BK-4 to BK-9)."""
-    changed: dict[TopicPartition, LocalPartitionState] = {}
-    errors: dict[TopicPartition, Errors] = {}
-    to_lead: list[_Requested] = []
-    to_follow: list[_Requested] = []
-    follow: list[TopicPartition] = []
-    for topic, topic_id, states in leader_and_isr_topics(request):
-        for state in states:
-            topic_partition = TopicPartition(topic, state.partition_index)
-            known = hosted.get(topic_partition)
-            if known is None:
-                before = changed[topic_partition] = LocalPartitionState(topic_partition=topic_partition)
-            else:
-                before = known.state
-            # After a restart only the log on disk has the topic's id; it may be that of an earlier topic.
-            own_id = stored_topic_id(topic_partition) if before.topic_id == NO_TOPIC_ID else before.topic_id
-            if own_id != topic_id and NO_TOPIC_ID not in (own_id, topic_id):
-                verdict = _OTHER_TOPIC_ID
-            else:
-                verdict = _judge(before, state, topic_id, broker_id, refuses)
-            errors[topic_partition] = verdict.error
-            if verdict.is_newer:
-                (to_lead if state.leader == broker_id else to_follow).append((before, state, topic_id))
-            elif verdict.changes_topic_id:
-                # A follower fetches by topic id, or by name, from now on.
-                changed[topic_partition] = msgspec.structs.replace(before, topic_id=topic_id)
-                if before.role is Role.FOLLOWER:
-                    follow.append(topic_partition)
-
-    leaders = tuple(_make_leaders(to_lead, changed, now_ms))
-    followers, started, leaderless = _make_followers(to_follow, changed, is_alive, keeps_epoch)
-    return LeaderAndIsrStep(changed, errors, leaders, followers, (*follow, *started), leaderless)
-
-
-def _judge(
-    before: LocalPartitionState,
-    state: LeaderAndIsrPartitionState,
-    topic_id: TopicId,
-    broker_id: int,
-    refuses: RefusesStaleEpoch,
-) -> _Verdict:
-    """Compare the leader epoch of one partition with what is known (BK-6)."""
-    id_known, id_given = before.topic_id != NO_TOPIC_ID, topic_id != NO_TOPIC_ID
-    if state.leader_epoch == before.leader_epoch:
-        gains_id = id_given and not id_known
-        loses_id = id_known and not id_given and state.leader != broker_id
-        return _NEW_TOPIC_ID if gains_id or loses_id else _STALE
-    # An equal epoch is no hit of the fence: every new controller repeats what is known.
-    is_older = state.leader_epoch < before.leader_epoch
-    if is_older and refuses(before.topic_partition, state.leader_epoch, before.leader_epoch):
-        return _STALE
-    if broker_id not in state.replicas:
-        return _NOT_ASSIGNED
-    return _NEWER
-
-
-def _make_leaders(
-    to_lead: Iterable[_Requested], changed: dict[TopicPartition, LocalPartitionState], now_ms: float
-) -> Iterator[Leadership]:
-    for before, state, topic_id in to_lead:
-        if state.partition_epoch < before.partition_epoch:
-            continue  # an AlterPartition answer has brought a newer ISR already
-        topic_partition = before.topic_partition
-        changed[topic_partition] = made_leader(before, state, topic_id, now_ms)
-        yield leadership_of(state, topic_partition)
-
-
-def _make_followers(
-    to_follow: Iterable[_Requested],
-    changed: dict[TopicPartition, LocalPartitionState],
-    is_alive: Callable[[int], bool],
-    keeps_epoch: Callable[[TopicPartition], bool],
-) -> tuple[tuple[Leadership, ...], tuple[TopicPartition, ...], tuple[TopicPartition, ...]]:
-    """The entries of those that follow now, those to fetch, and those whose leader is not alive."""
-    applied: list[Leadership] = []
-    started: list[TopicPartition] = []
-    leaderless: list[TopicPartition] = []
-    for before, state, topic_id in to_follow:
-        topic_partition = before.topic_partition
-        if not is_alive(state.leader):
-            leaderless.append(topic_partition)
-            if not keeps_epoch(topic_partition):
-                changed[topic_partition] = made_follower(before, state, topic_id)
-        elif state.partition_epoch >= before.partition_epoch:
-            changed[topic_partition] = made_follower(before, state, topic_id)
-            started.append(topic_partition)
-            applied.append(leadership_of(state, topic_partition))
-    return tuple(applied), tuple(started), tuple(leaderless)
-
-
-def leader_and_isr_topics(
-    request: LeaderAndIsrRequest,
-) -> Iterator[tuple[str, TopicId, tuple[LeaderAndIsrPartitionState, ...]]]:
-    """The topics of a request of any version, with their partitions. Versions 0 and 1 name the topic per partition."""
-    for topic in request.topic_states:
-        yield topic.topic_name, topic.topic_id, topic.partition_states
-    for state in request.ungrouped_partition_states:
-        yield state.topic_name, NO_TOPIC_ID, (state,)
+    @property
+    def end_offset(self) -> int:
+        return self.info.last_offset + 1
 
 
 class FetcherManager(Protocol):
@@ -266,6 +125,7 @@ class ReplicaManager:
         self.log_events = log_events or LogEvents()
         self._partitions: dict[TopicPartition, Partition] = {}
         self._fences = fences
+        self._rules = fences.rules
         self._fetchers = fetchers
         self._logs = logs
         self._clock = clock
@@ -279,14 +139,13 @@ class ReplicaManager:
 
     # ------------------------------------------------------------------ control requests
 
-    def partitions_without_log(self, request: LeaderAndIsrRequest) -> list[TopicPartition]:
+    def partitions_without_log(self, requested: Iterable[RequestedState]) -> list[TopicPartition]:
         """Return the partitions that a LeaderAndIsr request assigns to this broker and that have no log yet."""
         return [
             topic_partition
-            for topic, _, states in leader_and_isr_topics(request)
-            for state in states
+            for topic_partition, _, state in requested
             if self.broker_id in state.replicas
-            and (topic_partition := TopicPartition(topic, state.partition_index)) not in self._logs.logs
+            and topic_partition not in self._logs.logs
             and topic_partition not in self._partitions
         ]
 
@@ -302,7 +161,7 @@ class ReplicaManager:
                 await asyncio.sleep(0)
 
     def become_leader_or_follower(
-        self, request: LeaderAndIsrRequest, *, is_alive: Callable[[int], bool], now_ms: float
+        self, requested: Sequence[RequestedState], *, is_alive: Callable[[int], bool], now_ms: float
     ) -> LeaderAndIsrStep:
         """Apply a LeaderAndIsr request: its states, then fetching, then the requests that wait for its partitions.
 
@@ -311,14 +170,17 @@ class ReplicaManager:
         """
         step = leader_and_isr_step(
             self._partitions,
-            request,
+            requested,
             broker_id=self.broker_id,
             is_alive=is_alive,
             now_ms=now_ms,
-            refuses=self._leader_epoch_fence("LeaderAndIsr"),
             stored_topic_id=self._stored_topic_id,
-            keeps_epoch=partial(self._fences.applies, Fix.KAFKA_9769),
+            refuses_older_epochs=self._fences.is_on(Fence.BROKER_LEADER_EPOCH),
+            leaderless_keep_epoch=self._rules.follower_that_cannot_fetch_keeps_old_epoch.holds,
         )
+        self._record_stale("LeaderAndIsr", step.stale)
+        for topic_partition in step.leaderless:
+            self._rules.follower_that_cannot_fetch_keeps_old_epoch.holds_for(topic_partition)
         self._fetchers.stop(step.changed)
         with_log = {*step.follow, *step.leaderless}
         for topic_partition, state in step.changed.items():
@@ -333,7 +195,7 @@ class ReplicaManager:
             if leader_epoch == NO_LEADER_EPOCH != state.leader_epoch:
                 self.log_events.opened(partition, state.topic_id)
             starts_epoch = state.is_leader and state.leader_epoch != leader_epoch
-            notes_start = not starts_epoch or self._fences.applies(Fix.KAFKA_7415, topic_partition)
+            notes_start = not starts_epoch or self._rules.new_leader_notes_epoch_start.holds_for(topic_partition)
             partition.apply(state, now_ms, notes_epoch_start=notes_start)
             if partition.is_leader:
                 if partition.leader_epoch != leader_epoch:
@@ -351,7 +213,13 @@ class ReplicaManager:
         Raises:
             OSError: the disk fails; the broker has to stop.
         """
-        step = stop_replica_step(self._partitions, request, refuses=self._leader_epoch_fence("StopReplica"))
+        fence, rule = Fence.BROKER_LEADER_EPOCH, self._rules.stop_replica_of_old_epoch_is_refused
+        refuses = self._fences.is_on(fence) and rule.holds
+        step = stop_replica_step(self._partitions, request, refuses_older_epochs=refuses)
+        self._record_stale("StopReplica", step.stale)
+        if self._fences.is_on(fence):
+            for stale in step.stale:
+                rule.holds_for(stale.topic_partition)
         self._fetchers.stop(stopped.topic_partition for stopped in step.accepted)
         for stopped in step.accepted:
             if stopped.delete:
@@ -374,11 +242,12 @@ class ReplicaManager:
 
     def append_as_leader(
         self, partition: Partition, data: Buffer | CheckedBatches, *, required_acks: int, from_client: bool = True
-    ) -> LogAppendInfo:
-        """Append a producer's batches to a partition that this broker leads. Mirrors `appendRecordsToLeader`.
+    ) -> Appended:
+        """Append batches to a partition that this broker leads. Mirrors `appendRecordsToLeader`.
 
         Args:
             required_acks: -1 for all, as in Produce.
+            from_client: whether a client produced the batches, and no coordinator of this broker.
 
         Raises:
             ApiError: they are refused, or with acks=all the ISR is smaller than `min.insync.replicas`; or the disk
@@ -386,7 +255,7 @@ class ReplicaManager:
         """
         state = partition.state
         is_refused = required_acks == ALL_ACKS and partition.is_under_min_isr
-        if is_refused and self._fences.applies(Fix.KAFKA_1555, partition.topic_partition):
+        if is_refused and self._rules.acks_all_needs_min_isr.holds_for(partition.topic_partition):
             raise ApiError(
                 Errors.NOT_ENOUGH_REPLICAS,
                 f"The size of the current ISR : {len(state.isr)} is insufficient to satisfy the min.isr requirement of "
@@ -405,7 +274,46 @@ class ReplicaManager:
             self.delayed_fetches.check_and_complete((partition.topic_partition,))
         # Also of a duplicate: a replica outside the ISR, for which the watermark waited, may have ended meanwhile.
         self.maybe_increment_high_watermark(partition)
-        return info
+        return Appended(partition, info, state.isr)
+
+    def led_partition(self, topic_partition: TopicPartition) -> Partition:
+        """Return a partition that this broker leads.
+
+        Raises:
+            ApiError: NOT_LEADER_OR_FOLLOWER.
+        """
+        partition = self._partitions.get(topic_partition)
+        if partition is None or not partition.is_leader:
+            raise ApiError(Errors.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {topic_partition}")
+        return partition
+
+    def record_acknowledgement(self, appended: Appended, acks: int) -> None:
+        """Write into the event log that records are acknowledged, before their producer is answered."""
+        self.log_events.acknowledged(appended.partition, appended.info, acks=acks, isr_at_append=appended.isr)
+
+    async def wait_until_replicated(
+        self, appended: Mapping[TopicPartition, Appended], *, timeout_ms: float
+    ) -> dict[TopicPartition, Errors]:
+        """Wait until the records of every partition are replicated or cannot be; return how it ended for each.
+
+        Records that have been appended stay in the log, however it ended: NONE; REQUEST_TIMED_OUT after `timeout_ms`;
+        NOT_LEADER_OR_FOLLOWER; NOT_ENOUGH_REPLICAS_AFTER_APPEND.
+        """
+        pending = dict(appended)
+        results: dict[TopicPartition, Errors] = {}
+
+        def settle() -> bool:
+            for topic_partition, each in tuple(pending.items()):
+                error = self.replication_error(topic_partition, each.end_offset)
+                if error is not None:
+                    del pending[topic_partition]
+                    results[topic_partition] = error
+                    if error is Errors.NONE:
+                        self.record_acknowledgement(each, ALL_ACKS)
+            return not pending
+
+        await self.delayed_produces.wait_until(tuple(pending), settle, timeout_ms=timeout_ms)
+        return results | dict.fromkeys(pending, Errors.REQUEST_TIMED_OUT)
 
     def storage_error(self, partition: Partition, error: OSError) -> ApiError:
         """Stop the broker because its disk has failed; return the error for the request that met the failure."""
@@ -443,7 +351,7 @@ class ReplicaManager:
         """
         state = partition.state
         is_joining = state.proposal is not None and state.proposal.joining
-        if is_joining and not self._fences.applies(Fix.KIP_497, partition.topic_partition):
+        if is_joining and not self._rules.high_watermark_waits_for_proposed_isr.holds_for(partition.topic_partition):
             state = isr.with_proposal(state, None)
         leader_log = partition.log
         now_ms = self._clock.monotonic_ms()
@@ -458,7 +366,7 @@ class ReplicaManager:
         )
         if allowed <= leader_log.high_watermark:
             return
-        if partition.is_under_min_isr and self._fences.applies(Fix.KIP_966, partition.topic_partition):
+        if partition.is_under_min_isr and self._rules.high_watermark_needs_min_isr.holds_for(partition.topic_partition):
             return
         leader_log.update_high_watermark(allowed)
         self.log_events.high_watermark_changed(
@@ -498,11 +406,8 @@ class ReplicaManager:
             return Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return Errors.NONE
 
-    def _leader_epoch_fence(self, api: str) -> RefusesStaleEpoch:
-        def refuses(topic_partition: TopicPartition, offered: int, known: int) -> bool:
-            is_refused = self._fences.record_hit(
+    def _record_stale(self, api: str, stale: Iterable[StaleLeaderEpoch]) -> None:
+        for topic_partition, offered, known in stale:
+            self._fences.record_hit(
                 Fence.BROKER_LEADER_EPOCH, what=f"{api} {topic_partition}", offered=offered, known=known
             )
-            return is_refused and (api != "StopReplica" or self._fences.applies(Fix.KIP_570, topic_partition))
-
-        return refuses

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from understudy.brokers.replication.partition import HostedPartitions, RefusesStaleEpoch
+from understudy.brokers.replication.partition import HostedPartitions, StaleLeaderEpoch
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.cluster.leadership import EPOCH_DURING_DELETE, NO_LEADER_EPOCH
@@ -24,33 +24,43 @@ class StoppedReplica(NamedTuple):
 
 
 class StopReplicaStep(NamedTuple):
-    """The answer to a StopReplica request, and the replicas to stop, hosted or not."""
+    """The answer to a StopReplica request, and the replicas to stop, hosted or not.
+
+    Attributes:
+        stale: the partitions whose leader epoch is older than the known one.
+    """
 
     errors: dict[TopicPartition, Errors]
+    stale: tuple[StaleLeaderEpoch, ...]
     accepted: tuple[StoppedReplica, ...]
 
 
 def stop_replica_step(
-    hosted: HostedPartitions, request: StopReplicaRequest, *, refuses: RefusesStaleEpoch
+    hosted: HostedPartitions, request: StopReplicaRequest, *, refuses_older_epochs: bool = True
 ) -> StopReplicaStep:
     """Accept a leader epoch that is not older than the known one, none, or the one that deletions carry (BK-14).
 
     Of a partition that the request names twice, the last entry counts.
+
+    Args:
+        refuses_older_epochs: False if an experiment has switched that off.
     """
     errors: dict[TopicPartition, Errors] = {}
+    stale: list[StaleLeaderEpoch] = []
     accepted: list[StoppedReplica] = []
     requested = {stopped.topic_partition: stopped for stopped in stopped_replicas(request)}
     for topic_partition, stopped in requested.items():
         known = hosted.get(topic_partition)
         bypasses = stopped.leader_epoch in (EPOCH_DURING_DELETE, NO_LEADER_EPOCH)
-        if known is None or bypasses or stopped.leader_epoch >= known.leader_epoch:
-            is_current = True
+        is_stale = known is not None and not bypasses and stopped.leader_epoch < known.leader_epoch
+        if known is not None and is_stale:
+            stale.append(StaleLeaderEpoch(topic_partition, stopped.leader_epoch, known.leader_epoch))
+        if is_stale and refuses_older_epochs:
+            errors[topic_partition] = Errors.FENCED_LEADER_EPOCH
         else:
-            is_current = not refuses(topic_partition, stopped.leader_epoch, known.leader_epoch)
-        errors[topic_partition] = Errors.NONE if is_current else Errors.FENCED_LEADER_EPOCH
-        if is_current:
+            errors[topic_partition] = Errors.NONE
             accepted.append(stopped)
-    return StopReplicaStep(errors, tuple(accepted))
+    return StopReplicaStep(errors, tuple(stale), tuple(accepted))
 
 
 def stopped_replicas(request: StopReplicaRequest) -> Iterator[StoppedReplica]:

@@ -43,14 +43,13 @@ from understudy.controller.leader_election import under_new_leader
 from understudy.controller.partition_state_machine import Strategy
 from understudy.controller.reassignment.decisions import in_groups, is_complete, leaving_replicas
 from understudy.controller.reassignment.znode import remove_from_znode
-from understudy.controller.state_writes import Decision, Outcome, States, StateWrites
+from understudy.controller.state_writes import Outcome, StateWrites
 from understudy.controller.term import Term
 from understudy.controller.transitions import PartitionState, ReplicaState
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.cluster.leadership import NO_LEADER, LeaderAndIsr, LeaderIsrAndControllerEpoch
-from understudy.foundation.eventlog.fences import Fix
 from understudy.foundation.operator_lines import some, with_a_line
 from understudy.foundation.zk.client import MAX_REQUEST_BYTES, Failure
 from understudy.foundation.zk.kafka_zk_client import TopicAssignment
@@ -245,16 +244,15 @@ async def _update_leader_epochs_and_send_requests(
 
 async def _update_leader_epochs(term: Term, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Outcome]:
     """Raise each leader epoch by one. Kafka retries without end; here a state that keeps changing fails."""
-
-    def decide(states: States) -> Decision:
-        return Decision({p: under_new_leader(state, state.leader, state.isr) for p, state in states.items()})
-
     leadership = term.context.leadership
     before = {partition: leadership[partition] for partition in partitions if partition in leadership}
     writes = StateWrites(term, "reassignment", why=Strategy.REASSIGNMENT.value)
-    outcomes = await writes.decide_and_write(partitions, decide)
+    with writes.failures_as_outcomes(partitions):
+        while states := await writes.undecided():
+            await writes.write({p: under_new_leader(state, state.leader, state.isr) for p, state in states.items()})
+    outcomes = writes.outcomes
     raised = before.keys() & _written(outcomes).keys()
-    if raised and not term.fences.applies(Fix.KAFKA_9212, f"{len(raised)} partitions"):
+    if raised and not term.rules.context_takes_raised_leader_epoch.holds_for(f"{len(raised)} partitions"):
         term.context.put_leadership({partition: before[partition] for partition in sorted(raised)})
     for partition, state in with_a_line(log, _written(outcomes).items()):
         epochs = {"leader_epoch": state.leader_epoch, "partition_epoch": state.partition_epoch}

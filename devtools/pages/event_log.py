@@ -12,11 +12,20 @@ from itertools import groupby
 import msgspec
 from msgspec import inspect
 
-from devtools.pages.source import attribute_docstrings, classes, docstring, parse, path_of
+from devtools.pages.source import (
+    attribute_docstrings,
+    classes,
+    docstring,
+    documented_statements,
+    in_one_line,
+    parse,
+    path_of,
+)
 from devtools.pages.text import paragraph
-from understudy.foundation.eventlog.fences import Fence, Fix
+from understudy.foundation.eventlog.fences import Fence
 from understudy.foundation.eventlog.log import EventLog
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, ControllerElected, Envelope, EventStarted, Payload
+from understudy.foundation.eventlog.rules import Fix, Rules
 
 NAME = "reference/event-log.md"
 
@@ -112,13 +121,22 @@ def _fences() -> Iterator[str]:
     yield "|---|---|"
     yield from (f"| `{fence.value}` | {documented[fence.name]} |" for fence in Fence)
     yield ""
-    fixes = attribute_docstrings(switches[Fix.__name__])
     yield "## Fixes\n"
     yield "The fixes of historic bugs that an experiment can switch off. One that is on is never in `FenceHit`.\n"
-    yield "| fix | what holds since then |"
-    yield "|---|---|"
-    yield from (f"| `{fix.value}` | {fixes[fix.name]} |" for fix in Fix)
+    yield "| fix | rule in the code | what holds since then |"
+    yield "|---|---|---|"
+    yield from (f"| `{fix}` | `{field}` | {text} |" for fix, field, text in _rules())
     yield ""
+
+
+def _rules() -> Iterator[tuple[str, str, str]]:
+    """The name of each fix, its field in `Rules`, and that field's docstring."""
+    owner = classes(parse(path_of(Rules.__module__)))[Rules.__name__]
+    (init,) = (node for node in owner.body if isinstance(node, ast.FunctionDef))
+    for node, text in documented_statements(init):
+        match node:
+            case ast.Assign(targets=[ast.Attribute(attr=field)], value=ast.Call(args=[ast.Attribute(attr=fix)])):
+                yield Fix[fix].value, field, in_one_line(text or "")
 
 
 def _arrays() -> list[type[msgspec.Struct]]:

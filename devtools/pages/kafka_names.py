@@ -622,9 +622,6 @@ brokers/replication/alter_partition_manager.py
   kafka.server.AlterPartitionItem IsrChange
   kafka.server.AlterPartitionManager AlterPartitionManager
   kafka.server.DefaultAlterPartitionManager AlterPartitionManager
-brokers/replication/delayed_produce.py
-  kafka.server.ReplicaManager.appendRecords append_records
-  kafka.server.DelayedProduce wait_until_replicated
 brokers/replication/delayed_operations.py
   kafka.server.DelayedOperation DelayedOperation
   kafka.server.DelayedOperationPurgatory DelayedOperationPurgatory
@@ -654,11 +651,14 @@ brokers/replication/partition.py
   kafka.cluster.PendingPartitionChange IsrProposal
   kafka.cluster.ReplicaState FollowerState
   kafka.cluster.Partition Partition
-brokers/replication/replica_fetcher.py
+brokers/replication/replica_fetcher_manager.py
   kafka.server.ReplicaFetcherManager ReplicaFetcherManager
+brokers/replication/replica_fetcher.py
   kafka.server.ReplicaFetcherThread ReplicaFetcher
 brokers/replication/replica_manager.py
   kafka.server.ReplicaManager ReplicaManager
+  kafka.server.ReplicaManager.appendRecords ReplicaManager
+  kafka.server.DelayedProduce ReplicaManager
   kafka.cluster.Partition.appendRecordsToLeader ReplicaManager
   kafka.cluster.Partition.checkEnoughReplicasReachOffset ReplicaManager
 brokers/replication/replica_selector.py
@@ -667,6 +667,9 @@ brokers/replication/replica_selector.py
   kafka.server.ReplicaManager.findPreferredReadReplica preferred_read_replica
 brokers/replication/follower_append.py
   kafka.cluster.Partition.appendRecordsToFollowerOrFutureReplica append_to_follower
+brokers/replication/leader_and_isr_step.py
+  kafka.server.ReplicaManager.makeLeaders leader_and_isr_step
+  kafka.server.ReplicaManager.makeFollowers leader_and_isr_step
 brokers/replication/stop_replica_step.py
   kafka.server.ReplicaManager.stopReplicas stop_replica_step
 brokers/replication/truncation.py

@@ -50,7 +50,7 @@ def attribute_docstrings(owner: ast.ClassDef) -> dict[str, str]:
     out."""
     return {
         target.id: in_one_line(text)
-        for node, text in _with_what_follows(owner)
+        for node, text in documented_statements(owner)
         for target in _targets(node)
         if text is not None
     }
@@ -65,7 +65,8 @@ def docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef) -> str:
     return in_one_line(ast.get_docstring(node) or "")
 
 
-def _with_what_follows(owner: ast.ClassDef) -> Iterator[tuple[ast.stmt, str | None]]:
+def documented_statements(owner: ast.ClassDef | ast.FunctionDef) -> Iterator[tuple[ast.stmt, str | None]]:
+    """The statements of a body, each with the string after it."""
     for node, after in zip(owner.body, [*owner.body[1:], None], strict=True):
         match after:
             case ast.Expr(value=ast.Constant(value=str(text))):

@@ -1,7 +1,7 @@
-"""Named switches: the fences that refuse what is of an earlier epoch, and the remembered fixes of historic bugs.
+"""The fences of a node: each refuses what is of an earlier epoch.
 
-Each has a name and counts how often it decided something. An experiment can switch it off, to show what it protects
-from. A fence writes a record at every hit; a fix writes one only if it is switched off and would have mattered.
+Each has a name and counts its hits, and writes a record at every hit. An experiment can switch it off, to show what it
+protects from. `Switch` and `SWITCHES` join them with the fixes of `understudy.foundation.eventlog.rules`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from enum import Enum
+from functools import partial
 from typing import Final, TypeAlias
 
 from understudy.foundation.eventlog.log import EventLog
 from understudy.foundation.eventlog.records import FenceHit
+from understudy.foundation.eventlog.rules import Fix, Rule, Rules
 
 NO_EPOCH: Final = -1
 
@@ -43,71 +45,6 @@ ROUTINE_FENCES: Final = frozenset({Fence.FETCH_LEADER_EPOCH.value})
 one. The page shows their hits less prominently than those of the others."""
 
 
-class Fix(Enum):
-    """The fixes by the JIRA or KIP that made them, each with what Kafka does since then."""
-
-    KAFKA_1382 = "kafka-1382"
-    """A write that conflicts after its answer was lost counts as success if ZooKeeper holds what was meant."""
-    KAFKA_1387 = "kafka-1387"
-    """A broker that finds its registration taken by its own session goes on: the answer to its write was lost."""
-    KAFKA_1555 = "kafka-1555"
-    """A leader refuses acks=all where its ISR is smaller than `min.insync.replicas`."""
-    KAFKA_2729 = "kafka-2729"
-    """A leader repeats an ISR change that was refused without a decision, so that its ISR does not freeze."""
-    KAFKA_3143 = "kafka-3143"
-    """A new controller takes the replicas of dead brokers out of the ISRs."""
-    KAFKA_4443 = "kafka-4443"
-    """UpdateMetadata is sent before LeaderAndIsr, so that a follower knows the address of its leader."""
-    KAFKA_5083 = "kafka-5083"
-    """The last member of an ISR stays in it when its broker dies."""
-    KAFKA_5310 = "kafka-5310"
-    """A controller forgets its memory when it resigns."""
-    KAFKA_7128 = "kafka-7128"
-    """A follower joins the ISR only when it has the records up to where the leader's epoch began."""
-    KAFKA_7165 = "kafka-7165"
-    """A broker replaces the registration that its own previous session has left behind."""
-    KAFKA_7415 = "kafka-7415"
-    """A new leader notes where its epoch begins, even if it never appends."""
-    KAFKA_7482 = "kafka-7482"
-    """A broker that shuts down is sent the LeaderAndIsr that makes another broker leader."""
-    KAFKA_7786 = "kafka-7786"
-    """A follower ignores what a Fetch answers about a partition that was assigned anew while it was under way."""
-    KAFKA_9212 = "kafka-9212"
-    """The controller's memory takes the leader epoch that a reassignment has raised."""
-    KAFKA_9769 = "kafka-9769"
-    """A follower that cannot fetch yet does not note the leader epoch, so that the next LeaderAndIsr is new to it."""
-    KAFKA_9839 = "kafka-9839"
-    """A broker accepts a control request with a broker epoch that is newer than the one it knows."""
-    KAFKA_10706 = "kafka-10706"
-    """A truncation removes leader epochs also if no record goes."""
-    KAFKA_13091 = "kafka-13091"
-    """A leader looks at its high watermark when the controller has accepted a smaller ISR."""
-    KAFKA_13225 = "kafka-13225"
-    """The controller sends UpdateMetadata for a dead broker also if no partition has changed."""
-    KAFKA_14140 = "kafka-14140"
-    """The controller refuses an ISR with a broker that is dead or shutting down."""
-    KAFKA_14144 = "kafka-14144"
-    """The controller accepts an AlterPartition again whose first answer was lost."""
-    KAFKA_14154 = "kafka-14154"
-    """A controller answers NOT_CONTROLLER to a leader that has a newer epoch than its own memory."""
-    KAFKA_14704 = "kafka-14704"
-    """A follower truncates before it takes a high watermark from an answer that names a diverging epoch."""
-    KIP_101 = "kip-101"
-    """A follower truncates by leader epochs, not to its high watermark."""
-    KIP_106 = "kip-106"
-    """A replica outside the ISR becomes leader only if `unclean.leader.election.enable` allows it."""
-    KIP_279 = "kip-279"
-    """A leader without the follower's last epoch answers with the end of the largest one before it."""
-    KIP_380 = "kip-380"
-    """The controller notices a broker that has registered again between two looks at the list of brokers."""
-    KIP_497 = "kip-497"
-    """The high watermark waits for the replicas of an ISR that the controller has not decided yet."""
-    KIP_570 = "kip-570"
-    """A broker refuses a StopReplica with an older leader epoch than its own."""
-    KIP_966 = "kip-966"
-    """The high watermark stays where it is while the ISR is smaller than `min.insync.replicas`."""
-
-
 Switch: TypeAlias = Fence | Fix
 
 SWITCHES: Final[dict[str, Switch]] = {switch.value: switch for switch in (*Fence, *Fix)}
@@ -119,15 +56,20 @@ class Fences:
 
     Args:
         switched_off: fences that refuse nothing, and fixes that are undone; for experiments only.
+
+    Attributes:
+        hits: how often each fence and each rule has decided something.
+        rules: the rules of the node.
     """
 
     def __init__(self, events: EventLog, *, switched_off: Collection[Switch] = ()) -> None:
         self._events = events
         self._switched_off = frozenset(switched_off)
         self.hits: Counter[Switch] = Counter()
+        self.rules = Rules(self._rule)
 
     def is_on(self, switch: Switch) -> bool:
-        """Whether a fence or fix is on; asked where it has to be known before it decides anything."""
+        """Whether a fence or fix is on; asked if it must be known before it decides anything."""
         return switch not in self._switched_off
 
     def record_hit(self, fence: Fence, *, what: str, offered: int, known: int) -> bool:
@@ -145,18 +87,13 @@ class Fences:
         )
         return is_on
 
-    def applies(self, fix: Fix, what: object) -> bool:
-        """Count that `fix` decides something now, and return whether it is on, so that the caller does as it says.
+    def _rule(self, fix: Fix) -> Rule:
+        return Rule(holds=self.is_on(fix), decides=partial(self._record_decision, fix))
 
-        To be called only if the fix makes a difference. Where it is off, a record says what it would have decided.
-
-        Args:
-            what: what it decides about, for example a partition; read only if the fix is off.
-        """
+    def _record_decision(self, fix: Fix, what: object) -> None:
+        """Count that a rule has decided something; if it is off, record what it would have decided about."""
         self.hits[fix] += 1
-        is_on = self.is_on(fix)
-        if not is_on:
+        if not self.is_on(fix):
             self._events.append(
                 FenceHit(fence=fix.value, what=str(what), offered=NO_EPOCH, known=NO_EPOCH, switched_off=True)
             )
-        return is_on

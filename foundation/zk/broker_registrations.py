@@ -14,7 +14,6 @@ import structlog
 
 from understudy.foundation.cluster.broker import Broker, BrokerAndEpoch
 from understudy.foundation.cluster.identifiers import BrokerId
-from understudy.foundation.eventlog.fences import Fix
 from understudy.foundation.zk.client import Create, Delete, Failure, MultiFailed, MultiOk, SetData, Updated
 from understudy.foundation.zk.transactions import MAX_ROUNDS, Transactions, ZooKeeperFailure, tolerate
 from understudy.foundation.zk.znodes import BrokerIdsZNode, BrokerIdZNode, BrokerSequenceIdZNode
@@ -99,10 +98,11 @@ class BrokerRegistrations:
             if present is None:
                 continue
             owner = present.stat.ephemeral_owner
-            if owner == session_id and self._transactions.fences.applies(Fix.KAFKA_1387, path):
+            rules = self._transactions.fences.rules
+            if owner == session_id and rules.own_registration_counts_as_success.holds_for(path):
                 return present.stat.czxid
             is_previous = owner == previous_session_id and owner != session_id
-            if not is_previous or not self._transactions.fences.applies(Fix.KAFKA_7165, path):
+            if not is_previous or not rules.own_old_registration_is_replaced.holds_for(path):
                 raise ZooKeeperFailure(
                     Failure.NODE_EXISTS, f"broker id {broker.id} is taken: {path} is owned by session 0x{owner:x}"
                 )

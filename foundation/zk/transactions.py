@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from understudy.foundation.eventlog.fences import Fence, Fences, Fix
+from understudy.foundation.eventlog.fences import Fence, Fences
 from understudy.foundation.eventlog.log import EventLog
 from understudy.foundation.eventlog.records import ZkWrite, ZkWriteDone
 from understudy.foundation.zk.client import (
@@ -354,7 +354,7 @@ class Transactions:
         known = list(zip(ops, nodes, strict=True))
         found = [_compare(op, node, unsure, self.client.session_id) for op, node in known]
         conflicts = [_compare(op, node, False, self.client.session_id) for op, node in known] if unsure else found
-        is_adopted = found == conflicts or self.fences.applies(Fix.KAFKA_1382, ops[0].path)
+        is_adopted = found == conflicts or self.fences.rules.own_write_counts_as_success.holds_for(ops[0].path)
         return found if is_adopted else conflicts
 
     # ------------------------------------------------------------------ answers

@@ -192,7 +192,7 @@ class BrokerHarness:
             channel=channel,
             broker_epoch=lambda: BROKER_EPOCH,
             zk=_no_zookeeper,
-            fences=Fences(self.recorder.log),
+            rules=Fences(self.recorder.log).rules,
         )
         return BrokerServices(
             broker_id=BrokerId(ME),

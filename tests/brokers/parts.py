@@ -10,6 +10,7 @@ from tests.brokers.log.parts import open_log
 from understudy.brokers.config.kafka_config import KafkaConfig
 from understudy.brokers.config.log_config import log_config
 from understudy.brokers.log.partition_log import PartitionLog
+from understudy.brokers.replication.leader_and_isr_step import requested_states
 from understudy.brokers.replication.partition import Partition
 from understudy.brokers.replication.replica_manager import ReplicaManager
 from understudy.foundation.cluster.identifiers import TopicId, TopicPartition
@@ -177,5 +178,7 @@ def apply_leader_and_isr(
     now_ms: float = 1_000.0,
 ) -> dict[TopicPartition, str]:
     """Apply `request` to `manager`, and return the name of the error for each partition."""
-    step = manager.become_leader_or_follower(request, is_alive=lambda broker: broker in alive, now_ms=now_ms)
+    step = manager.become_leader_or_follower(
+        requested_states(request), is_alive=lambda broker: broker in alive, now_ms=now_ms
+    )
     return {topic_partition: error.name for topic_partition, error in step.errors.items()}

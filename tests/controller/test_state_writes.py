@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.controller.harness import RecordedPoints, TermHarness
 from tests.controller.values import state, tp
 from understudy.controller.leader_election import under_new_leader
 from understudy.controller.settings import ControllerSettings
-from understudy.controller.state_writes import Decision, Outcome, StateChangeFailed, States, StateWrites
+from understudy.controller.state_writes import Outcome, StateChangeFailed, States, StateWrites
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from understudy.foundation.eventlog.records import FenceHit, LeadershipWritten
@@ -27,7 +27,7 @@ class ThreePartitionsHarness(TermHarness):
     def __init__(self, settings: ControllerSettings | None = None) -> None:
         super().__init__({"orders": {0: [1, 2], 1: [1, 2], 2: [1, 2]}}, settings=settings)
         self.decided: list[list[TopicPartition]] = []
-        self.written: list[States] = []
+        self.writes: StateWrites
 
     def __enter__(self) -> ThreePartitionsHarness:
         super().__enter__()
@@ -41,13 +41,17 @@ class ThreePartitionsHarness(TermHarness):
         self.clear_history()
         return self
 
-    def decide(self, states: States) -> Decision:
-        self.decided.append(list(states))
-        return Decision({p: under_new_leader(known, known.leader, known.isr) for p, known in states.items()})
+    def write(self, why: str = "preferred", unclean: Collection[TopicPartition] = ()) -> dict[TopicPartition, Outcome]:
+        self.writes = StateWrites(self.term, "partition", why=why)
+        self.run(self._write_in_rounds(unclean))
+        return self.writes.outcomes
 
-    def write(self) -> dict[TopicPartition, Outcome]:
-        writes = StateWrites(self.term, "partition", why="preferred", on_written=self.written.append)
-        return self.run(writes.decide_and_write([A, B, C], self.decide))
+    async def _write_in_rounds(self, unclean: Collection[TopicPartition]) -> None:
+        with self.writes.failures_as_outcomes([A, B, C]):
+            while states := await self.writes.undecided():
+                self.decided.append(list(states))
+                raised = {p: under_new_leader(known, known.leader, known.isr) for p, known in states.items()}
+                await self.writes.write(raised, unclean=unclean)
 
     def leader_epochs(self) -> list[int]:
         """The leader epochs of A, B and C in memory."""
@@ -67,7 +71,7 @@ def test_decision_from_memory_is_written_recorded_and_passed_on() -> None:
         outcomes = harness.write()
         assert outcomes == dict.fromkeys((A, B, C), state(1, (1, 2), epoch=1, version=1))
         assert harness.decided == [[A, B, C]]
-        assert harness.written == [outcomes]
+        assert harness.writes.accepted == outcomes
         assert harness.leader_epochs() == [1, 1, 1]
         assert points.passed == ["partition.before_write", "partition.after_write"]
         (record,) = harness.controller.records(LeadershipWritten)
@@ -81,7 +85,7 @@ def test_only_conflicting_states_are_read_and_decided_again() -> None:
         outcomes = harness.write()
         assert harness.decided == [[A, B, C], [B]]
         assert outcomes[B] == state(1, (1, 2), epoch=1, version=2)
-        assert [list(part) for part in harness.written] == [[A, C], [B]]
+        assert list(harness.writes.accepted) == [A, C, B]
         assert harness.leader_epochs() == [1, 1, 1]
 
 
@@ -124,18 +128,23 @@ def test_state_deleted_in_zookeeper_fails_alone() -> None:
 def test_unchanged_states_are_passed_on_and_not_written() -> None:
     with ThreePartitionsHarness() as harness:
         before = harness.zookeeper.zxid
-        writes = StateWrites(harness.term, "partition", why="preferred", on_written=harness.written.append)
-        outcomes = harness.run(writes.decide_and_write([A, B], lambda states: Decision({}, unchanged=states)))
-        assert outcomes == dict.fromkeys((A, B), state(1, (1, 2)))
+        writes = StateWrites(harness.term, "partition", why="preferred")
+
+        async def keep_all() -> None:
+            with writes.failures_as_outcomes([A, B]):
+                while states := await writes.undecided():
+                    writes.keep(states)
+
+        harness.run(keep_all())
+        assert writes.outcomes == dict.fromkeys((A, B), state(1, (1, 2)))
         assert writes.unchanged == {A, B}
-        assert harness.written == [outcomes]
+        assert writes.accepted == writes.outcomes
         assert harness.zookeeper.zxid == before
 
 
 def test_unclean_elections_are_recorded_as_such() -> None:
     with ThreePartitionsHarness() as harness:
-        writes = StateWrites(harness.term, "partition", why="offline")
-        harness.run(writes.decide_and_write([A, B, C], lambda states: harness.decide(states)._replace(unclean={B})))
+        harness.write("offline", unclean={B})
         records = harness.controller.records(LeadershipWritten)
         assert [(record.why, [led.partition for led in record.partitions]) for record in records] == [
             ("offline", [0, 2]),
@@ -168,4 +177,4 @@ def test_zookeeper_failure_fails_only_the_states_not_written_before(
                 C: StateChangeFailed(f"/x: {failure.value}", failure),
             }
         assert harness.leader_epochs() == [1, 0, 0]
-        assert [list(part) for part in harness.written] == [[A]]
+        assert list(harness.writes.accepted) == [A]

@@ -11,8 +11,9 @@ from understudy.controller.alter_partition import _decide
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.cluster.leadership import LeaderAndIsr
-from understudy.foundation.eventlog.fences import Fences, Fix
+from understudy.foundation.eventlog.fences import Fences
 from understudy.foundation.eventlog.records import FenceHit
+from understudy.foundation.eventlog.rules import Fix
 
 ORDERS_0 = TopicPartition("orders", 0)
 

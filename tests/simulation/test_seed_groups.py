@@ -11,7 +11,7 @@ from understudy.brokers.coordinator.group.group_metadata import GroupMetadata
 from understudy.brokers.coordinator.group.group_metadata_manager import GroupMetadataManager
 from understudy.brokers.coordinator.group.group_offsets import GroupOffsets, OffsetAndMetadata
 from understudy.brokers.coordinator.group.group_writer import GroupWriter
-from understudy.brokers.replication.delayed_produce import Appended
+from understudy.brokers.replication.replica_manager import Appended
 from understudy.checks.groups import GROUP_CHECKS
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition

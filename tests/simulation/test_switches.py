@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from devtools.pages.source import ROOT
-from understudy.foundation.eventlog.fences import SWITCHES, Fence, Fix, Switch
+from tests.brokers.parts import Recorder
+from understudy.foundation.eventlog.fences import SWITCHES, Fence, Fences, Switch
+from understudy.foundation.eventlog.rules import Fix, Rule, Rules
 from understudy.trials.seeds.seeds import run_seed
 
 SWITCHED_IN = ("controller", "brokers", "foundation/zk")
@@ -44,8 +45,21 @@ def code_name(switch: Switch) -> str:
 
 def test_every_switch_is_asked_for_where_it_decides() -> None:
     sources = [path.read_text() for folder in SWITCHED_IN for path in (ROOT / folder).rglob("*.py")]
-    named = Counter(name for text in sources for name in re.findall(r"\b(?:Fence|Fix)\.[A-Z0-9_]+", text))
-    assert {code_name(switch) for switch in SWITCHES.values()} == set(named)
+    fences = {name for text in sources for name in re.findall(r"\bFence\.([A-Z0-9_]+)", text)}
+    assert fences == {fence.name for fence in Fence}
+    rules = {name for text in sources for name in re.findall(r"rules\.(\w+)", text)}
+    assert set(vars(Fences(Recorder().log).rules)) <= rules
+
+
+def test_every_fix_has_one_rule() -> None:
+    made: list[Fix] = []
+
+    def rule(fix: Fix) -> Rule:
+        made.append(fix)
+        return Rule(holds=True, decides=lambda _: None)
+
+    Rules(rule)
+    assert made == list(Fix)
 
 
 @pytest.mark.parametrize("switch", TESTED_ALONE, ids=lambda switch: switch.value)

@@ -14,13 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 from understudy.brokers.config.kafka_config import KafkaConfig
 from understudy.brokers.coordinator.group.group_records import BATCH_BYTES, KeyAndValue, encode_batch_of, encode_stored
 from understudy.brokers.metadata.topic_names import GROUP_METADATA_TOPIC
-from understudy.brokers.replication.delayed_produce import (
-    Appended,
-    append_records,
-    led_partition,
-    wait_until_replicated,
-)
-from understudy.brokers.replication.replica_manager import ALL_ACKS, ReplicaManager
+from understudy.brokers.replication.replica_manager import ALL_ACKS, Appended, ReplicaManager
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.clock import Clock
@@ -100,7 +94,7 @@ class GroupWriter:
         Args:
             records: at least one; they are appended together or not at all.
             done: called when the in-sync replicas have them or it is known why not, in the order of writes and never
-                before this returns. The error is one of the append, or of `wait_until_replicated`.
+                before this returns. The error is one of the append, or of `ReplicaManager.wait_until_replicated`.
             base_sequence: the sequence number of the batch, where this is its first write.
         """
         write = _Write(records, sum([len(key) + len(value or b"") for key, value in records]), done)
@@ -123,9 +117,9 @@ class GroupWriter:
         batch = self._open.get(number)
         if batch is not None:
             self._append(batch)
-        partition = led_partition(self._replicas, offsets_partition(number))
+        partition = self._replicas.led_partition(offsets_partition(number))
         for data in encode_stored(records, now_ms=int(self._clock.wall_ms()), compression=self._compression):
-            append_records(self._replicas, partition, data, required_acks=0, from_client=False)
+            self._replicas.append_as_leader(partition, data, required_acks=0, from_client=False)
 
     def abandon(self, number: int) -> None:
         """Append nothing more of what was written to a partition, because this broker leads it no more."""
@@ -168,7 +162,7 @@ class GroupWriter:
                     self._spawn(self._store(alone), "store-groups")
 
     def _append_together(self, batch: _Batch) -> Appended:
-        partition = led_partition(self._replicas, offsets_partition(batch.number))
+        partition = self._replicas.led_partition(offsets_partition(batch.number))
         records = chain.from_iterable([write.records for write in batch.writes])
         data = encode_batch_of(
             records,
@@ -176,12 +170,12 @@ class GroupWriter:
             compression=self._compression,
             base_sequence=batch.base_sequence,
         )
-        return append_records(self._replicas, partition, data, required_acks=ALL_ACKS, from_client=False)
+        return self._replicas.append_as_leader(partition, data, required_acks=ALL_ACKS, from_client=False)
 
     async def _replicated(self, appended: Appended) -> Errors:
         timeout_ms = self._config().offsets_commit_timeout_ms
         topic_partition = appended.partition.topic_partition
-        ended = await wait_until_replicated(self._replicas, {topic_partition: appended}, timeout_ms=timeout_ms)
+        ended = await self._replicas.wait_until_replicated({topic_partition: appended}, timeout_ms=timeout_ms)
         return ended[topic_partition]
 
     @property

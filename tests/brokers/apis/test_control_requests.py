@@ -17,7 +17,8 @@ from tests.operators_log import Line, operators_log
 from understudy.brokers.apis import leader_and_isr, stop_replica, update_metadata
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.eventlog.fences import Fence, Fences, Fix, Switch
+from understudy.foundation.eventlog.fences import Fence, Fences, Switch
+from understudy.foundation.eventlog.rules import Fix
 from understudy.foundation.operator_lines import LINES
 from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrResponse
 from understudy.foundation.wire.messages.stop_replica import (

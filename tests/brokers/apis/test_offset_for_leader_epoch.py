@@ -13,7 +13,8 @@ from tests.brokers.log.parts import NOW_MS, batch, open_log
 from tests.brokers.parts import ME, OTHER, apply_leader_and_isr, leader_and_isr, state
 from understudy.brokers.apis import offset_for_leader_epoch
 from understudy.foundation.cluster.errors import Errors
-from understudy.foundation.eventlog.fences import Fences, Fix, Switch
+from understudy.foundation.eventlog.fences import Fences, Switch
+from understudy.foundation.eventlog.rules import Fix
 from understudy.foundation.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,

@@ -219,7 +219,7 @@ def test_a_batch_that_is_sent_again_raises_a_high_watermark_that_waited_for_a_br
         manager.follower_fetched(partition, OTHER, 1, leader_epoch=5)
         assert partition.log.high_watermark == 0, "broker 3 has just been caught up, and may join the ISR"
         harness.replicas._is_alive = lambda broker: broker != THIRD
-        assert harness.replicas.append_as_leader(partition, data, required_acks=-1).is_duplicate
+        assert harness.replicas.append_as_leader(partition, data, required_acks=-1).info.is_duplicate
         assert partition.log.high_watermark == 1
 
     asyncio.run(scenario())

@@ -18,10 +18,10 @@ from understudy.brokers.replication.partition import LocalPartitionState, Partit
 from understudy.brokers.replication.replica_fetcher import (
     FetcherSurroundings,
     PartitionFetchState,
-    ReplicaFetcherManager,
     fetch_request,
     fetched_partition,
 )
+from understudy.brokers.replication.replica_fetcher_manager import ReplicaFetcherManager
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from understudy.foundation.eventlog.fences import Fences
@@ -162,7 +162,7 @@ class FetcherHarness:
                 address=lambda leader: UpdateMetadataEndpoint(host=f"h{leader}", port=9092),
                 broker_epoch=lambda: 40,
                 spawn=self._spawn,
-                fences=Fences(Recorder().log),
+                rules=Fences(Recorder().log).rules,
             )
         )
 

@@ -17,10 +17,12 @@ from tests.brokers.parts import (
     replica_manager,
     state,
 )
+from understudy.brokers.replication.leader_and_isr_step import requested_states
 from understudy.brokers.replication.partition import FollowerState, Role
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
-from understudy.foundation.eventlog.fences import Fence, Fix
+from understudy.foundation.eventlog.fences import Fence
+from understudy.foundation.eventlog.rules import Fix
 from understudy.foundation.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
 from understudy.foundation.wire.messages.stop_replica import (
     StopReplicaPartitionState,
@@ -58,7 +60,9 @@ def test_follower_fetches_and_keeps_no_isr() -> None:
 def test_leader_that_is_not_alive_is_not_followed_and_the_response_has_no_error(leader: int) -> None:
     manager, fetchers, _ = replica_manager()
     request = leader_and_isr(state(leader=leader, leader_epoch=4))
-    step = manager.become_leader_or_follower(request, is_alive=lambda broker: broker == ME, now_ms=0.0)
+    step = manager.become_leader_or_follower(
+        requested_states(request), is_alive=lambda broker: broker == ME, now_ms=0.0
+    )
     assert {error.name for error in step.errors.values()} == {"NONE"}
     assert step.leaderless == (ORDERS_0,)
     assert manager.partitions[ORDERS_0].leader_epoch == -1, "the old epoch stays, so that the request can be repeated"
@@ -148,7 +152,7 @@ def test_older_partition_epoch_changes_nothing_and_is_no_error(leader: int) -> N
 def test_one_request_makes_a_leader_and_a_follower_and_ends_the_fetching_of_the_leader() -> None:
     manager, fetchers, _ = replica_manager(state(0, leader=OTHER), state(1))
     swapped = leader_and_isr(state(0, leader=ME, leader_epoch=1), state(1, leader=OTHER, leader_epoch=1))
-    step = manager.become_leader_or_follower(swapped, is_alive=lambda broker: True, now_ms=0.0)
+    step = manager.become_leader_or_follower(requested_states(swapped), is_alive=lambda broker: True, now_ms=0.0)
     assert [leadership.partition for leadership in step.leaders] == [0]
     assert [leadership.partition for leadership in step.followers] == [1]
     assert fetchers.following == {TopicPartition("orders", 1): (OTHER, 1)}

@@ -7,7 +7,8 @@ import re
 import pytest
 
 from tests.brokers.parts import Recorder
-from understudy.foundation.eventlog.fences import SWITCHES, Fence, Fences, Fix
+from understudy.foundation.eventlog.fences import SWITCHES, Fence, Fences
+from understudy.foundation.eventlog.rules import Fix
 
 
 def test_every_switch_has_a_name_of_its_own() -> None:
@@ -20,7 +21,7 @@ def test_every_switch_has_a_name_of_its_own() -> None:
 def test_a_fix_that_is_on_counts_and_records_nothing() -> None:
     recorder = Recorder()
     fences = Fences(recorder.log)
-    assert fences.applies(Fix.KIP_380, "broker 2")
+    assert fences.rules.bounced_broker_is_noticed.holds_for("broker 2")
     assert fences.hits[Fix.KIP_380] == 1
     assert recorder.lines == []
 
@@ -28,8 +29,8 @@ def test_a_fix_that_is_on_counts_and_records_nothing() -> None:
 def test_a_fix_that_is_off_records_what_it_would_have_decided() -> None:
     recorder = Recorder()
     fences = Fences(recorder.log, switched_off=[Fix.KIP_380])
-    assert not fences.applies(Fix.KIP_380, ("broker", 2))
-    assert fences.applies(Fix.KIP_279, "orders-0"), "only the one named is off"
+    assert not fences.rules.bounced_broker_is_noticed.holds_for(("broker", 2))
+    assert fences.rules.unknown_epoch_ends_with_one_before.holds_for("orders-0"), "only the one named is off"
     assert fences.hits == {Fix.KIP_380: 1, Fix.KIP_279: 1}
     (hit,) = recorder.of("FenceHit")
     assert (hit["fence"], hit["what"], hit["switched_off"]) == ("kip-380", "('broker', 2)", True)

@@ -12,7 +12,7 @@ from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.broker import BrokerAndEpoch
 from understudy.foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition
 from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
-from understudy.foundation.eventlog.fences import Fix
+from understudy.foundation.eventlog.rules import Fix
 from understudy.foundation.zk.admin_znodes import (
     PERSISTENT_PATHS,
     Features,

@@ -10,7 +10,8 @@ import pytest
 from devtools.pages.source import ROOT
 from understudy.cli.main import main
 from understudy.cli.mutants import BEGIN, END, row, with_rows
-from understudy.foundation.eventlog.fences import SWITCHES, Fix
+from understudy.foundation.eventlog.fences import SWITCHES
+from understudy.foundation.eventlog.rules import Fix
 from understudy.trials.hunt.mutants import SearchResult, check_of, ordinal
 
 PAGE = ROOT / "docs" / "inside" / "reliability.md"

@@ -12,7 +12,7 @@ from tests.brokers.coordinator.group.parts import GROUP, ORDERS_0, ORDERS_1, Coo
 from understudy.brokers.coordinator.group import group_writer
 from understudy.brokers.coordinator.group.group_offsets import OffsetAndMetadata
 from understudy.brokers.coordinator.group.group_records import group_key, offset_key
-from understudy.brokers.log.append_info import LogAppendInfo
+from understudy.brokers.replication.replica_manager import Appended
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.records.batch import batches
@@ -57,7 +57,7 @@ def refuse(it: It, monkeypatch: pytest.MonkeyPatch, refused: Callable[[int], Err
     """Refuse appends by their number; the first one is 0."""
     append, count = it.replicas.append_as_leader, 0
 
-    def judge(*args: object, **kwargs: object) -> LogAppendInfo:
+    def judge(*args: object, **kwargs: object) -> Appended:
         nonlocal count
         error = refused(count)
         count += 1
