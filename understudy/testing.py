@@ -12,9 +12,9 @@
 from __future__ import annotations
 
 from understudy.clusters.cluster import ClusterError, Unsettled, Unsupported, WaitTimedOut
-from understudy.clusters.testing.broker_under_test import BrokerUnderTest
-from understudy.clusters.testing.cluster_under_test import ClusterUnderTest
-from understudy.clusters.testing.conditions import Condition, controller_change, isr, leader_change, point_reached
+from understudy.clusters.processes.local_broker import LocalBroker as BrokerUnderTest
+from understudy.clusters.testing.cluster_under_test import ClusterUnderTest, Condition
+from understudy.clusters.testing.conditions import controller_change, isr, leader_change, point_reached
 from understudy.clusters.testing.faults import RecordedFault
 
 __all__ = [

@@ -18,6 +18,8 @@ class BrokerOwner(Protocol):
 
     is_proxied: bool
     """Whether a proxy can hold the traffic of its brokers."""
+    before_fault: Callable[[int], None]
+    """Called with a broker's id before a fault that may end its leaderships."""
 
     def process_of(self, broker_id: int) -> BrokerProcess: ...
 
@@ -104,9 +106,11 @@ class LocalBroker:
         return bound
 
     def kill(self) -> None:
+        self.cluster.before_fault(self.id)
         self.cluster.inject(self.id, "kill", self.role, lambda process: process.kill(), ends=True)
 
     def pause(self) -> None:
+        self.cluster.before_fault(self.id)
         self.cluster.inject(self.id, "pause", self.role, lambda process: process.pause())
 
     def resume(self) -> None:
@@ -114,6 +118,7 @@ class LocalBroker:
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Stop the broker by a controlled shutdown; kill it, which is recorded, if that takes over `timeout_s`."""
+        self.cluster.before_fault(self.id)
         self.cluster.stop_broker(self.id, self.role, timeout_s)
 
     def start(self) -> None:
@@ -131,17 +136,20 @@ class LocalBroker:
         self.start()
 
     def depose(self) -> None:
+        self.cluster.before_fault(self.id)
         self.cluster.depose(self.id, self.role)
 
     def isolate(self) -> None:
         if self.cluster.is_proxied and not self.is_running:
             raise ClusterError(f"isolate was not injected: {self.name} is not running")
+        self.cluster.before_fault(self.id)
         self.cluster.isolate_broker(self.id, self.role)
 
     def heal(self) -> None:
         self.cluster.heal_broker(self.id, self.role)
 
     def arm(self, point: str, action: str) -> None:
+        self.cluster.before_fault(self.id)
         check_point(point, action)
         self.cluster.record_step("armed", f"{self.name}: {action} at {point}")
         self.process.arm(point, action)

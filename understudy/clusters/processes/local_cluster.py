@@ -122,6 +122,7 @@ class LocalCluster(LinkFaults):
         self._brokers: dict[int, BrokerProcess] = {}
         self._view: ClusterView | None = None
         self._events: TestbedLog | None = None
+        self.before_fault: Callable[[int], None] = lambda _: None
         self._is_ready = False
         """Whether every broker has served requests since `start`; some may have been ended by faults after that."""
         self._earlier: run_folder.ClusterEntry | None = None
@@ -164,10 +165,11 @@ class LocalCluster(LinkFaults):
 
     # -- brokers and partitions
 
-    def broker(self, broker_id: int) -> LocalBroker:
+    def broker(self, broker_id: int, *, role: str = "") -> LocalBroker:
+        """Return the broker with this id. Its faults are recorded with `role`. Raises ClusterError if there is none."""
         if broker_id not in self._racks:
             raise no_such_broker(broker_id, self.broker_ids)
-        return LocalBroker(self, broker_id)
+        return LocalBroker(self, broker_id, role)
 
     @property
     def brokers(self) -> tuple[LocalBroker, ...]:

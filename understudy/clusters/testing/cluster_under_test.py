@@ -6,20 +6,18 @@ are looked up by role, and waits are bounded and described.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from understudy.clusters.cluster import ClusterError, Unsettled, WaitTimedOut
 from understudy.clusters.processes.cluster_view import NO_ANSWER
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.clusters.processes.local_broker import LocalBroker
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.testing.arguments import ClusterArguments
-from understudy.clusters.testing.broker_under_test import BrokerUnderTest
-from understudy.clusters.testing.conditions import Condition
 from understudy.clusters.testing.faults import TEST_BEGUN, RecordedFault, faults_of_test
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.records import RunDescribed
@@ -37,6 +35,19 @@ class Before:
 
     controller_epoch: int = 0
     leaders: dict[TopicPartition, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition(Generic[T]):
+    """Something that becomes true of a cluster.
+
+    Attributes:
+        what: the condition in words, for the message of a wait that timed out.
+        evaluate: returns what `wait_for` returns, or None while the condition is not true.
+    """
+
+    what: str
+    evaluate: Callable[[ClusterUnderTest], T | None]
 
 
 class ClusterUnderTest:
@@ -97,6 +108,7 @@ class ClusterUnderTest:
             proxied=proxied,
             described=RunDescribed(),
         )
+        self.local.before_fault = self._remember_roles
 
     # -- starting and ending
 
@@ -181,36 +193,28 @@ class ClusterUnderTest:
         return self.local.directory
 
     @property
-    def brokers(self) -> tuple[BrokerUnderTest, ...]:
+    def brokers(self) -> tuple[LocalBroker, ...]:
         """Every broker, in order of id, running or not."""
-        return tuple(map(self.broker, self.local.broker_ids))
+        return self.local.brokers
 
-    def broker(self, broker_id: int, *, role: str = "") -> BrokerUnderTest:
-        """Return the broker with this id.
-
-        Args:
-            role: the role to record with its faults.
-
-        Raises:
-            ClusterError: there is no such broker.
-        """
-        return BrokerUnderTest(dataclasses.replace(self.local.broker(broker_id), role=role), self._before_fault)
+    def broker(self, broker_id: int, *, role: str = "") -> LocalBroker:
+        """Return the broker with this id. See `LocalCluster.broker`."""
+        return self.local.broker(broker_id, role=role)
 
     @property
-    def controller(self) -> BrokerUnderTest:
+    def controller(self) -> LocalBroker:
         """The broker that owns `/controller`.
 
         Raises:
             ClusterError: there is no controller at this moment.
         """
-        return self.broker(self.local.controller().id, role="controller")
+        return self.local.controller()
 
-    def leader(self, topic: str, partition: int = 0) -> BrokerUnderTest:
+    def leader(self, topic: str, partition: int = 0) -> LocalBroker:
         """Return the partition's leader. Raises ClusterError if it has none at this moment."""
-        found = self.local.leader(topic, partition)
-        return self.broker(found.id, role=found.role)
+        return self.local.leader(topic, partition)
 
-    def follower(self, topic: str, partition: int = 0) -> BrokerUnderTest:
+    def follower(self, topic: str, partition: int = 0) -> LocalBroker:
         """Return the first broker of the partition's ISR that is not its leader.
 
         Raises:
@@ -244,7 +248,7 @@ class ClusterUnderTest:
 
     # -- faults
 
-    def crash_at(self, point: str, broker: BrokerUnderTest | None = None) -> BrokerUnderTest:
+    def crash_at(self, point: str, broker: LocalBroker | None = None) -> LocalBroker:
         """Crash a broker when its controller next reaches a named point; `wait_for(point_reached(point))` waits.
 
         Args:
@@ -256,11 +260,11 @@ class ClusterUnderTest:
         """
         return self._arm(point, "crash", broker)
 
-    def pause_at(self, point: str, broker: BrokerUnderTest | None = None) -> BrokerUnderTest:
+    def pause_at(self, point: str, broker: LocalBroker | None = None) -> LocalBroker:
         """Pause a broker when its controller next reaches a named point. As `crash_at`; `resume` ends the pause."""
         return self._arm(point, "pause", broker)
 
-    def _arm(self, point: str, action: str, broker: BrokerUnderTest | None) -> BrokerUnderTest:
+    def _arm(self, point: str, action: str, broker: LocalBroker | None) -> LocalBroker:
         chosen = broker or self.controller
         chosen.arm(point, action)
         return chosen
@@ -350,7 +354,7 @@ class ClusterUnderTest:
 
     # -- internals
 
-    def _before_fault(self, broker_id: int) -> None:
+    def _remember_roles(self, broker_id: int) -> None:
         """Remember the roles that the broker has now, for `controller_change` and `leader_change`."""
         now = self.local.picture()
         if now.controller == broker_id:

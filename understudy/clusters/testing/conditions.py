@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
-
+from understudy.clusters.processes.local_broker import LocalBroker
+from understudy.clusters.testing.cluster_under_test import ClusterUnderTest, Condition
 from understudy.foundation.cluster.identifiers import TopicPartition
 
-if TYPE_CHECKING:
-    from understudy.clusters.testing.broker_under_test import BrokerUnderTest
-    from understudy.clusters.testing.cluster_under_test import ClusterUnderTest
 
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Condition(Generic[T]):
-    """Something that becomes true of a cluster.
-
-    Attributes:
-        what: the condition in words, for the message of a wait that timed out.
-        evaluate: returns what `wait_for` returns, or None while the condition is not true.
-    """
-
-    what: str
-    evaluate: Callable[[ClusterUnderTest], T | None]
-
-
-def controller_change() -> Condition[BrokerUnderTest]:
+def controller_change() -> Condition[LocalBroker]:
     """A controller was elected since the last fault that the test injected into a controller; else since it began.
 
     It need not be another broker: after `depose` the same one may win. The wait returns the new controller.
     """
 
-    def evaluate(cluster: ClusterUnderTest) -> BrokerUnderTest | None:
+    def evaluate(cluster: ClusterUnderTest) -> LocalBroker | None:
         now = cluster.local.picture()
         if now.controller is None or now.controller_epoch <= cluster.before.controller_epoch:
             return None
@@ -43,14 +22,14 @@ def controller_change() -> Condition[BrokerUnderTest]:
     return Condition("another controller is elected", evaluate)
 
 
-def leader_change(topic: str, partition: int = 0) -> Condition[BrokerUnderTest]:
+def leader_change(topic: str, partition: int = 0) -> Condition[LocalBroker]:
     """Another broker leads the partition than at the last fault that the test injected into its leader.
 
     Without such a fault: than when the test began. The wait returns the new leader.
     """
     key = TopicPartition(topic, partition)
 
-    def evaluate(cluster: ClusterUnderTest) -> BrokerUnderTest | None:
+    def evaluate(cluster: ClusterUnderTest) -> LocalBroker | None:
         leader = cluster.local.leader_id(topic, partition)
         if leader is None or leader == cluster.before.leaders.get(key):
             return None
@@ -69,10 +48,10 @@ def isr(topic: str, partition: int = 0, *, size: int) -> Condition[tuple[int, ..
     return Condition(f"the ISR of {topic}-{partition} has size {size}", evaluate)
 
 
-def point_reached(point: str) -> Condition[BrokerUnderTest]:
+def point_reached(point: str) -> Condition[LocalBroker]:
     """A broker has paused or crashed at the named point in this test. The wait returns the broker."""
 
-    def evaluate(cluster: ClusterUnderTest) -> BrokerUnderTest | None:
+    def evaluate(cluster: ClusterUnderTest) -> LocalBroker | None:
         for fault in cluster.faults():
             if fault.point == point:
                 return cluster.broker(int(fault.target.removeprefix("broker-")), role=fault.role)

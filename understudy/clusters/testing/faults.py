@@ -13,7 +13,7 @@ from understudy.history.reading.reader import read
 TEST_BEGUN: Final = "test begun"
 """The step that `ClusterUnderTest` records when a test begins; faults before it belong to an earlier test."""
 _NAMES: Final = {"continue": "resume"}
-"""The faults that the event log names otherwise than the methods of `BrokerUnderTest`."""
+"""The faults that the event log names otherwise than the methods of `LocalBroker`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,8 +74,8 @@ class NotedCluster(LocalCluster):
         self.failing: set[int] = set()
         self.done: list[str] = []
 
-    def broker(self, broker_id: int) -> LocalBroker:
-        return NotedBroker(self, broker_id)
+    def broker(self, broker_id: int, *, role: str = "") -> LocalBroker:
+        return NotedBroker(self, broker_id, role)
 
     @property
     def brokers(self) -> tuple[LocalBroker, ...]:

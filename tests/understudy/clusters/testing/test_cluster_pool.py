@@ -33,7 +33,7 @@ def pool(tmp_path: Path) -> Iterator[ClusterPool]:
 
 
 def pids(cluster: ClusterUnderTest) -> list[int]:
-    return [broker.local.process.process.pid for broker in cluster.brokers if broker.local.process.process]
+    return [broker.process.process.pid for broker in cluster.brokers if broker.process.process]
 
 
 def parent(pid: int) -> int:

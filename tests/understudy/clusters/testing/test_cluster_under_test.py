@@ -41,7 +41,7 @@ def test_a_test_begins_without_the_faults_of_the_one_before(cluster: ClusterUnde
     killed.kill()
     cluster.begin_test("the next")
     assert [broker.is_running and not broker.is_paused for broker in cluster.brokers] == [True] * 3
-    assert cluster.broker(paused.id).local.process.armed() == {}
+    assert cluster.broker(paused.id).process.armed() == {}
     assert cluster.faults() == ()
     assert cluster.wait_for(isr("orders", 0, size=3))
     steps = [record.data for record in read([cluster.directory]).records if isinstance(record.data, StepReached)]
