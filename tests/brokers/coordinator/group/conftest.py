@@ -6,20 +6,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.brokers.coordinator.group.parts import CoordinatorInVirtualTime
+from tests.brokers.coordinator.group.parts import CoordinatorHarness
 
 
 @pytest.fixture
-def it() -> Iterator[CoordinatorInVirtualTime]:
+def harness() -> Iterator[CoordinatorHarness]:
     """The coordinator of the only partition, which has one replica."""
-    made = CoordinatorInVirtualTime()
+    made = CoordinatorHarness()
     yield made
     made.close()
 
 
 @pytest.fixture
-def replicated() -> Iterator[CoordinatorInVirtualTime]:
+def replicated() -> Iterator[CoordinatorHarness]:
     """The same with a second replica, which has nothing until `replicate`."""
-    made = CoordinatorInVirtualTime(replicas=(1, 2))
+    made = CoordinatorHarness(replicas=(1, 2))
     yield made
     made.close()

@@ -102,7 +102,7 @@ class LoopClock(StillClock):
         return NOW_MS + self._loop.time() * 1000
 
 
-class CoordinatorInVirtualTime:
+class CoordinatorHarness:
     """The group coordinator of broker 1, which leads all partitions of `__consumer_offsets`: one, unless configured.
 
     Replication is at once, unless the partitions have a second replica: then `replicate` does it.

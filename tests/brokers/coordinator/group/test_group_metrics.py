@@ -6,7 +6,7 @@ from tests.brokers.coordinator.group.parts import (
     GROUP,
     ORDERS_0,
     ORDERS_1,
-    CoordinatorInVirtualTime,
+    CoordinatorHarness,
     assignment,
     group,
     member,
@@ -36,22 +36,22 @@ def test_groups_are_counted_by_state_with_their_offsets() -> None:
     }
 
 
-def counts(it: CoordinatorInVirtualTime) -> dict[str, float]:
+def counts(harness: CoordinatorHarness) -> dict[str, float]:
     """The attributes that are neither rates nor times, by name."""
-    readings = {reading.mbean.name: reading.value for reading in it.groups.manager.meters.readings()}
+    readings = {reading.mbean.name: reading.value for reading in harness.groups.manager.meters.readings()}
     return {name: value for name, value in readings.items() if name.endswith("-count") and isinstance(value, float)}
 
 
-def test_what_the_coordinator_does_is_counted(it: CoordinatorInVirtualTime) -> None:
-    it.commit(5)
-    it.commit(6, partition=ORDERS_1)
-    it.groups.administration.delete_offsets(GROUP, [ORDERS_1])
-    assert it.sync("invented", 1, {"invented": assignment(0)}).result().error.name == "UNKNOWN_MEMBER_ID"
-    [only] = it.stable(1)
-    it.groups.leave_group(GROUP, [LeavingMember(only)])
-    it.advance(8 * 24 * 3_600_000)
-    assert it.manager_groups == {}
-    assert counts(it) == {
+def test_what_the_coordinator_does_is_counted(harness: CoordinatorHarness) -> None:
+    harness.commit(5)
+    harness.commit(6, partition=ORDERS_1)
+    harness.groups.administration.delete_offsets(GROUP, [ORDERS_1])
+    assert harness.sync("invented", 1, {"invented": assignment(0)}).result().error.name == "UNKNOWN_MEMBER_ID"
+    [only] = harness.stable(1)
+    harness.groups.leave_group(GROUP, [LeavingMember(only)])
+    harness.advance(8 * 24 * 3_600_000)
+    assert harness.manager_groups == {}
+    assert counts(harness) == {
         "offset-commit-count": 2,
         "offset-expiration-count": 1,
         "offset-deletion-count": 1,
@@ -59,12 +59,12 @@ def test_what_the_coordinator_does_is_counted(it: CoordinatorInVirtualTime) -> N
     }
 
 
-def test_a_commit_that_fails_is_not_counted(replicated: CoordinatorInVirtualTime) -> None:
+def test_a_commit_that_fails_is_not_counted(replicated: CoordinatorHarness) -> None:
     replicated.commit(5)
     replicated.advance(5_000)
     assert counts(replicated)["offset-commit-count"] == 0
 
 
-def test_loading_a_partition_is_timed(it: CoordinatorInVirtualTime) -> None:
-    meters = it.groups.manager.meters
+def test_loading_a_partition_is_timed(harness: CoordinatorHarness) -> None:
+    meters = harness.groups.manager.meters
     assert (meters.load_times.maximum(), meters.load_times.average()) == (0, 0), "it takes no virtual time"
