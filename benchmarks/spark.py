@@ -18,7 +18,7 @@ from benchmarks.huge_run import write_huge_run
 from benchmarks.many_runs import COPIES, copy_runs, simulate_runs
 from benchmarks.rows import Row
 from understudy.clusters.java import choose_java
-from understudy.spark import class_cache
+from understudy.spark import class_cache_making
 from understudy.trials.seeds.seeds import run_seed
 
 _COMMAND = [sys.executable, "-m", "understudy.cli.main", "replay"]
@@ -52,7 +52,7 @@ def _small(folder: Path) -> list[Row]:
     rows = [Row("one small run, command to page, without a cache of classes, s", without.seconds, 12.0, 1.0)]
     os.environ[class_cache.VARIABLE] = str(folder / "cache")
     try:
-        if class_cache.make(choose_java()) is not None:
+        if class_cache_making.make(choose_java()) is not None:
             cached = measured_command.run([*_COMMAND, str(folder / "small")])
             rows.append(Row("the same with the cache, s", cached.seconds, 8.0, 1.0))
             rows.append(Row("the same with the cache, processor seconds", cached.processor_seconds, 8.0, 1.0))

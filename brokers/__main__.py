@@ -26,9 +26,10 @@ import structlog
 
 from understudy.brokers.broker import KafkaBroker
 from understudy.brokers.config.config_def import ConfigError
-from understudy.brokers.config.kafka_config import KafkaConfig, unknown_keys
+from understudy.brokers.config.kafka_config import KafkaConfig
 from understudy.brokers.config.logger_levels import LoggerLevels
 from understudy.brokers.config.properties import MalformedProperties, parse_properties
+from understudy.brokers.config.reading import read_config, unknown_keys
 from understudy.brokers.exits import FAILED, TEMPORARY, TRY_AGAIN
 from understudy.brokers.machine.operator_log import LogFormat, configure_operator_log, log_format, log_level
 from understudy.brokers.machine.real_world import EXPERIMENT_VARIABLE, real_world
@@ -70,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         properties = read_properties(options.properties, options.override)
-        config = KafkaConfig.from_properties(properties)
+        config = read_config(properties)
         check_is_experiment(config, os.environ)
     except (ConfigError, MalformedProperties, OSError) as error:
         print(f"{options.properties}: {error}", file=sys.stderr)

@@ -5,13 +5,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from understudy.brokers.config.config_def import ConfigError
+from understudy.brokers.config.kafka_config import KafkaConfig
 from understudy.foundation.cluster.metadata_version import MetadataVersion, UnknownMetadataVersion
-
-if TYPE_CHECKING:
-    from understudy.brokers.config.kafka_config import KafkaConfig
 
 RACK_AWARE_REPLICA_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 

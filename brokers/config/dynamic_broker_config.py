@@ -24,6 +24,7 @@ from understudy.brokers.config.dynamic_keys import (
     synonyms,
 )
 from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.config.reading import reconfigured
 from understudy.brokers.config.reconfiguration import check_reconfiguration
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.DynamicBrokerConfig")
@@ -111,7 +112,7 @@ def overridden(static: KafkaConfig, *layers: Mapping[str, str]) -> KafkaConfig:
             for synonym in synonyms(name, for_listeners=False):
                 originals.pop(synonym, None)
         originals.update(layer)
-    return static.reconfigured(originals, sorted({name for layer in layers for name in layer}))
+    return reconfigured(static, originals, sorted({name for layer in layers for name in layer}))
 
 
 def check_dynamic(config: Mapping[str, str], *, per_broker: bool) -> None:

@@ -2,7 +2,8 @@
 
 Each field of `KafkaConfig` is a key: `broker_id` is `broker.id`, with type, default, range and one line of
 documentation. Parsing, errors, warnings and DescribeConfigs all read these fields. Mirrors `kafka.server.KafkaConfig`
-and `org.apache.kafka.common.config.ConfigDef`; the messages of errors are Kafka's.
+and `org.apache.kafka.common.config.ConfigDef`; the messages of errors are Kafka's. `understudy.brokers.config.reading`
+reads a configuration.
 
 Every other key of Kafka 3.9 is in `understudy.brokers.config.accepted_keys`: accepted, without an effect.
 """
@@ -10,12 +11,10 @@ Every other key of Kafka 3.9 is in `understudy.brokers.config.accepted_keys`: ac
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from understudy.brokers.config.accepted_keys import check_accepted, is_accepted
-from understudy.brokers.config.config_checks import check_config
 from understudy.brokers.config.config_def import (
     BOOLEAN,
     DOUBLE,
@@ -337,42 +336,9 @@ class KafkaConfig:
     originals: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """The configured values as text, including keys that are not acted upon."""
 
-    @classmethod
-    def from_properties(cls, properties: Mapping[str, str]) -> KafkaConfig:
-        """Read and check a configuration. Unknown keys are ignored (`unknown_keys` finds them).
-
-        Raises:
-            ConfigError: a value cannot be read, contradicts another, or is not supported.
-        """
-        properties = _with_synonyms(properties)
-        values = {key: TABLE[key].parse(text) for key, text in properties.items() if key in TABLE}
-        check_accepted(properties)
-        config = cls(
-            **{_field_name(key): value for key, value in values.items()},  # type: ignore[arg-type]  # parsed above
-            originals=properties,
-        )
-        check_config(config, properties)
-        return config
-
-    def reconfigured(self, originals: Mapping[str, str], changed: Iterable[str]) -> KafkaConfig:
-        """Return this configuration with the values that `originals` has for the keys in `changed`.
-
-        A key that `originals` no longer has takes its default.
-
-        Raises:
-            ConfigError: as `from_properties`.
-        """
-        removed = self.originals.keys() - originals.keys()
-        values = {_field_name(key): TABLE[key].default for key in removed if key in TABLE}
-        values |= {_field_name(key): TABLE[key].parse(originals[key]) for key in changed if key in TABLE}
-        check_accepted(originals)
-        config = dataclasses.replace(self, originals=originals, **values)  # type: ignore[arg-type]  # parsed above
-        check_config(config, originals)
-        return config
-
     def value_of(self, key: str) -> ConfigValue:
         """Return the value of a key in `TABLE`."""
-        value: ConfigValue = getattr(self, _field_name(key))
+        value: ConfigValue = getattr(self, field_name(key))
         return value
 
     @property
@@ -433,17 +399,9 @@ class KafkaConfig:
         )
 
 
-def _field_name(key: str) -> str:
+def field_name(key: str) -> str:
+    """Return the name of the field of `KafkaConfig` for a key."""
     return key.replace(".", "_")
-
-
-def _with_synonyms(properties: Mapping[str, str]) -> dict[str, str]:
-    """Add `broker.id` for `node.id`, KRaft's name of it, and the other way round."""
-    found = dict(properties)
-    for name, other in (("broker.id", "node.id"), ("node.id", "broker.id")):
-        if name not in found and other in found:
-            found[name] = found[other]
-    return found
 
 
 def _rows() -> Iterator[ConfigKey]:
@@ -456,8 +414,3 @@ def _rows() -> Iterator[ConfigKey]:
 
 TABLE: Mapping[str, ConfigKey] = {row.name: row for row in _rows()}
 """Every key that is acted upon, by name."""
-
-
-def unknown_keys(properties: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the keys, sorted, that neither this broker nor Kafka 3.9 has: most likely typing errors."""
-    return tuple(sorted(key for key in properties if key not in TABLE and not is_accepted(key)))

@@ -428,6 +428,8 @@ brokers/config/handlers.py
   kafka.server.ConfigHandler ConfigHandler
   kafka.server.TopicConfigHandler TopicConfigHandler
   kafka.server.BrokerConfigHandler BrokerConfigHandler
+brokers/config/reading.py
+  kafka.server.KafkaConfig.fromProps read_config
 brokers/config/kafka_config.py
   kafka.server.KafkaConfig KafkaConfig
   org.apache.kafka.common.config.ConfigDef

@@ -8,7 +8,7 @@ import pytest
 
 from understudy.brokers.__main__ import check_is_experiment, main
 from understudy.brokers.config.config_def import ConfigError
-from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.config.reading import read_config
 from understudy.brokers.exits import FAILED
 
 
@@ -30,7 +30,7 @@ def test_a_protection_is_not_switched_off_outside_an_experiment(
 
 
 def test_an_experiment_switches_a_protection_off() -> None:
-    config = KafkaConfig.from_properties({"zookeeper.connect": "z", "understudy.switches.off": "kip-380"})
+    config = read_config({"zookeeper.connect": "z", "understudy.switches.off": "kip-380"})
     check_is_experiment(config, {"UNDERSTUDY_EXPERIMENT": "late-order"})
     with pytest.raises(ConfigError, match="kip-380"):
         check_is_experiment(config, {"UNDERSTUDY_EXPERIMENT": ""})

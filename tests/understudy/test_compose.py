@@ -22,7 +22,8 @@ import yaml
 
 from tests.docker_engine import why_no_compose
 from understudy.brokers.__main__ import read_properties
-from understudy.brokers.config.kafka_config import TABLE, KafkaConfig, unknown_keys
+from understudy.brokers.config.kafka_config import TABLE
+from understudy.brokers.config.reading import read_config, unknown_keys
 from understudy.cli.main import parser
 from understudy.clusters.processes import describe_run
 from understudy.clusters.processes.cluster_view import ClusterView
@@ -72,12 +73,12 @@ def test_brokers_act_upon_every_key_of_their_command_line(broker: str) -> None:
     properties = overrides(broker)
     assert unknown_keys(properties) == ()
     assert [key for key in properties if key not in TABLE] == []
-    assert KafkaConfig.from_properties(properties).broker_id == int(broker.removeprefix("broker-"))
+    assert read_config(properties).broker_id == int(broker.removeprefix("broker-"))
 
 
 @pytest.mark.parametrize("broker", BROKERS)
 def test_brokers_advertise_the_addresses_that_are_bound_and_published(broker: str) -> None:
-    config = KafkaConfig.from_properties(overrides(broker))
+    config = read_config(overrides(broker))
     external, internal = config.advertised_endpoints()
     assert (internal.listener, internal.host, internal.port) == ("INTERNAL", broker, 9092)
     assert (external.listener, external.host, external.port) == ("EXTERNAL", "localhost", 19090 + config.broker_id)
@@ -147,7 +148,7 @@ def test_servers_have_no_privileges_and_time_for_a_controlled_shutdown(service: 
     assert definition["security_opt"] == ["no-new-privileges:true"]
     grace = milliseconds(definition["stop_grace_period"])
     if service in BROKERS:
-        config = KafkaConfig.from_properties(overrides(service))
+        config = read_config(overrides(service))
         assert grace >= config.controlled_shutdown_max_retries * config.controlled_shutdown_retry_backoff_ms + 10_000
 
 
@@ -288,7 +289,7 @@ def prepared_run_folder(image: dict[str, str], folder: Path) -> Path:
 
 def test_the_settings_of_the_cluster_are_on_record_before_brokers_start(image: dict[str, str], tmp_path: Path) -> None:
     (settings,) = [measure(*run).settings for run in read([prepared_run_folder(image, tmp_path)]).by_run().items()]
-    config = KafkaConfig.from_properties(overrides(BROKERS[0]))
+    config = read_config(overrides(BROKERS[0]))
     assert (settings.world, settings.brokers) == ("containers", len(BROKERS))
     assert settings.session_timeout_ms == config.zookeeper_session_timeout_ms
     assert settings.software_commit == "0123456789ab"

@@ -107,17 +107,17 @@ def _make_class_cache(java: JavaRuntime) -> None:
 
     Only a person at a terminal gets to wait: what reads the output of a command, such as a script, waits for its end.
     """
-    from understudy.spark import class_cache
+    from understudy.spark import class_cache, class_cache_making
     from understudy.spark.context import SparkFailed
     from understudy.spark.gateway import GatewayFailed
 
-    if not sys.stderr.isatty() or not class_cache.can_be_made(java):
+    if not sys.stderr.isatty() or not class_cache_making.can_be_made(java):
         return
     off = f"{class_cache.VARIABLE}=off turns it off"
     try:
         with Activity(sys.stderr) as activity:
             activity.step(f"making a cache of Spark's classes, once; Ctrl-C ends it, {off}")
-            made = class_cache.make(java)
+            made = class_cache_making.make(java)
     except KeyboardInterrupt:
         print(f"The cache of Spark's classes is not made; {off}", file=sys.stderr)
     except (GatewayFailed, SparkFailed, OSError) as error:

@@ -8,7 +8,7 @@ import pytest
 
 from understudy.brokers.apis.auto_creation import creatable_topic
 from understudy.brokers.config.description import ConfigSource
-from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.config.reading import read_config
 from understudy.brokers.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from understudy.clusters.clients.admin_client import TOPIC
 from understudy.clusters.simulated.cluster import SimulatedCluster
@@ -109,7 +109,7 @@ def test_the_coordinators_topics_have_settings_of_their_own(cluster: SimulatedCl
 
 @pytest.mark.spec("TC-10")
 def test_the_coordinators_topics_follow_their_configuration() -> None:
-    config = KafkaConfig.from_properties(
+    config = read_config(
         {
             "zookeeper.connect": "z",
             "offsets.topic.num.partitions": "3",

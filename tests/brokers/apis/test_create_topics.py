@@ -13,7 +13,7 @@ from tests.controller.harness import ControllerHarness
 from understudy.brokers.apis import create_topics
 from understudy.brokers.apis.create_topics import prohibited_names, replicas_for, validated
 from understudy.brokers.config.description import topic_defaults
-from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.config.reading import read_config
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import BrokerId
@@ -35,7 +35,7 @@ from understudy.foundation.zk.client import Notification, WatchFired, WatchKind
 from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
 from understudy.history.reading.lines import decode_record
 
-DEFAULTS = topic_defaults(KafkaConfig.from_properties({"zookeeper.connect": "z"}))
+DEFAULTS = topic_defaults(read_config({"zookeeper.connect": "z"}))
 
 
 def placed(*replicas: tuple[int, ...]) -> dict[int, tuple[BrokerId, ...]]:
@@ -184,7 +184,7 @@ def test_impossible_placements_are_refused(topic: CreatableTopic, error: Errors,
 def test_defaults_come_from_the_brokers_configuration() -> None:
     async def scenario() -> dict[int, tuple[BrokerId, ...]]:
         config = {"zookeeper.connect": "z", "num.partitions": "4", "default.replication.factor": "2"}
-        harness = BrokerHarness(KafkaConfig.from_properties(config))
+        harness = BrokerHarness(read_config(config))
         return replicas_for(
             harness.services, harness.metadata.snapshot, CreatableTopic(num_partitions=-1, replication_factor=-1)
         )

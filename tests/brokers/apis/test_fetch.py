@@ -21,6 +21,7 @@ from tests.brokers.parts import (
 from understudy.brokers.apis import fetch, fetch_reading
 from understudy.brokers.apis.services import BrokerServices
 from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.config.reading import read_config
 from understudy.brokers.replication.delayed_operations import DelayedOperationPurgatory
 from understudy.brokers.replication.fetch_session import RequestedPartition
 from understudy.foundation.cluster.errors import Errors
@@ -319,7 +320,7 @@ def test_batches_in_zstd_cannot_be_converted() -> None:
     assert error_of(asyncio.run(scenario())) is Errors.UNSUPPORTED_COMPRESSION_TYPE
 
 
-RACK_AWARE = KafkaConfig.from_properties(
+RACK_AWARE = read_config(
     {
         "zookeeper.connect": "z",
         "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",

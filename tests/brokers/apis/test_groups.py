@@ -27,6 +27,7 @@ from understudy.brokers.apis import (
     update_metadata,
 )
 from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.config.reading import read_config
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.leadership import LEADER_DURING_DELETE
 from understudy.foundation.wire.messages.delete_groups import DeleteGroupsRequest
@@ -72,7 +73,7 @@ def config(**properties: str) -> KafkaConfig:
         "offsets.topic.num.partitions": "1",
         "group.initial.rebalance.delay.ms": "0",
     }
-    return KafkaConfig.from_properties(configured | {name.replace("_", "."): text for name, text in properties.items()})
+    return read_config(configured | {name.replace("_", "."): text for name, text in properties.items()})
 
 
 def run(scenario: Callable[[BrokerHarness], Awaitable[None]], configured: KafkaConfig | None = None) -> None:

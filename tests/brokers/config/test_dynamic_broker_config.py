@@ -25,7 +25,8 @@ from understudy.brokers.config.dynamic_keys import (
     is_per_broker,
     synonyms,
 )
-from understudy.brokers.config.kafka_config import TABLE, KafkaConfig
+from understudy.brokers.config.kafka_config import TABLE
+from understudy.brokers.config.reading import read_config
 from understudy.brokers.config.topic_config import TOPIC_TABLE
 
 BASE = {"broker.id": "1", "zookeeper.connect": "localhost:2181"}
@@ -33,7 +34,7 @@ BASE = {"broker.id": "1", "zookeeper.connect": "localhost:2181"}
 
 def started(**properties: str) -> DynamicBrokerConfig:
     static = BASE | {key.replace("_", "."): value for key, value in properties.items()}
-    return DynamicBrokerConfig(KafkaConfig.from_properties(static))
+    return DynamicBrokerConfig(read_config(static))
 
 
 @pytest.mark.spec("CF-7")
@@ -104,7 +105,7 @@ def test_source_with_precedence_is_used_and_invalid_values_are_not(
 
 
 def test_source_with_precedence_hides_synonyms_of_other_sources() -> None:
-    static = KafkaConfig.from_properties(BASE | {"log.retention.ms": "5", "log.retention.hours": "6"})
+    static = read_config(BASE | {"log.retention.ms": "5", "log.retention.hours": "6"})
     merged = overridden(static, {"log.retention.ms": "7"}, {})
     assert {key: text for key, text in merged.originals.items() if "retention" in key} == {"log.retention.ms": "7"}
     assert (merged.log_retention_ms, merged.log_retention_hours) == (7, 168)
@@ -211,6 +212,6 @@ def test_values_of_unknown_keys_are_never_shown() -> None:
 
 
 def test_a_node_id_is_a_broker_id() -> None:
-    config = KafkaConfig.from_properties({"node.id": "7", "zookeeper.connect": "z:1"})
+    config = read_config({"node.id": "7", "zookeeper.connect": "z:1"})
     assert (config.broker_id, config.originals["broker.id"]) == (7, "7")
     assert set(TABLE) >= {"broker.id"}

@@ -8,8 +8,9 @@ import pytest
 
 from understudy.brokers.config.accepted_keys import ACCEPTED_KEYS
 from understudy.brokers.config.config_def import ConfigError
-from understudy.brokers.config.kafka_config import TABLE, KafkaConfig, unknown_keys
+from understudy.brokers.config.kafka_config import TABLE, KafkaConfig
 from understudy.brokers.config.properties import parse_properties
+from understudy.brokers.config.reading import read_config, unknown_keys
 from understudy.foundation.cluster.broker import EndPoint, SecurityProtocol
 from understudy.foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersion
 
@@ -45,7 +46,7 @@ group.initial.rebalance.delay.ms=0
 
 
 def config(**overrides: str) -> KafkaConfig:
-    return KafkaConfig.from_properties(BASE | {key.replace("_", "."): value for key, value in overrides.items()})
+    return read_config(BASE | {key.replace("_", "."): value for key, value in overrides.items()})
 
 
 def error(**overrides: str) -> str:
@@ -89,7 +90,7 @@ def error(**overrides: str) -> str:
 @pytest.mark.spec("ZN-11")
 def test_a_bad_value_is_named_with_what_was_expected(key: str, value: str, reason: str) -> None:
     with pytest.raises(ConfigError) as raised:
-        KafkaConfig.from_properties(BASE | {key: value})
+        read_config(BASE | {key: value})
     assert str(raised.value) == f"Invalid value {value} for configuration {key}: {reason}"
 
 
@@ -111,7 +112,7 @@ def test_a_bad_value_is_named_with_what_was_expected(key: str, value: str, reaso
 )
 def test_values_of_keys_without_effect_are_accepted_as_by_kafka(key: str, value: str) -> None:
     properties = BASE | {key: value}
-    assert KafkaConfig.from_properties(properties) == config()
+    assert read_config(properties) == config()
     assert unknown_keys(properties) == ()
 
 
@@ -133,7 +134,7 @@ def test_every_key_of_kafkas_own_server_properties_is_accepted() -> None:
     properties = parse_properties(KAFKAS_OWN)
     assert len(properties) == KAFKAS_OWN.count("=")
     assert unknown_keys(properties) == ()
-    assert KafkaConfig.from_properties(properties).broker_id == 0
+    assert read_config(properties).broker_id == 0
 
 
 @pytest.mark.parametrize(
@@ -248,7 +249,7 @@ def test_mistyped_keys_are_reported_and_kafkas_keys_are_not() -> None:
         "brokerid": "1",
     }
     assert unknown_keys(properties) == ("brokerid",)
-    assert KafkaConfig.from_properties(properties).broker_id == 1
+    assert read_config(properties).broker_id == 1
 
 
 def test_key_is_used_or_accepted_without_effect_never_both() -> None:

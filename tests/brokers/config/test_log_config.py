@@ -9,6 +9,7 @@ from tests.operators_log import operators_log
 from understudy.brokers.config.dynamic_broker_config import overridden
 from understudy.brokers.config.kafka_config import MAX_LONG, KafkaConfig
 from understudy.brokers.config.log_config import LogConfig, log_config
+from understudy.brokers.config.reading import read_config
 from understudy.brokers.config.topic_config import TOPIC_TABLE
 from understudy.foundation.records.compression import Compression
 
@@ -17,7 +18,7 @@ HOUR_MS = 3_600_000
 
 def broker(**properties: str) -> KafkaConfig:
     configured = {key.replace("_", "."): value for key, value in properties.items()}
-    return KafkaConfig.from_properties({"zookeeper.connect": "z"} | configured)
+    return read_config({"zookeeper.connect": "z"} | configured)
 
 
 def read(overrides: dict[str, str], **properties: str) -> LogConfig:

@@ -14,8 +14,8 @@ from msgspec import structs
 from tests.foundation.records.test_kafka_batches import BATCHES, COMMIT
 from tests.foundation.records.test_kafka_batches import RECORDS as KAFKAS_RECORDS
 from tests.foundation.records.test_message_set import message, wrapper
-from understudy.brokers.config.kafka_config import KafkaConfig
 from understudy.brokers.config.log_config import LogConfig, log_config
+from understudy.brokers.config.reading import read_config
 from understudy.brokers.log.log_validator import (
     OffsetsOutOfOrder,
     RecordError,
@@ -54,7 +54,7 @@ BATCH = encode_records(THREE, producer_id=9, producer_epoch=1, base_sequence=4)
 
 def topic(**overrides: str) -> LogConfig:
     configured = {key.replace("_", "."): value for key, value in overrides.items()}
-    return log_config("orders", configured, KafkaConfig.from_properties({"zookeeper.connect": "z"}))
+    return log_config("orders", configured, read_config({"zookeeper.connect": "z"}))
 
 
 def validated(data: Buffer, config: LogConfig | None = None, **arguments: Any) -> ValidatedBatches:

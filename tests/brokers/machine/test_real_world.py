@@ -22,7 +22,7 @@ import structlog
 from tests.brokers.parts import Recorder
 from understudy.brokers.__main__ import main, read_properties
 from understudy.brokers.config.config_def import ConfigError
-from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.config.reading import read_config
 from understudy.brokers.exits import FAILED, TRY_AGAIN
 from understudy.brokers.machine.disk import FileDisk
 from understudy.brokers.machine.real_world import FilePoints, node_name, real_world
@@ -101,10 +101,10 @@ def test_outgoing_connections_are_bound_to_the_configured_address(tmp_path: Path
         return found[0].partition(":")[0]
 
     properties = {"broker.id": "7", "zookeeper.connect": "z", "log.dir": str(tmp_path)}
-    bound = KafkaConfig.from_properties({**properties, "understudy.source.address": "127.0.0.1"})
+    bound = read_config({**properties, "understudy.source.address": "127.0.0.1"})
     assert asyncio.run(peer_of_a_connection(real_world(bound).network)) == "127.0.0.1"
     if sys.platform == "linux":
-        other = KafkaConfig.from_properties({**properties, "understudy.source.address": "127.0.1.7"})
+        other = read_config({**properties, "understudy.source.address": "127.0.1.7"})
         assert asyncio.run(peer_of_a_connection(real_world(other).network)) == "127.0.1.7"
 
 
@@ -380,8 +380,8 @@ def test_points_file_that_cannot_be_read_arms_nothing(tmp_path: Path, content: s
 
 def test_node_is_named_after_its_broker_id_as_soon_as_there_is_one(tmp_path: Path) -> None:
     disk = FileDisk(tmp_path)
-    configured = KafkaConfig.from_properties({"broker.id": "7", "zookeeper.connect": "z"})
-    unconfigured = KafkaConfig.from_properties({"zookeeper.connect": "z"})
+    configured = read_config({"broker.id": "7", "zookeeper.connect": "z"})
+    unconfigured = read_config({"zookeeper.connect": "z"})
     assert node_name(configured, disk) == "broker-7"
     assert node_name(unconfigured, disk) == f"broker-unnumbered-{os.getpid()}"
     disk.write("meta.properties", b"version=0\nbroker.id=1001\ncluster.id=c\n")
@@ -390,17 +390,17 @@ def test_node_is_named_after_its_broker_id_as_soon_as_there_is_one(tmp_path: Pat
 
 def test_only_switches_that_the_configuration_names_are_off(tmp_path: Path) -> None:
     properties = {"broker.id": "7", "zookeeper.connect": "z", "log.dir": str(tmp_path)}
-    world = real_world(KafkaConfig.from_properties(properties))
+    world = real_world(read_config(properties))
     assert all(map(world.fences.is_on, SWITCHES.values()))
     two_off = {**properties, "understudy.switches.off": "kip-380,zk.controller-epoch"}
-    off = real_world(KafkaConfig.from_properties(two_off)).fences
+    off = real_world(read_config(two_off)).fences
     assert [name for name, switch in SWITCHES.items() if not off.is_on(switch)] == ["zk.controller-epoch", "kip-380"]
     with pytest.raises(ConfigError, match="kip-381"):
-        KafkaConfig.from_properties({**properties, "understudy.switches.off": "kip-381"})
+        read_config({**properties, "understudy.switches.off": "kip-381"})
 
 
 def test_each_start_is_an_incarnation_of_the_event_log(tmp_path: Path) -> None:
-    config = KafkaConfig.from_properties({"broker.id": "7", "zookeeper.connect": "z", "log.dir": str(tmp_path)})
+    config = read_config({"broker.id": "7", "zookeeper.connect": "z", "log.dir": str(tmp_path)})
     assert [real_world(config).events.incarnation for _ in range(3)] == [1, 2, 3]
     assert (tmp_path / "events" / "broker-7-0003-0001.jsonl").exists()
 
@@ -460,7 +460,7 @@ def test_invalid_configuration_is_one_line_and_exit_code_1(
 
 @pytest.mark.parametrize("servers", ["::::", "localhost:abc", "a:1,,b:2"])
 def test_unreadable_zookeeper_connect_is_an_invalid_configuration(tmp_path: Path, servers: str) -> None:
-    config = KafkaConfig.from_properties({"zookeeper.connect": servers, "broker.id": "1", "log.dirs": str(tmp_path)})
+    config = read_config({"zookeeper.connect": servers, "broker.id": "1", "log.dirs": str(tmp_path)})
     with pytest.raises(
         ConfigError, match=f"Invalid value {servers} for configuration zookeeper.connect: expected host:port"
     ):

@@ -9,7 +9,7 @@ import pytest
 
 from tests.brokers.peers import ScriptedPeer
 from tests.operators_log import operators_log
-from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.config.reading import read_config
 from understudy.brokers.membership.controlled_shutdown import controlled_shutdown
 from understudy.brokers.metadata.metadata_cache import MetadataCache
 from understudy.brokers.metrics.broker_state import BrokerState
@@ -49,7 +49,7 @@ def test_controlled_shutdown_is_attempted_up_to_its_limit(settings: dict[str, st
     leaving = controlled_shutdown(
         BrokerId(1),
         7,
-        config=KafkaConfig.from_properties({"zookeeper.connect": "z", **settings}),
+        config=read_config({"zookeeper.connect": "z", **settings}),
         metadata=MetadataCache(),  # without a controller
         network=cast(Network, None),
         others=others,
@@ -76,7 +76,7 @@ def test_error_of_the_controller_fails_the_attempt_and_is_logged_by_name(code: i
     leaving = controlled_shutdown(
         BrokerId(1),
         7,
-        config=KafkaConfig.from_properties({"zookeeper.connect": "z", "controlled.shutdown.max.retries": "1"}),
+        config=read_config({"zookeeper.connect": "z", "controlled.shutdown.max.retries": "1"}),
         metadata=metadata,
         network=ScriptedPeer(lambda header, request: ControlledShutdownResponse(error_code=code)),
         others=others,

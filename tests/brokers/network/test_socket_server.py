@@ -18,6 +18,7 @@ from tests.brokers.harness import BrokerHarness
 from tests.operators_log import Line, operators_log
 from understudy.brokers.apis import api_versions
 from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.config.reading import read_config
 from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.brokers.network import kafka_apis
 from understudy.brokers.network.kafka_apis import LONG_REQUEST_BYTES, SERVED_VERSIONS, KafkaApis
@@ -128,7 +129,7 @@ async def start_server(**settings: str) -> ServerHarness:
 
 def config_with(settings: Mapping[str, str]) -> KafkaConfig:
     properties = {"zookeeper.connect": "zk:1", "broker.id": "1"}
-    return KafkaConfig.from_properties(properties | {key.replace("_", "."): value for key, value in settings.items()})
+    return read_config(properties | {key.replace("_", "."): value for key, value in settings.items()})
 
 
 def frame(message: Message, correlation_id: int = 1, version: int | None = None) -> bytes:
@@ -373,9 +374,7 @@ def test_refused_connections_leave_no_objects_in_memory() -> None:
         return len(gc.get_objects())
 
     async def scenario() -> list[int]:
-        config = KafkaConfig.from_properties(
-            {"zookeeper.connect": "zk:1", "broker.id": "1", "listeners": "PLAINTEXT://127.0.0.1:0"}
-        )
+        config = read_config({"zookeeper.connect": "zk:1", "broker.id": "1", "listeners": "PLAINTEXT://127.0.0.1:0"})
         broker = BrokerHarness(config)
         server = SocketServer(
             config=lambda: config, network=SocketNetwork(), events=broker.recorder.log, clock=broker.services.clock

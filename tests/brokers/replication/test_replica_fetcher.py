@@ -12,6 +12,7 @@ from tests.brokers.log.parts import log_with, open_log
 from tests.brokers.parts import ORDERS, Recorder
 from tests.brokers.peers import ScriptedPeer
 from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.config.reading import read_config
 from understudy.brokers.log.partition_log import PartitionLog
 from understudy.brokers.replication.fetch_session_handler import FetchSessionHandler
 from understudy.brokers.replication.partition import LocalPartitionState, Partition, Role
@@ -53,9 +54,7 @@ from understudy.foundation.wire.messages.update_metadata import UpdateMetadataEn
 from understudy.foundation.wire.schema import Message
 
 A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
-CONFIG = KafkaConfig.from_properties(
-    {"zookeeper.connect": "z", "replica.fetch.backoff.ms": "20", "replica.fetch.wait.max.ms": "5"}
-)
+CONFIG = read_config({"zookeeper.connect": "z", "replica.fetch.backoff.ms": "20", "replica.fetch.wait.max.ms": "5"})
 
 
 def full_request(fetched: dict[TopicPartition, PartitionFetchState], config: KafkaConfig) -> tuple[FetchRequest, int]:

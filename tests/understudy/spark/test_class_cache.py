@@ -10,7 +10,7 @@ import pytest
 
 from tests.foundation.eventlog.stories import killed_controller
 from understudy.clusters.java import JavaRuntime, choose_java
-from understudy.spark import class_cache
+from understudy.spark import class_cache, class_cache_making
 from understudy.spark.context import SparkSettings
 from understudy.spark.replay_job import SparkReplay
 
@@ -65,25 +65,25 @@ def test_a_cache_is_used_once_it_is_complete(
     file.parent.mkdir()
     file.touch()
     assert class_cache.flags(java) == (f"-XX:AOTCache={file}",)
-    assert not class_cache.can_be_made(java)
+    assert not class_cache_making.can_be_made(java)
 
 
 def test_nothing_is_made_if_there_is_no_room_or_another_process_makes_it(
     java: JavaRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(class_cache.VARIABLE, "/proc/nowhere")
-    assert not class_cache.can_be_made(java)
+    assert not class_cache_making.can_be_made(java)
     monkeypatch.setenv(class_cache.VARIABLE, str(tmp_path / "caches"))
     file = class_cache.cache_file(java)
     assert file is not None
     file.parent.mkdir()
-    assert class_cache.can_be_made(java)
+    assert class_cache_making.can_be_made(java)
     with file.with_suffix(".lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert not class_cache.can_be_made(java)
-        assert class_cache.make(java) is None
-    monkeypatch.setattr(class_cache, "NEEDED_BYTES", 2**62)
-    assert not class_cache.can_be_made(java)
+        assert not class_cache_making.can_be_made(java)
+        assert class_cache_making.make(java) is None
+    monkeypatch.setattr(class_cache_making, "NEEDED_BYTES", 2**62)
+    assert not class_cache_making.can_be_made(java)
     assert [path.name for path in file.parent.iterdir()] == [f"{file.stem}.lock"]
 
 
@@ -91,7 +91,7 @@ def test_former_caches_are_removed(tmp_path: Path) -> None:
     for age, name in enumerate(("spark-c.aot", "spark-b.aot", "spark-a.aot", "spark-a.lock", "other.aot")):
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (1_000_000 - age, 1_000_000 - age))
-    class_cache._remove_former_caches(tmp_path / "spark-new.aot")
+    class_cache_making._remove_former_caches(tmp_path / "spark-new.aot")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other.aot", "spark-c.aot"]
 
 
@@ -110,7 +110,7 @@ def test_java_accepts_the_cache_that_is_made(tmp_path: Path, run_folder: Path, m
     if chosen.version is None or chosen.version < class_cache.FIRST_JAVA:
         pytest.skip(f"a cache needs Java {class_cache.FIRST_JAVA}; this is {chosen}")
     monkeypatch.setenv(class_cache.VARIABLE, str(tmp_path / "caches"))
-    file = class_cache.make(chosen)
+    file = class_cache_making.make(chosen)
     assert file is not None
     assert class_cache.flags(chosen) == (f"-XX:AOTCache={file}",)
     # With this mode Java ends where it cannot use the cache.

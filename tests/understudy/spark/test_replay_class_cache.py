@@ -11,7 +11,7 @@ import pytest
 
 from understudy.cli import replay
 from understudy.clusters.java import JavaRuntime
-from understudy.spark import class_cache
+from understudy.spark import class_cache, class_cache_making
 from understudy.spark.gateway import GatewayFailed
 
 
@@ -30,7 +30,7 @@ def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JavaRuntime:
 
 def made_by(make: Callable[[JavaRuntime], Path | None], java: JavaRuntime, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return the last line that stays on a terminal when `make` makes the cache."""
-    monkeypatch.setattr(class_cache, "make", make)
+    monkeypatch.setattr(class_cache_making, "make", make)
     monkeypatch.setattr(sys, "stderr", screen := Screen())
     replay._make_class_cache(java)
     return screen.getvalue().rpartition("\x1b[2K")[2]
@@ -47,7 +47,7 @@ def test_elsewhere_nothing_is_made(
     java: JavaRuntime, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A script waits for the end of the command."""
-    monkeypatch.setattr(class_cache, "make", lambda _: pytest.fail("a cache is made"))
+    monkeypatch.setattr(class_cache_making, "make", lambda _: pytest.fail("a cache is made"))
     replay._make_class_cache(java)
     assert capsys.readouterr() == ("", "")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from understudy.brokers.broker import KafkaBroker
-from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.config.reading import read_config
 from understudy.clusters.cluster import BrokerHandle, ClusterError, check_point
 from understudy.clusters.picture import BrokerMemory
 from understudy.clusters.simulated.environment import Exit, SimulatedEnvironment
@@ -44,7 +44,7 @@ class SimulatedBroker:
         """Whether it is started again when it ends by itself, as a supervisor would do."""
         self.is_stopping = False
         self._environment = environment
-        self._config = KafkaConfig.from_properties(properties)
+        self._config = read_config(properties)
         self._peers = tuple(peers)
 
     @property

@@ -18,7 +18,7 @@ from tests.brokers.parts import (
     replica_manager,
     state,
 )
-from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.config.reading import read_config
 from understudy.brokers.coordinator.group.group_coordinator import GroupCoordinator, JoiningMember
 from understudy.brokers.coordinator.group.group_events import GroupEvents
 from understudy.brokers.coordinator.group.group_metadata import GroupMetadata
@@ -110,7 +110,7 @@ class CoordinatorHarness:
 
     def __init__(self, properties: Mapping[str, str] | None = None, *, replicas: tuple[int, ...] = (ME,)) -> None:
         configured = {"zookeeper.connect": "z", "offsets.topic.num.partitions": "1", **(properties or {})}
-        self.config = KafkaConfig.from_properties(configured)
+        self.config = read_config(configured)
         self.loop = new_loop()
         self.clock = LoopClock(self.loop)
         self.logs = LogsInMemory()

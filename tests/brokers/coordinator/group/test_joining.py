@@ -12,6 +12,7 @@ from tests.brokers.coordinator.group.parts import (
     SESSION_MS,
     CoordinatorHarness,
 )
+from understudy.brokers.config.reading import reconfigured
 from understudy.brokers.coordinator.group import group_coordinator
 from understudy.foundation.cluster.errors import Errors
 
@@ -179,8 +180,8 @@ def test_a_full_group_takes_no_further_member() -> None:
 def test_a_group_that_has_become_too_large_loses_the_members_that_join_again_last() -> None:
     harness = CoordinatorHarness()
     ids = harness.stable(3)
-    harness.config = harness.config.reconfigured(
-        {**harness.config.originals, "group.max.size": "2"}, ["group.max.size"]
+    harness.config = reconfigured(
+        harness.config, {**harness.config.originals, "group.max.size": "2"}, ["group.max.size"]
     )
     harness.follow(leader_epoch=1)
     harness.lead(leader_epoch=2)
