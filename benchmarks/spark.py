@@ -18,7 +18,7 @@ from benchmarks.huge_run import write_huge_run
 from benchmarks.many_runs import COPIES, copy_runs, simulate_runs
 from benchmarks.rows import Row
 from understudy.clusters.java import choose_java
-from understudy.spark import class_cache_making
+from understudy.spark import class_cache, class_cache_making
 from understudy.trials.seeds.seeds import run_seed
 
 _COMMAND = [sys.executable, "-m", "understudy.cli.main", "replay"]
