@@ -54,7 +54,7 @@ client-suites: setup  ## the own tests of franz-go, sarama, librdkafka and kafka
 	CLIENT_SUITES=all $(PYTEST) tests/interop/test_client_suites.py -m interop -n 0 $(ARGS)
 
 clients: setup  ## stock clients across seven faults, judged; writes docs/reference/clients.md (half an hour; ARGS='--client NAME')
-	.venv/bin/python -m tests.interop.report_cards $(ARGS)
+	.venv/bin/python -m devtools.report_cards $(ARGS)
 
 soak: setup  ## 200 rounds of faults under a running producer: no acknowledged record may be lost (ROUNDS=N)
 	SOAK_ROUNDS=$(ROUNDS) $(PYTEST) tests/durability -n 0 -s $(ARGS)

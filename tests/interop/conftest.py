@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import pytest
 
-from tests.interop.maven import NotFetched, kafka_libs
+from devtools.judges.maven import NotFetched, kafka_libs
 from tests.interop.mixed import Complaints
 from tests.interop.tools import Tools
 from understudy.clusters.processes.apache_kafka import SMALL_JVM, ApacheKafka

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from tests.interop.maven import kafka_libs
+from devtools.judges.maven import kafka_libs
 from tests.interop.mixed import is_whole, new_controller, ready_controller
 from understudy.brokers.config.properties import format_properties
 from understudy.clusters.processes.apache_kafka import SMALL_BROKER, SMALL_JVM, ApacheKafka, KafkaProcess

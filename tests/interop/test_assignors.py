@@ -14,10 +14,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.interop.maven import NotFetched, kafka_libs
+from devtools.judges.maven import NotFetched, kafka_libs
+from devtools.pages.source import ROOT
 from tests.understudy.clusters.clients.assignor_cases import ANSWERS, Case, random_case, show
 
-SOURCE = Path(__file__).parent / "java" / "assignors" / "Assignors.java"
+SOURCE = ROOT / "devtools" / "judges" / "java" / "assignors" / "Assignors.java"
 CASES = 2_000
 RECORDED = 160
 TIMEOUT_S = 300

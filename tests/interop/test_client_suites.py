@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.client_suites import (
+from devtools.judges.client_suites import (
     BUILD_TIMEOUT_S,
     FETCH_TIMEOUT_S,
     SUITE_TIMEOUT_S,
@@ -24,8 +24,8 @@ from tests.interop.client_suites import (
     of_go,
     of_librdkafka,
 )
-from tests.interop.maven import NotFetched
-from tests.interop.tests_of_clients import ClientTests, Left
+from devtools.judges.maven import NotFetched
+from devtools.judges.tests_of_clients import ClientTests, Left
 
 FIDELITY = Path(__file__).parents[2] / "docs" / "inside" / "fidelity.md"
 ALL = [suite.tests for suite in SUITES.values()]

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from devtools.judges.client_suites import fetch, find_program, run_to_end
+from devtools.judges.maven import NotFetched
 from devtools.pages.source import ROOT
-from tests.interop.client_suites import fetch, find_program, run_to_end
-from tests.interop.maven import NotFetched
 from understudy.clusters.control.server import ControlServer
 from understudy.clusters.processes.local_cluster import LocalCluster
 

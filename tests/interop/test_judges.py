@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.maven import NotFetched, kafka_libs
+from devtools.judges.maven import NotFetched, kafka_libs
 from tests.interop.mixed import disagreements, unexpected_entries
 from tests.interop.tool_script import Line, Printed, differences, parse, recorded, without_chance
 from understudy.clusters.picture import ClusterPicture, PartitionPicture

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from devtools.judges.maven import VERSION
 from tests.golden.compare import compare
 from tests.golden.kafka_cluster import KafkaProcessCluster
 from tests.golden.recording import FOLDER, as_text, load
 from tests.golden.scenarios import RECORDED_WITH_TOOLS, SCENARIOS, brokers_and_settings, run_scenario
-from tests.interop.maven import VERSION
 from understudy.clusters.processes.apache_kafka import ApacheKafka
 
 RECORDED_AGAIN = ("create-topic", "broker-killed", "isr", "pauses")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.report_cards.drivers import DRIVERS, EXAMPLES, Driver, NotBuilt, go_driver
-from tests.interop.report_cards.events import (
+from devtools.report_cards.drivers import DRIVERS, EXAMPLES, Driver, NotBuilt, go_driver
+from devtools.report_cards.events import (
     Admin,
     Assigned,
     End,
@@ -25,7 +25,7 @@ from tests.interop.report_cards.events import (
     Sent,
     parse,
 )
-from tests.interop.report_cards.judge import (
+from devtools.report_cards.judge import (
     Card,
     Observed,
     Record,
@@ -36,10 +36,10 @@ from tests.interop.report_cards.judge import (
     recovery_ms,
     wrong_records,
 )
-from tests.interop.report_cards.members import is_steady_member, judge_group
-from tests.interop.report_cards.page import OURS, PAGE, Kept, load, page, store
-from tests.interop.report_cards.run import run_scene, topic_of
-from tests.interop.report_cards.scenes import SCENES, leader_killed
+from devtools.report_cards.members import is_steady_member, judge_group
+from devtools.report_cards.page import OURS, PAGE, Kept, load, page, store
+from devtools.report_cards.run import run_scene, topic_of
+from devtools.report_cards.scenes import SCENES, leader_killed
 
 FAULT_MS = 1_000
 READY = Ready(client="made-up", version="1.0")
@@ -209,7 +209,7 @@ def test_another_line_is_refused_with_its_text(text: str) -> None:
 
 
 def test_the_page_is_what_the_tool_makes_of_the_cards() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(load()), "python -m tests.interop.report_cards --page writes it"
+    assert PAGE.read_text(encoding="utf-8") == page(load()), "python -m devtools.report_cards --page writes it"
 
 
 def test_the_page_names_every_driver_and_scene() -> None:

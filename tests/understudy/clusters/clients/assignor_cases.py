@@ -1,6 +1,6 @@
 """Cases for the assignors as lines of text, random ones and Kafka's answers to them.
 
-tests/interop/java/assignors/Assignors.java describes the lines; `python -m tests.interop.test_assignors` records.
+devtools/judges/java/assignors/Assignors.java describes the lines; `python -m tests.interop.test_assignors` records.
 """
 
 from __future__ import annotations

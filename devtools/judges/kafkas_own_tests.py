@@ -1,8 +1,8 @@
 """Runs the integration tests that Apache Kafka 3.9.1 publishes, with our brokers in place of Kafka's.
 
 Kafka's harness, clients and assertions stay as they are, but for one class that the harness creates: each broker is a
-`python -m understudy.brokers` process (`tests/interop/java`). Only a test's variant with ZooKeeper is run, and with it
-the classic protocol of groups. `python -m tests.interop.kafkas_own_tests CLASS [METHOD …]` runs one class; with
+`python -m understudy.brokers` process (`devtools/judges/java`). Only a test's variant with ZooKeeper is run, with the
+classic protocol of groups. `python -m devtools.judges.kafkas_own_tests CLASS [METHOD …]` runs one class; with
 `--kafka` Kafka's own brokers are judged, which tells what passes on a machine at all.
 """
 
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.interop.maven import VERSION, NotFetched, kafka_test_libs
+from devtools.judges.maven import VERSION, NotFetched, kafka_test_libs
 
 CLASS_TIMEOUT_S = 1_500
 _BUILD_TIMEOUT_S = 240

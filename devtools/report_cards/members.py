@@ -17,11 +17,11 @@ from typing import Final
 import confluent_kafka
 import msgspec
 
-from tests.interop.report_cards.drivers import Driver, end_all, now_ms
-from tests.interop.report_cards.events import Assigned, End, Line, Read, Ready
-from tests.interop.report_cards.judge import RECOVERY_LIMIT_S, longest_pause_ms
-from tests.interop.report_cards.run import BROKERS, PROPERTIES, SETTLE_TIMEOUT_S, STEADY_TIMEOUT_S, topic_of, wait
-from tests.interop.report_cards.scenes import SESSION_TIMEOUT_MS, Mark, Scene, controller_killed, leader_killed
+from devtools.report_cards.drivers import Driver, end_all, now_ms
+from devtools.report_cards.events import Assigned, End, Line, Read, Ready
+from devtools.report_cards.judge import RECOVERY_LIMIT_S, longest_pause_ms
+from devtools.report_cards.run import BROKERS, PROPERTIES, SETTLE_TIMEOUT_S, STEADY_TIMEOUT_S, topic_of, wait
+from devtools.report_cards.scenes import SESSION_TIMEOUT_MS, Mark, Scene, controller_killed, leader_killed
 from understudy.clusters.processes.apache_kafka import ApacheKafka
 from understudy.clusters.processes.local_cluster import LocalCluster
 

@@ -1,5 +1,5 @@
 """Runs the report cards of stock clients and writes docs/reference/clients.md: `python -m
-tests.interop.report_cards`."""
+devtools.report_cards`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.interop.maven import NotFetched, kafka_libs
-from tests.interop.report_cards.drivers import DRIVERS, MEMBERS, NotBuilt
-from tests.interop.report_cards.judge import Card
-from tests.interop.report_cards.members import MEMBER_SCENES, run_members
-from tests.interop.report_cards.page import KAFKAS, OURS, PAGE, ROOT, load, page, store
-from tests.interop.report_cards.run import run_scene
-from tests.interop.report_cards.scenes import SCENES, Scene
+from devtools.judges.maven import NotFetched, kafka_libs
+from devtools.report_cards.drivers import DRIVERS, MEMBERS, NotBuilt
+from devtools.report_cards.judge import Card
+from devtools.report_cards.members import MEMBER_SCENES, run_members
+from devtools.report_cards.page import KAFKAS, OURS, PAGE, ROOT, load, page, store
+from devtools.report_cards.run import run_scene
+from devtools.report_cards.scenes import SCENES, Scene
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.processes.apache_kafka import SMALL_JVM, ApacheKafka
 
@@ -59,7 +59,7 @@ def _write_page() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m tests.interop.report_cards",
+        prog="python -m devtools.report_cards",
         description="Run stock clients across faults, judge them, and write docs/reference/clients.md. Cards of "
         "clients and scenes that are not chosen stay as they are.",
     )

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 
-from tests.interop.maven import NotFetched, kafka_libs
-from tests.interop.report_cards.events import Event, Line, NotAnEvent, parse
+from devtools.judges.maven import NotFetched, kafka_libs
+from devtools.report_cards.events import Event, Line, NotAnEvent, parse
 
-EXAMPLES = Path(__file__).parents[3] / "examples" / "clients"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "clients"
 BUILD_TIMEOUT_S = 600
 END_TIMEOUT_S = 150
 """A driver may wait a minute for its last acknowledgements, ten seconds for its last records, and then closes."""

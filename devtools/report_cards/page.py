@@ -7,14 +7,14 @@ from pathlib import Path
 
 import msgspec
 
-from tests.interop.maven import VERSION as KAFKA_VERSION
-from tests.interop.report_cards.drivers import DRIVERS
-from tests.interop.report_cards.judge import Card
-from tests.interop.report_cards.members import MEMBER_SCENES, GroupCard
-from tests.interop.report_cards.notes import NOTES
-from tests.interop.report_cards.scenes import SCENES
+from devtools.judges.maven import VERSION as KAFKA_VERSION
+from devtools.report_cards.drivers import DRIVERS
+from devtools.report_cards.judge import Card
+from devtools.report_cards.members import MEMBER_SCENES, GroupCard
+from devtools.report_cards.notes import NOTES
+from devtools.report_cards.scenes import SCENES
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 KEPT = Path(__file__).parent / "cards.json"
 PAGE = ROOT / "docs" / "reference" / "clients.md"
 OURS, KAFKAS = "Understudy", f"Apache Kafka {KAFKA_VERSION}"

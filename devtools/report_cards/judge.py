@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from tests.interop.report_cards.events import Admin, End, Event, Failed, Line, Read, Ready, Sent
+from devtools.report_cards.events import Admin, End, Event, Failed, Line, Read, Ready, Sent
 
 E = TypeVar("E", bound=Event)
 

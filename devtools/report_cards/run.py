@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+from devtools.report_cards.drivers import Driver, end_all, now_ms
+from devtools.report_cards.judge import RECOVERY_LIMIT_S, Card, Observed, Record, has_recovered, is_steady, judge
+from devtools.report_cards.scenes import SESSION_TIMEOUT_MS, Scene
 from tests.durability.stock_clients import read_with_librdkafka
-from tests.interop.report_cards.drivers import Driver, end_all, now_ms
-from tests.interop.report_cards.judge import RECOVERY_LIMIT_S, Card, Observed, Record, has_recovered, is_steady, judge
-from tests.interop.report_cards.scenes import SESSION_TIMEOUT_MS, Scene
 from understudy.clusters.processes.apache_kafka import SMALL_BROKER, ApacheKafka
 from understudy.clusters.processes.local_cluster import LocalCluster
 

@@ -1,8 +1,8 @@
 """Runs the tests that stock clients bring along, against our brokers.
 
 The sources come from the package registries of Go, Rust and Python by way of their ordinary clients, which verify what
-they download; nothing here names a host. `python -m tests.interop.client_suites franz-go [TEST …]` runs one suite; with
-`--kafka` the brokers are Apache Kafka's.
+they download; nothing here names a host. `python -m devtools.judges.client_suites franz-go [TEST …]` runs one suite;
+with `--kafka` the brokers are Apache Kafka's.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.interop.maven import VERSION as KAFKA_VERSION
-from tests.interop.maven import NotFetched, kafka_libs
-from tests.interop.tests_of_clients import FRANZ_GO, KAFKA_PYTHON, LIBRDKAFKA, SARAMA, ClientTests
+from devtools.judges.maven import VERSION as KAFKA_VERSION
+from devtools.judges.maven import NotFetched, kafka_libs
+from devtools.judges.tests_of_clients import FRANZ_GO, KAFKA_PYTHON, LIBRDKAFKA, SARAMA, ClientTests
 from understudy.clusters.processes.apache_kafka import SMALL_BROKER, SMALL_JVM, ApacheKafka
 from understudy.clusters.processes.broker_process import HOST
 from understudy.clusters.processes.free_ports import free_ports
