@@ -70,7 +70,7 @@ from understudy.controller.kafka_controller import KafkaController
 from understudy.foundation.cluster.broker import Broker as BrokerInfo
 from understudy.foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition, random_topic_id
 from understudy.foundation.eventlog.records import ProcessExiting
-from understudy.foundation.metrics.mbeans import Reading
+from understudy.foundation.metrics.mbeans import MetricReading
 from understudy.foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
 from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
 
@@ -213,13 +213,13 @@ class KafkaBroker:
         self.state = BrokerState.RUNNING
         log.info("started", broker=broker_id, cluster_id=cluster_id)
 
-    async def metrics(self) -> list[Reading]:
+    async def metrics(self) -> list[MetricReading]:
         """The readings of `understudy.brokers.mbeans.MBEANS`, of those parts of the broker that have been started."""
         states = (partition.state for partition in self.hosted.values())
         counts = replica_counts(states, self._min_insync_replicas)
         return [
             *([] if self._controller is None else await self._controller.metrics()),
-            Reading(BROKER_STATE, self.state.value),
+            MetricReading(BROKER_STATE, self.state.value),
             *replica_readings(counts),
             *([] if self._isr is None else self._isr.meters.readings()),
             *([] if self._fetch_sessions is None else fetch_session_readings(self._fetch_sessions)),

@@ -18,7 +18,7 @@ from understudy.controller.transitions import ReplicaState
 from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.eventlog.clock import Clock
 from understudy.foundation.metrics.instruments import Histogram, Meter, Timer
-from understudy.foundation.metrics.mbeans import Kind, MBean, Reading
+from understudy.foundation.metrics.mbeans import MBean, MetricKind, MetricReading
 
 DOMAIN = "kafka.controller"
 
@@ -30,7 +30,7 @@ COUNT_WAIT_MS = 1_000
 
 
 def _gauge(name: str, doc: str) -> MBean:
-    return MBean(DOMAIN, "KafkaController", name, Kind.GAUGE, doc)
+    return MBean(DOMAIN, "KafkaController", name, MetricKind.GAUGE, doc)
 
 
 ACTIVE_CONTROLLER_COUNT = _gauge("ActiveControllerCount", "1 on the broker that is controller, 0 on the others.")
@@ -63,7 +63,7 @@ UNCLEAN_LEADER_ELECTIONS = MBean(
     DOMAIN,
     "ControllerStats",
     "UncleanLeaderElectionsPerSec",
-    Kind.METER,
+    MetricKind.METER,
     "Elections of a leader from outside the ISR: data was lost.",
 )
 TIMERS: Mapping[ControllerState, MBean] = {
@@ -71,7 +71,7 @@ TIMERS: Mapping[ControllerState, MBean] = {
         DOMAIN,
         "ControllerStats",
         state.timer,
-        Kind.TIMER,
+        MetricKind.TIMER,
         f"How often and how long the controller works on {state.label}.",
     )
     for state in ControllerState
@@ -79,19 +79,23 @@ TIMERS: Mapping[ControllerState, MBean] = {
 }
 
 EVENT_QUEUE_SIZE = MBean(
-    DOMAIN, "ControllerEventManager", "EventQueueSize", Kind.GAUGE, "Events waiting for the controller."
+    DOMAIN, "ControllerEventManager", "EventQueueSize", MetricKind.GAUGE, "Events waiting for the controller."
 )
 EVENT_QUEUE_TIME = MBean(
-    DOMAIN, "ControllerEventManager", "EventQueueTimeMs", Kind.HISTOGRAM, "How long events have waited."
+    DOMAIN, "ControllerEventManager", "EventQueueTimeMs", MetricKind.HISTOGRAM, "How long events have waited."
 )
 TOTAL_QUEUE_SIZE = MBean(
-    DOMAIN, "ControllerChannelManager", "TotalQueueSize", Kind.GAUGE, "Requests waiting to be sent to brokers, in all."
+    DOMAIN,
+    "ControllerChannelManager",
+    "TotalQueueSize",
+    MetricKind.GAUGE,
+    "Requests waiting to be sent to brokers, in all.",
 )
 QUEUE_SIZE = MBean(
     DOMAIN,
     "ControllerChannelManager",
     "QueueSize",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Requests waiting to be sent to this broker.",
     tag="broker-id",
 )
@@ -99,7 +103,7 @@ REQUEST_QUEUE_TIME = MBean(
     DOMAIN,
     "ControllerChannelManager",
     "RequestRateAndQueueTimeMs",
-    Kind.TIMER,
+    MetricKind.TIMER,
     "How often requests leave for this broker, and how long they have waited.",
     tag="broker-id",
 )
@@ -107,7 +111,7 @@ CURRENT_CONTROLLER_ID = MBean(
     "kafka.server",
     "MetadataLoader",
     "CurrentControllerId",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "The controller as this broker knows it; -1 if it knows of none.",
 )
 
@@ -172,10 +176,10 @@ class ControllerStats:
         self.unclean_leader_elections = Meter(clock)
         self.timers: Mapping[ControllerState, Timer] = {state: Timer(clock) for state in TIMERS}
 
-    def readings(self) -> Iterator[Reading]:
-        yield Reading(UNCLEAN_LEADER_ELECTIONS, self.unclean_leader_elections)
+    def readings(self) -> Iterator[MetricReading]:
+        yield MetricReading(UNCLEAN_LEADER_ELECTIONS, self.unclean_leader_elections)
         for state, mbean in TIMERS.items():
-            yield Reading(mbean, self.timers[state])
+            yield MetricReading(mbean, self.timers[state])
 
 
 class ClusterCounts:
@@ -223,27 +227,27 @@ class Channel(NamedTuple):
     queue_time: Timer
 
 
-def event_queue_readings(size: int, queue_time: Histogram) -> Iterator[Reading]:
-    yield Reading(EVENT_QUEUE_SIZE, size)
-    yield Reading(EVENT_QUEUE_TIME, queue_time)
+def event_queue_readings(size: int, queue_time: Histogram) -> Iterator[MetricReading]:
+    yield MetricReading(EVENT_QUEUE_SIZE, size)
+    yield MetricReading(EVENT_QUEUE_TIME, queue_time)
 
 
-def channel_readings(channels: Mapping[BrokerId, Channel]) -> Iterator[Reading]:
-    yield Reading(TOTAL_QUEUE_SIZE, sum(channel.queue_size for channel in channels.values()))
+def channel_readings(channels: Mapping[BrokerId, Channel]) -> Iterator[MetricReading]:
+    yield MetricReading(TOTAL_QUEUE_SIZE, sum(channel.queue_size for channel in channels.values()))
     for broker_id, channel in channels.items():
-        yield Reading(QUEUE_SIZE, channel.queue_size, str(broker_id))
+        yield MetricReading(QUEUE_SIZE, channel.queue_size, str(broker_id))
     for broker_id, channel in channels.items():
-        yield Reading(REQUEST_QUEUE_TIME, channel.queue_time, str(broker_id))
+        yield MetricReading(REQUEST_QUEUE_TIME, channel.queue_time, str(broker_id))
 
 
 def role_readings(
     *, is_active: bool, active_controller_id: BrokerId, state: ControllerState, counts: Counts
-) -> Iterator[Reading]:
-    yield Reading(ACTIVE_CONTROLLER_COUNT, int(is_active))
-    yield Reading(CONTROLLER_STATE, state.value)
+) -> Iterator[MetricReading]:
+    yield MetricReading(ACTIVE_CONTROLLER_COUNT, int(is_active))
+    yield MetricReading(CONTROLLER_STATE, state.value)
     for field, mbean in COUNTS.items():
         # The term may have ended while the counts were awaited.
-        yield Reading(mbean, getattr(counts, field) if is_active else 0)
-    yield Reading(FENCED_BROKER_COUNT, 0)
-    yield Reading(ZK_MIGRATION, ZK_MIGRATION_STATE)
-    yield Reading(CURRENT_CONTROLLER_ID, active_controller_id)
+        yield MetricReading(mbean, getattr(counts, field) if is_active else 0)
+    yield MetricReading(FENCED_BROKER_COUNT, 0)
+    yield MetricReading(ZK_MIGRATION, ZK_MIGRATION_STATE)
+    yield MetricReading(CURRENT_CONTROLLER_ID, active_controller_id)

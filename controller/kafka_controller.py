@@ -83,7 +83,7 @@ from understudy.foundation.eventlog.fences import Fences
 from understudy.foundation.eventlog.log import EventLog
 from understudy.foundation.eventlog.points import Points
 from understudy.foundation.eventlog.records import ContextAtIdle, ControllerResigned
-from understudy.foundation.metrics.mbeans import Reading
+from understudy.foundation.metrics.mbeans import MetricReading
 from understudy.foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from understudy.foundation.wire.network import Network
 from understudy.foundation.zk.admin_znodes import ProducerIdBlock
@@ -280,7 +280,7 @@ class KafkaController:
 
     # ------------------------------------------------------------------ for operators
 
-    async def metrics(self) -> list[Reading]:
+    async def metrics(self) -> list[MetricReading]:
         """Return the current values of `controller_metrics.MBEANS`. While an event is in progress this may take a
         second."""
         events = self._event_manager

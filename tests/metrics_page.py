@@ -9,7 +9,7 @@ from pathlib import Path
 
 from understudy.brokers.mbeans import MBEANS
 from understudy.controller.controller_state import ControllerState
-from understudy.foundation.metrics.mbeans import Kind, MBean
+from understudy.foundation.metrics.mbeans import MBean, MetricKind
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "metrics.md"
 
@@ -51,7 +51,7 @@ def _tables(mbeans: Iterable[MBean]) -> Iterator[str]:
     for place, group in groupby(mbeans, key=lambda mbean: (mbean.domain, mbean.type)):
         yield f"## {place[0]}:type={place[1]}\n\n| name | kind | in Prometheus | what it says |\n|---|---|---|---|"
         for mbean in group:
-            shown = mbean.total if mbean.kind is Kind.METER else mbean.series
+            shown = mbean.total if mbean.kind is MetricKind.METER else mbean.series
             label = f"{{{mbean.tag.replace('-', '_')}}}" if mbean.tag else ""
             yield f"| {mbean.name} | {mbean.kind.value} | `{shown}{label}` | {mbean.doc} |"
         yield ""

@@ -15,7 +15,7 @@ import asyncio
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 
-from understudy.brokers.apis.fetch_reading import WITH_RACK, FetchReading, Reader
+from understudy.brokers.apis.fetch_reading import WITH_RACK, FetchReader, FetchReading
 from understudy.brokers.apis.leader_hints import leader_addresses
 from understudy.brokers.apis.services import BrokerServices, RequestContext
 from understudy.brokers.apis.serving import Serves
@@ -48,7 +48,7 @@ MAX_WAIT_MS = 60_000
 
 async def handle(services: BrokerServices, request: FetchRequest, context: RequestContext) -> FetchResponse:
     version = context.api_version
-    reader = Reader(
+    reader = FetchReader(
         follower=request.replica_state.replica_id
         if version >= FIRST_VERSION_WITH_REPLICA_STATE
         else request.replica_id,
@@ -127,7 +127,7 @@ def _forgotten(request: FetchRequest, version: int) -> Iterator[Key]:
 # ------------------------------------------------------------------ sessions of followers
 
 
-def _note_changes(services: BrokerServices, context: IncrementalFetchContext, reader: Reader) -> None:
+def _note_changes(services: BrokerServices, context: IncrementalFetchContext, reader: FetchReader) -> None:
     """End the counting of Fetches for partitions that this request reads or has dropped."""
     session, snapshot = context.session, services.metadata.snapshot
     if session.metadata is not snapshot or session.follower != reader.follower:

@@ -45,7 +45,7 @@ WITH_RACK = 11
 WITH_LEADER_HINTS = 16
 
 
-class Reader(NamedTuple):
+class FetchReader(NamedTuple):
     """The sender of a Fetch, and what it may read."""
 
     follower: int
@@ -81,7 +81,7 @@ class FetchReading:
     """
 
     def __init__(
-        self, services: BrokerServices, reader: Reader, requested: Mapping[Key, RequestedPartition], min_bytes: int
+        self, services: BrokerServices, reader: FetchReader, requested: Mapping[Key, RequestedPartition], min_bytes: int
     ) -> None:
         self.found: Found = {}
         self._services = services
@@ -153,7 +153,7 @@ class FetchReading:
                     )
 
 
-def partition_error(services: BrokerServices, requested: RequestedPartition, reader: Reader) -> Errors:
+def partition_error(services: BrokerServices, requested: RequestedPartition, reader: FetchReader) -> Errors:
     """The error that one partition of a Fetch is answered with, or NONE (BK-13)."""
     topic_partition = requested.topic_partition
     if topic_partition is None:
@@ -181,7 +181,7 @@ def partition_error(services: BrokerServices, requested: RequestedPartition, rea
 
 
 def _read(
-    services: BrokerServices, requested: RequestedPartition, reader: Reader, *, max_bytes: int, min_one: bool
+    services: BrokerServices, requested: RequestedPartition, reader: FetchReader, *, max_bytes: int, min_one: bool
 ) -> PartitionData:
     fetch = requested.fetch
     error = partition_error(services, requested, reader)
@@ -230,7 +230,7 @@ def _has_whole_batch(records: Buffer) -> bool:
 
 
 def _preferred_read_replica(
-    services: BrokerServices, partition: Partition, reader: Reader, fetch_offset: int
+    services: BrokerServices, partition: Partition, reader: FetchReader, fetch_offset: int
 ) -> int | None:
     if not reader.rack or not partition.is_leader:
         return None
@@ -248,7 +248,7 @@ def _preferred_read_replica(
 def _data(
     index: int,
     partition: Partition,
-    reader: Reader,
+    reader: FetchReader,
     *,
     records: bytes = b"",
     diverging: EpochEndOffset = NO_DIVERGENCE,

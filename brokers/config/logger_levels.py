@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from understudy.brokers.config.operations import Change, Operation
+from understudy.brokers.config.operations import AlterConfigOperation, ConfigChange
 from understudy.foundation.cluster.errors import ApiError, Errors
 
 ROOT = "root"
@@ -98,7 +98,7 @@ class LoggerLevels:
             found = self._resolved[name] = LEVELS[self._level(name)]
         return found
 
-    def check(self, changes: Iterable[Change]) -> None:
+    def check(self, changes: Iterable[ConfigChange]) -> None:
         """Check that `apply` could make all of `changes`.
 
         Raises:
@@ -106,7 +106,7 @@ class LoggerLevels:
         """
         for change in changes:
             match change.operation:
-                case Operation.SET:
+                case AlterConfigOperation.SET:
                     self._check_exists(change.name)
                     if change.value not in LEVELS:
                         raise ApiError(
@@ -114,22 +114,22 @@ class LoggerLevels:
                             f"Cannot set the log level of {change.name} to {change.value} as it is not a supported log "
                             f"level. Valid log levels are {', '.join(sorted(LEVELS))}",
                         )
-                case Operation.DELETE:
+                case AlterConfigOperation.DELETE:
                     self._check_exists(change.name)
                     if change.name == ROOT:
                         raise ApiError(
                             Errors.INVALID_REQUEST, f"Removing the log level of the {ROOT} logger is not allowed"
                         )
                 case _:
-                    verb = Operation(change.operation).name
+                    verb = AlterConfigOperation(change.operation).name
                     raise ApiError(
                         Errors.INVALID_REQUEST, f"{verb} operation is not allowed for the BROKER_LOGGER resource"
                     )
 
-    def apply(self, changes: Iterable[Change]) -> None:
+    def apply(self, changes: Iterable[ConfigChange]) -> None:
         """Make changes that `check` has accepted."""
         for change in changes:
-            if change.operation == Operation.SET and change.value is not None:
+            if change.operation == AlterConfigOperation.SET and change.value is not None:
                 self._levels[change.name] = change.value
             else:
                 self._levels.pop(change.name, None)

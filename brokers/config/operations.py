@@ -19,7 +19,7 @@ from understudy.foundation.zk.client import MAX_REQUEST_BYTES
 _ENTRY_BYTES = len('"":"",')
 
 
-class Operation(IntEnum):
+class AlterConfigOperation(IntEnum):
     """An operation, with its number in requests. Mirrors `AlterConfigOp.OpType`."""
 
     SET = 0
@@ -28,7 +28,7 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-class Change(NamedTuple):
+class ConfigChange(NamedTuple):
     """One key of a request. `value` is None for DELETE only, once `check_changes` has passed."""
 
     name: str
@@ -36,7 +36,7 @@ class Change(NamedTuple):
     value: str | None
 
 
-def check_changes(changes: Iterable[Change]) -> None:
+def check_changes(changes: Iterable[ConfigChange]) -> None:
     """Check the changes of one resource, of whatever type.
 
     Raises:
@@ -44,7 +44,9 @@ def check_changes(changes: Iterable[Change]) -> None:
     """
     changes = tuple(changes)
     set_bytes = sum(
-        _ENTRY_BYTES + len(name) + len(value or "") for name, operation, value in changes if operation == Operation.SET
+        _ENTRY_BYTES + len(name) + len(value or "")
+        for name, operation, value in changes
+        if operation == AlterConfigOperation.SET
     )
     if set_bytes > MAX_REQUEST_BYTES:
         # Checked first: handling a hundred thousand keys takes seconds, and no other request is answered meanwhile.
@@ -55,15 +57,19 @@ def check_changes(changes: Iterable[Change]) -> None:
         )
     if any(count > 1 for count in Counter(change.name for change in changes).values()):
         raise ApiError(Errors.INVALID_REQUEST, "Error due to duplicate config keys")
-    nulls = [change.name for change in changes if change.value is None and change.operation != Operation.DELETE]
+    nulls = [
+        change.name for change in changes if change.value is None and change.operation != AlterConfigOperation.DELETE
+    ]
     if nulls:
         raise ApiError(Errors.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
     for change in changes:
-        if change.operation not in tuple(Operation):
+        if change.operation not in tuple(AlterConfigOperation):
             raise ApiError(Errors.INVALID_REQUEST, f"Unknown operations type {change.operation}")
 
 
-def altered(stored: Mapping[str, str], changes: Iterable[Change], table: Mapping[str, ConfigKey]) -> dict[str, str]:
+def altered(
+    stored: Mapping[str, str], changes: Iterable[ConfigChange], table: Mapping[str, ConfigKey]
+) -> dict[str, str]:
     """Return `stored` after `changes`; the values are not checked.
 
     Args:
@@ -75,31 +81,31 @@ def altered(stored: Mapping[str, str], changes: Iterable[Change], table: Mapping
     """
     config = dict(stored)
     for change in changes:
-        match Operation(change.operation):
-            case Operation.SET:
+        match AlterConfigOperation(change.operation):
+            case AlterConfigOperation.SET:
                 config[change.name] = change.value or ""
-            case Operation.DELETE:
+            case AlterConfigOperation.DELETE:
                 config.pop(change.name, None)
-            case Operation.APPEND:
+            case AlterConfigOperation.APPEND:
                 present = [item for item in _items(_list_value(config, change, table)) if item]
                 known = frozenset(present)
                 config[change.name] = ",".join(
                     present + [item for item in _items(change.value or "") if item not in known]
                 )
                 _require_sendable(change.name, config[change.name])
-            case Operation.SUBTRACT:
+            case AlterConfigOperation.SUBTRACT:
                 present = _items(_list_value(config, change, table))
                 gone = Counter(_items(change.value or ""))
                 config[change.name] = ",".join(_without(present, gone))
     return config
 
 
-def _list_value(config: Mapping[str, str], change: Change, table: Mapping[str, ConfigKey]) -> str:
+def _list_value(config: Mapping[str, str], change: ConfigChange, table: Mapping[str, ConfigKey]) -> str:
     key = table.get(change.name)
     if key is None:
         raise ApiError(Errors.INVALID_CONFIG, f"Unknown config name: {change.name}")
     if key.type is not LIST:
-        verb = Operation(change.operation).name.lower()
+        verb = AlterConfigOperation(change.operation).name.lower()
         raise ApiError(Errors.INVALID_CONFIG, f"Config value {verb} is not allowed for config key: {change.name}")
     return config.get(change.name, shown(key.default) or "")
 

@@ -19,7 +19,7 @@ _ABORT: Final = 0
 _COMMIT: Final = 1
 
 
-class AbortedTransaction(NamedTuple):
+class AbortedTxn(NamedTuple):
     """A transaction that was aborted: the offset of its first record, its producer, and the offset of its marker."""
 
     first_offset: int
@@ -32,7 +32,7 @@ class AbortedTransactions:
 
     def __init__(self) -> None:
         self._open_since: dict[int, int] = {}
-        self._found: list[AbortedTransaction] = []
+        self._found: list[AbortedTxn] = []
 
     def read(self, batch: RecordBatch) -> None:
         """Take the next batch.
@@ -44,11 +44,11 @@ class AbortedTransactions:
         if header.is_control:
             first_offset = self._open_since.pop(header.producer_id, None)
             if first_offset is not None and _control_type(batch) == _ABORT:
-                self._found.append(AbortedTransaction(first_offset, header.producer_id, header.last_offset))
+                self._found.append(AbortedTxn(first_offset, header.producer_id, header.last_offset))
         elif header.is_transactional:
             self._open_since.setdefault(header.producer_id, header.base_offset)
 
-    def found(self, *, ending_from: int = 0) -> list[AbortedTransaction]:
+    def found(self, *, ending_from: int = 0) -> list[AbortedTxn]:
         """Return those whose marker is at or after an offset, by first offset."""
         return sorted(each for each in self._found if each.last_offset >= ending_from)
 
@@ -60,7 +60,7 @@ class CleanedTransactions:
         aborted: by first offset; those that end among the batches to come.
     """
 
-    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+    def __init__(self, aborted: Iterable[AbortedTxn]) -> None:
         self._to_come = deque(aborted)
         self._aborted: set[int] = set()
         """The producers within a transaction that was aborted."""

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from understudy.brokers.log.cleaning import CleaningStats
-from understudy.foundation.metrics.mbeans import Kind, MBean, Reading
+from understudy.foundation.metrics.mbeans import MBean, MetricKind, MetricReading
 
 _DIRECTORY: Final = "logDirectory"
 
 
 def _gauge(kind: str, name: str, doc: str, tag: str = "") -> MBean:
-    return MBean("kafka.log", kind, name, Kind.GAUGE, doc, tag)
+    return MBean("kafka.log", kind, name, MetricKind.GAUGE, doc, tag)
 
 
 UTILIZATION = _gauge(
@@ -90,16 +90,16 @@ class CleanerMetrics:
         self._clean_time_ms = elapsed_ms
         self._delay_of_last_ms = self._delay_ms
 
-    def readings(self) -> Iterator[Reading]:
+    def readings(self) -> Iterator[MetricReading]:
         last = self._last
-        yield Reading(UTILIZATION, 0 if last is None else int(100 * last.utilization))
-        yield Reading(
+        yield MetricReading(UTILIZATION, 0 if last is None else int(100 * last.utilization))
+        yield MetricReading(
             RECOPIED, 0 if last is None else 100 * last.counts.bytes_written // max(last.counts.bytes_read, 1)
         )
-        yield Reading(CLEAN_TIME, int(self._clean_time_ms / 1000))
-        yield Reading(DELAY, int(self._delay_of_last_ms / 1000))
-        yield Reading(DEAD_THREADS, 0)
-        yield Reading(UNCLEANABLE, self.uncleanable, self._directory)
-        yield Reading(UNCLEANABLE_BYTES, self._uncleanable_bytes(), self._directory)
-        yield Reading(DIRTY, int(100 * self._dirty_ratio))
-        yield Reading(SINCE_LAST_RUN, int(self._monotonic_ms() - self._last_run_ms))
+        yield MetricReading(CLEAN_TIME, int(self._clean_time_ms / 1000))
+        yield MetricReading(DELAY, int(self._delay_of_last_ms / 1000))
+        yield MetricReading(DEAD_THREADS, 0)
+        yield MetricReading(UNCLEANABLE, self.uncleanable, self._directory)
+        yield MetricReading(UNCLEANABLE_BYTES, self._uncleanable_bytes(), self._directory)
+        yield MetricReading(DIRTY, int(100 * self._dirty_ratio))
+        yield MetricReading(SINCE_LAST_RUN, int(self._monotonic_ms() - self._last_run_ms))

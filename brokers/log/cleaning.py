@@ -63,7 +63,7 @@ class Worked(NamedTuple):
     size: int
 
 
-class Counts(msgspec.Struct):
+class CleaningCounts(msgspec.Struct):
     """How much a compaction has read and written.
 
     Attributes:
@@ -76,7 +76,7 @@ class Counts(msgspec.Struct):
     records_kept: int = 0
     without_key: int = 0
 
-    def add(self, other: Counts) -> None:
+    def add(self, other: CleaningCounts) -> None:
         for name in self.__struct_fields__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -93,7 +93,7 @@ class Cleaned(NamedTuple):
     segment: LogSegment
     base_offsets: frozenset[int]
     end_offset: int
-    counts: Counts
+    counts: CleaningCounts
 
 
 Step: TypeAlias = Worked | Cleaned
@@ -109,7 +109,7 @@ class CleaningStats(msgspec.Struct):
     """
 
     end_offset: int
-    counts: Counts = msgspec.field(default_factory=Counts)
+    counts: CleaningCounts = msgspec.field(default_factory=CleaningCounts)
     utilization: float = 0.0
 
 
@@ -216,7 +216,7 @@ class Cleaning:
 
     def _clean(self, group: Sequence[LogSegment], end_offset: int, retention: Retention) -> Iterator[Step]:
         """Write one segment with what is left of others, which end at `end_offset`."""
-        plan, base_offset, counts = self._plan, group[0].base_offset, Counts()
+        plan, base_offset, counts = self._plan, group[0].base_offset, CleaningCounts()
         self._delete_cleaned(base_offset)
         self._in_work = base_offset
         cleaned = LogSegment.create(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from understudy.brokers.log.append_info import LogAppendInfo
-from understudy.brokers.log.producer_state import ProducerState
+from understudy.brokers.log.producer_state import ProducerStateManager
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.records.batch import BatchHeader
@@ -13,7 +13,7 @@ from understudy.foundation.records.batch import BatchHeader
 
 def answer_to_duplicate(
     headers: Iterable[BatchHeader],
-    producers: ProducerState,
+    producers: ProducerStateManager,
     *,
     from_client: bool,
     has_log_append_time: bool,

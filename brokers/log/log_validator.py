@@ -29,7 +29,13 @@ from understudy.foundation.records.batch import (
     set_create_time,
     set_log_append_time,
 )
-from understudy.foundation.records.compression import COMPRESSION_MASK, Compression, TooLarge, compress, decompress
+from understudy.foundation.records.compression import (
+    COMPRESSION_MASK,
+    Compression,
+    RecordsTooLarge,
+    compress,
+    decompress,
+)
 from understudy.foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
 from understudy.foundation.records.message_set import first_magic, messages, messages_in
 from understudy.foundation.records.record import (
@@ -285,7 +291,7 @@ def _api_errors() -> Iterator[None]:
         yield
     except UnsupportedMagic as error:
         raise ApiError(Errors.UNSUPPORTED_FOR_MESSAGE_FORMAT, str(error)) from error
-    except TooLarge as error:
+    except RecordsTooLarge as error:
         # A producer splits the batch and sends it again.
         raise ApiError(Errors.MESSAGE_TOO_LARGE, str(error)) from error
     except CorruptRecord as error:

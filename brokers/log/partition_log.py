@@ -33,7 +33,7 @@ from understudy.brokers.log.log_segments import (
 from understudy.brokers.log.log_validator import CheckedBatches, validate, validate_replicated
 from understudy.brokers.log.partition_metadata import encode_topic_id
 from understudy.brokers.log.producer_snapshots import ProducerSnapshots, note_producers
-from understudy.brokers.log.producer_state import ProducerState
+from understudy.brokers.log.producer_state import ProducerStateManager
 from understudy.brokers.log.retention import deletable_segments
 from understudy.brokers.log.segment import MAX_RELATIVE_OFFSET, LogSegment, roll_jitter_ms
 from understudy.brokers.world import Disk
@@ -137,7 +137,7 @@ class PartitionLog:
         return tuple(self._segments)
 
     @property
-    def producers(self) -> ProducerState:
+    def producers(self) -> ProducerStateManager:
         return self._producers
 
     # ------------------------------------------------------------------ loading

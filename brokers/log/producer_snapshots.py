@@ -13,7 +13,7 @@ from understudy.brokers.log import producer_snapshot
 from understudy.brokers.log.log_files import SNAPSHOT, file_name, offset_of
 from understudy.brokers.log.log_segments import batches_from, place_of
 from understudy.brokers.log.producer_snapshot import CorruptSnapshot, ProducerEntry
-from understudy.brokers.log.producer_state import ProducerState
+from understudy.brokers.log.producer_state import ProducerStateManager
 from understudy.brokers.log.segment import LogSegment
 from understudy.brokers.world import Disk
 from understudy.foundation.cluster.errors import ApiError, Errors
@@ -30,7 +30,7 @@ class ProducerSnapshots:
 
     Args:
         names: the files in the log's folder.
-        partition, expiration_ms: as in `ProducerState`.
+        partition, expiration_ms: as in `ProducerStateManager`.
 
     Attributes:
         offsets: of the snapshots there are, ascending.
@@ -49,16 +49,16 @@ class ProducerSnapshots:
             sorted(offset for name in names if name.endswith(SNAPSHOT) and (offset := offset_of(name)) is not None)
         )
 
-    def new_producers(self, entries: Iterable[ProducerEntry], end_offset: int) -> ProducerState:
+    def new_producers(self, entries: Iterable[ProducerEntry], end_offset: int) -> ProducerStateManager:
         """Return the producers that a snapshot at `end_offset` has."""
-        return ProducerState(
+        return ProducerStateManager(
             entries, partition=self._partition, end_offset=end_offset, expiration_ms=self._expiration_ms
         )
 
     def path(self, offset: int) -> str:
         return f"{self._folder}/{file_name(offset, SNAPSHOT)}"
 
-    def take(self, producers: ProducerState, *, log_start_offset: int, flush: bool = False) -> bool:
+    def take(self, producers: ProducerStateManager, *, log_start_offset: int, flush: bool = False) -> bool:
         """Write a snapshot as of the end of `producers`, unless there is one or the log begins there.
 
         Returns:
@@ -94,7 +94,7 @@ class ProducerSnapshots:
         log_start_offset: int,
         log_end_offset: int,
         now_ms: float,
-    ) -> ProducerState:
+    ) -> ProducerStateManager:
         """Return the producers as of the log's end: those of the newest usable snapshot, then the batches after it.
 
         Snapshots of segments after it are lost, and are written again: compaction may remove all batches of a producer
@@ -134,7 +134,7 @@ class ProducerSnapshots:
                 self.delete(each)
 
 
-def note_producers(producers: ProducerState, data: Buffer, headers: Sequence[BatchHeader]) -> None:
+def note_producers(producers: ProducerStateManager, data: Buffer, headers: Sequence[BatchHeader]) -> None:
     """Note batches that are added to the log; `data` has them one after the other.
 
     Raises:

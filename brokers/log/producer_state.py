@@ -110,7 +110,7 @@ class _Producer:
         self.last_timestamp = header.max_timestamp
 
 
-class ProducerState:
+class ProducerStateManager:
     """The producers of one partition.
 
     It grows with the number of producer ids that have appended within `producer.id.expiration.ms`, as in Kafka. While

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from understudy.foundation.metrics.mbeans import Kind, MBean
+from understudy.foundation.metrics.mbeans import MBean, MetricKind
 
 
 class BrokerState(IntEnum):
@@ -21,6 +21,6 @@ BROKER_STATE = MBean(
     "kafka.server",
     "KafkaServer",
     "BrokerState",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "0 not running, 1 starting, 3 running, 6 pending controlled shutdown, 7 shutting down.",
 )

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from understudy.foundation.eventlog.clock import Clock
 from understudy.foundation.metrics.instruments import Histogram, Meter
-from understudy.foundation.metrics.mbeans import Kind, MBean, Reading
+from understudy.foundation.metrics.mbeans import MBean, MetricKind, MetricReading
 from understudy.foundation.zk.client import (
     Children,
     Create,
@@ -51,7 +51,7 @@ SESSION_STATE = MBean(
     "kafka.server",
     "SessionExpireListener",
     "SessionState",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "1 for the state of this broker's ZooKeeper session, 0 for the others.",
     tag="state",
 )
@@ -59,13 +59,13 @@ LATENCY = MBean(
     "kafka.server",
     "ZooKeeperClientMetrics",
     "ZooKeeperRequestLatencyMs",
-    Kind.HISTOGRAM,
+    MetricKind.HISTOGRAM,
     "Time between a request to ZooKeeper and its answer.",
 )
 
 
 def _meter(what: str, doc: str) -> MBean:
-    return MBean("kafka.server", "SessionExpireListener", f"ZooKeeper{what}PerSec", Kind.METER, doc)
+    return MBean("kafka.server", "SessionExpireListener", f"ZooKeeper{what}PerSec", MetricKind.METER, doc)
 
 
 DISCONNECTS = _meter("Disconnects", "Connections to ZooKeeper lost.")
@@ -99,12 +99,12 @@ class MeteredZooKeeper:
         self._connected()
         return MeteredZooKeeperClient(client, self)
 
-    def readings(self) -> Iterator[Reading]:
+    def readings(self) -> Iterator[MetricReading]:
         for state in SessionState:
-            yield Reading(SESSION_STATE, int(state is self.state), state.value)
+            yield MetricReading(SESSION_STATE, int(state is self.state), state.value)
         for mbean, meter in self._meters.items():
-            yield Reading(mbean, meter)
-        yield Reading(LATENCY, self.latency)
+            yield MetricReading(mbean, meter)
+        yield MetricReading(LATENCY, self.latency)
 
     async def timed(self, answer: Awaitable[_T]) -> _T:
         """Await `answer`, and add the time it takes to the latencies."""

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import structlog
 
-from understudy.foundation.metrics.mbeans import CONTENT_TYPE, Reading, exposition
-from understudy.foundation.wire.network import Connection, ConnectionLost, Network, Server
+from understudy.foundation.metrics.mbeans import CONTENT_TYPE, MetricReading, exposition
+from understudy.foundation.wire.network import Connection, ConnectionLost, Network, ServerSocket
 
 PATH = "/metrics"
 
@@ -33,7 +33,7 @@ _PLAIN = "text/plain; charset=utf-8"
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.MetricsServer")
 
-Collect = Callable[[], Awaitable[list[Reading]]]
+Collect = Callable[[], Awaitable[list[MetricReading]]]
 
 
 class Response(NamedTuple):
@@ -68,7 +68,7 @@ class MetricsServer:
     def __init__(self, *, network: Network, collect: Collect) -> None:
         self._network = network
         self._collect = collect
-        self._server: Server | None = None
+        self._server: ServerSocket | None = None
         self._open = 0
 
     async def start(self, host: str, port: int) -> int:

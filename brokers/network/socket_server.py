@@ -24,7 +24,7 @@ from understudy.foundation.eventlog.log import EventLog
 from understudy.foundation.eventlog.records import ConnectionRefused
 from understudy.foundation.wire.errors import MalformedMessage, UnsupportedVersion
 from understudy.foundation.wire.framing import FrameReader
-from understudy.foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network, Server
+from understudy.foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network, ServerSocket
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.network.SocketServer")
 
@@ -107,7 +107,7 @@ class SocketServer:
         self._events = events
         self._refusals = ReportLimit(clock)
         self._apis: KafkaApis | None = None
-        self._servers: dict[str, Server] = {}
+        self._servers: dict[str, ServerSocket] = {}
         self._bound: dict[str, EndPoint] = {}
         self._open: Counter[str] = Counter()
 

@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from understudy.brokers.replication.fetch_session_cache import FetchSessionCache
-from understudy.foundation.metrics.mbeans import Kind, MBean, Reading
+from understudy.foundation.metrics.mbeans import MBean, MetricKind, MetricReading
 
 SESSIONS = MBean(
-    "kafka.server", "FetchSessionCache", "NumIncrementalFetchSessions", Kind.GAUGE, "Fetch sessions that are open."
+    "kafka.server",
+    "FetchSessionCache",
+    "NumIncrementalFetchSessions",
+    MetricKind.GAUGE,
+    "Fetch sessions that are open.",
 )
 PARTITIONS = MBean(
     "kafka.server",
     "FetchSessionCache",
     "NumIncrementalFetchPartitionsCached",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Partitions in these sessions, each counted once for each session.",
 )
 EVICTIONS = MBean(
     "kafka.server",
     "FetchSessionCache",
     "IncrementalFetchSessionEvictionsPerSec",
-    Kind.METER,
+    MetricKind.METER,
     "Sessions that had to make room for others.",
 )
 
@@ -29,7 +33,7 @@ FETCH_SESSION_MBEANS = (SESSIONS, PARTITIONS, EVICTIONS)
 """In the order of docs/reference/metrics.md."""
 
 
-def fetch_session_readings(cache: FetchSessionCache) -> Iterator[Reading]:
-    yield Reading(SESSIONS, len(cache))
-    yield Reading(PARTITIONS, cache.partitions)
-    yield Reading(EVICTIONS, cache.evictions)
+def fetch_session_readings(cache: FetchSessionCache) -> Iterator[MetricReading]:
+    yield MetricReading(SESSIONS, len(cache))
+    yield MetricReading(PARTITIONS, cache.partitions)
+    yield MetricReading(EVICTIONS, cache.evictions)

@@ -11,15 +11,15 @@ from typing import NamedTuple
 from understudy.brokers.replication.partition import LocalPartitionState, Role
 from understudy.foundation.eventlog.clock import Clock
 from understudy.foundation.metrics.instruments import Meter
-from understudy.foundation.metrics.mbeans import Kind, MBean, Reading
+from understudy.foundation.metrics.mbeans import MBean, MetricKind, MetricReading
 
 
 def _gauge(name: str, doc: str) -> MBean:
-    return MBean("kafka.server", "ReplicaManager", name, Kind.GAUGE, doc)
+    return MBean("kafka.server", "ReplicaManager", name, MetricKind.GAUGE, doc)
 
 
 def _meter(name: str, doc: str) -> MBean:
-    return MBean("kafka.server", "ReplicaManager", name, Kind.METER, doc)
+    return MBean("kafka.server", "ReplicaManager", name, MetricKind.METER, doc)
 
 
 COUNTS: Mapping[str, MBean] = {
@@ -106,13 +106,13 @@ class IsrMeters:
         self.shrinks = Meter(clock)
         self.failed = Meter(clock)
 
-    def readings(self) -> Iterator[Reading]:
-        yield Reading(ISR_EXPANDS, self.expands)
-        yield Reading(ISR_SHRINKS, self.shrinks)
-        yield Reading(FAILED_ISR_UPDATES, self.failed)
+    def readings(self) -> Iterator[MetricReading]:
+        yield MetricReading(ISR_EXPANDS, self.expands)
+        yield MetricReading(ISR_SHRINKS, self.shrinks)
+        yield MetricReading(FAILED_ISR_UPDATES, self.failed)
 
 
-def replica_readings(counts: ReplicaCounts) -> Iterator[Reading]:
+def replica_readings(counts: ReplicaCounts) -> Iterator[MetricReading]:
     """The gauges of `counts`."""
     for field, mbean in COUNTS.items():
-        yield Reading(mbean, getattr(counts, field))
+        yield MetricReading(mbean, getattr(counts, field))

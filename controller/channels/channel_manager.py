@@ -160,7 +160,7 @@ class ControllerChannelManager:
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
+class _WaitingRequest:
     request: ControlRequest
     event: str
     cause: int | None
@@ -181,8 +181,8 @@ class BrokerChannel:
         self._manager = manager
         self._endpoint = endpoint
         self._client_id = str(manager.controller_id)
-        self._queue: deque[_Waiting] = deque()
-        self._current: _Waiting | None = None
+        self._queue: deque[_WaitingRequest] = deque()
+        self._current: _WaitingRequest | None = None
         """The request that the task has taken from the queue and that has no response yet."""
         self._is_current_sent = False
         self._filled = asyncio.Event()
@@ -198,7 +198,7 @@ class BrokerChannel:
     def send(self, request: ControlRequest, event: str) -> None:
         cause = current_cause()
         queued = 0 if self._is_idle else self._record_queued(request, event, depth=self._depth() + 1, cause=cause)
-        self._queue.append(_Waiting(request, event, cause, self._manager.clock.monotonic_ms(), queued))
+        self._queue.append(_WaitingRequest(request, event, cause, self._manager.clock.monotonic_ms(), queued))
         if len(self._queue) > self._manager.settings.channel_queue_bound:
             self._coalesce()
         self._drained.clear()
@@ -241,7 +241,7 @@ class BrokerChannel:
         self._queue.clear()
         for request in requests:
             queued = self._record_queued(request, newest.event, depth=self._depth() + 1, cause=newest.cause)
-            self._queue.append(_Waiting(request, newest.event, newest.cause, newest.since_ms, queued))
+            self._queue.append(_WaitingRequest(request, newest.event, newest.cause, newest.since_ms, queued))
         if len(self._queue) > self._manager.settings.channel_queue_bound:
             self._manager.resign(f"broker {self.broker_id} is {len(self._queue)} requests behind")
 
@@ -259,7 +259,7 @@ class BrokerChannel:
             await self._deliver(waiting)
             self._current = None
 
-    async def _deliver(self, waiting: _Waiting) -> None:
+    async def _deliver(self, waiting: _WaitingRequest) -> None:
         # The task was started by an earlier event, whose name its lines would have.
         structlog.contextvars.bind_contextvars(controller_event=waiting.event)
         attempt = 1
@@ -267,7 +267,7 @@ class BrokerChannel:
             attempt += 1
             await asyncio.sleep(RETRY_PAUSE_MS / 1000)
 
-    async def _attempt(self, waiting: _Waiting, attempt: int) -> bool:
+    async def _attempt(self, waiting: _WaitingRequest, attempt: int) -> bool:
         """Send a request once, connecting if necessary, and queue the event of its response. Returns whether there was
         one."""
         request, clock = waiting.request, self._manager.clock
@@ -362,7 +362,7 @@ class BrokerChannel:
         )
         return self._manager.events.append(record, cause=cause)
 
-    def _record_sent(self, waiting: _Waiting, attempt: int) -> int:
+    def _record_sent(self, waiting: _WaitingRequest, attempt: int) -> int:
         request = waiting.request
         record = RequestSent(
             to=self.broker_id,
@@ -380,7 +380,9 @@ class BrokerChannel:
         self._is_current_sent = True
         return self._manager.events.append(record, cause=waiting.cause)
 
-    def _record_received(self, waiting: _Waiting, response: Message, *, took_ms: float, cause: int | None) -> int:
+    def _record_received(
+        self, waiting: _WaitingRequest, response: Message, *, took_ms: float, cause: int | None
+    ) -> int:
         error, refused = _refusals(waiting.request, response)
         state_change_log.debug(
             "received response",
@@ -402,7 +404,7 @@ class BrokerChannel:
         )
         return self._manager.events.append(record, cause=cause)
 
-    def _record_failed(self, waiting: _Waiting, failure: Exception, *, cause: int | None) -> None:
+    def _record_failed(self, waiting: _WaitingRequest, failure: Exception, *, cause: int | None) -> None:
         api = api_of(waiting.request.message).name
         about = {
             "to": self.broker_id,

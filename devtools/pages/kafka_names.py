@@ -77,8 +77,8 @@ foundation/records/down_conversion.py
   org.apache.kafka.common.record.RecordsUtil.downConvert down_convert
   org.apache.kafka.common.errors.UnsupportedCompressionTypeException NotConvertible
 foundation/records/message_set.py
-  org.apache.kafka.common.record.AbstractLegacyRecordBatch Message
-  org.apache.kafka.common.record.LegacyRecord Message
+  org.apache.kafka.common.record.AbstractLegacyRecordBatch LegacyMessage
+  org.apache.kafka.common.record.LegacyRecord LegacyMessage
 foundation/records/record.py
   org.apache.kafka.common.record.DefaultRecord Record
 foundation/records/varint.py
@@ -444,7 +444,7 @@ brokers/config/logger_levels.py
   kafka.utils.Log4jController LoggerLevels
 brokers/config/operations.py
   kafka.server.ConfigAdminManager.prepareIncrementalConfigs altered
-  org.apache.kafka.clients.admin.AlterConfigOp.OpType Operation
+  org.apache.kafka.clients.admin.AlterConfigOp.OpType AlterConfigOperation
 brokers/config/properties.py
   java.util.Properties.load parse_properties
   java.util.Properties.store format_properties
@@ -472,7 +472,7 @@ brokers/coordinator/group/group_loading.py
   kafka.coordinator.group.GroupMetadataManager.doLoadGroupsAndOffsets GroupLoader
 brokers/coordinator/group/group_metadata.py
   kafka.coordinator.group.GroupMetadata GroupMetadata
-  kafka.coordinator.group.GroupSummary GroupSummary
+  kafka.coordinator.group.GroupSummary DescribedGroup
 brokers/coordinator/group/group_metadata_manager.py
   kafka.coordinator.group.GroupMetadataManager GroupMetadataManager
 brokers/coordinator/group/group_metrics.py
@@ -504,7 +504,7 @@ brokers/coordinator/group/rebalances.py
   kafka.coordinator.group.DelayedSync Rebalances
   kafka.coordinator.group.DelayedHeartbeat Rebalances
 brokers/coordinator/group/timer.py
-  kafka.utils.timer.SystemTimer Timer
+  kafka.utils.timer.SystemTimer TaskTimer
   kafka.utils.timer.TimerTask TimerTask
 brokers/coordinator/producer_id_manager.py
   kafka.coordinator.transaction.ProducerIdManager ProducerIdManager
@@ -583,9 +583,9 @@ brokers/log/producer_snapshot.py
 brokers/log/producer_state.py
   org.apache.kafka.common.record.EndTransactionMarker
   org.apache.kafka.storage.internals.log.BatchMetadata AppendedBatch
-  org.apache.kafka.storage.internals.log.ProducerAppendInfo ProducerState
+  org.apache.kafka.storage.internals.log.ProducerAppendInfo ProducerStateManager
   org.apache.kafka.storage.internals.log.ProducerStateEntry
-  org.apache.kafka.storage.internals.log.ProducerStateManager ProducerState
+  org.apache.kafka.storage.internals.log.ProducerStateManager ProducerStateManager
 brokers/membership/controlled_shutdown.py
   kafka.server.KafkaServer.controlledShutdown controlled_shutdown
 brokers/membership/controller_channel.py

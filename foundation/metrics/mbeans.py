@@ -22,7 +22,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Value: TypeAlias = float | Meter | Histogram | Timer
 
 
-class Kind(Enum):
+class MetricKind(Enum):
     GAUGE = "gauge"
     METER = "meter"
     HISTOGRAM = "histogram"
@@ -43,13 +43,13 @@ class MBean:
     domain: str
     type: str
     name: str
-    kind: Kind
+    kind: MetricKind
     doc: str
     tag: str = ""
 
     @property
     def object_name(self) -> str:
-        if self.kind is Kind.ATTRIBUTE:
+        if self.kind is MetricKind.ATTRIBUTE:
             return f"{self.domain}:type={self.type} {self.name}"
         tag = f",{self.tag}=…" if self.tag else ""
         return f"{self.domain}:type={self.type},name={self.name}{tag}"
@@ -65,7 +65,7 @@ class MBean:
         return re.sub(r"persec\w*$", "", self.series) + "_total"
 
 
-class Reading(NamedTuple):
+class MetricReading(NamedTuple):
     """The present value of an MBean. `tag` is the value of its tag, where it has one."""
 
     mbean: MBean
@@ -82,7 +82,7 @@ class _Line(NamedTuple):
     value: float
 
 
-def exposition(readings: Iterable[Reading]) -> str:
+def exposition(readings: Iterable[MetricReading]) -> str:
     """Return the text of all `readings`: the lines of a family together, families in the order of first readings."""
     families: dict[str, list[str]] = {}
     for reading in readings:
@@ -99,7 +99,7 @@ def exposition(readings: Iterable[Reading]) -> str:
     return "".join(f"{line}\n" for lines in families.values() for line in lines)
 
 
-def _lines(reading: Reading) -> Iterator[_Line]:
+def _lines(reading: MetricReading) -> Iterator[_Line]:
     mbean, value = reading.mbean, reading.value
     # The exporter makes a label of a key by putting `_` for what a label may not hold.
     labels = ((mbean.tag.replace("-", "_"), reading.tag),) if mbean.tag else ()

@@ -59,7 +59,7 @@ def codec_of(attributes: int, kind: str, offset: int) -> Compression:
     return Compression(number)
 
 
-class TooLarge(InvalidRecord):
+class RecordsTooLarge(InvalidRecord):
     """The records of a batch would become larger than the limit when they are decompressed."""
 
 
@@ -100,7 +100,7 @@ def decompress(data: Buffer, codec: Compression, limit: int) -> Buffer:
             if "whole buffer" not in str(error):
                 raise CorruptRecord(f"records are no {codec.name.lower()}: {error}") from None
             if size >= limit:
-                raise TooLarge(_too_large(codec, limit)) from None
+                raise RecordsTooLarge(_too_large(codec, limit)) from None
             size = min(size * _FIRST_GUESS, limit)
         else:
             return memoryview(buffer)[:written]
@@ -143,7 +143,7 @@ def _snappy_block(block: memoryview, limit: int, before: int) -> bytes:
     """Decompress a block that comes after `before` bytes of others."""
     try:
         if before + cramjam.snappy.decompress_raw_len(block) > limit:
-            raise TooLarge(_too_large(Compression.SNAPPY, limit))
+            raise RecordsTooLarge(_too_large(Compression.SNAPPY, limit))
         return bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as error:
         raise CorruptRecord(f"records are no snappy: {error}") from None

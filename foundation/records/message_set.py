@@ -26,7 +26,7 @@ _CHECKED_FROM: Final = 4
 _LOG_APPEND_TIME: Final = 0x08
 
 
-class Message(NamedTuple):
+class LegacyMessage(NamedTuple):
     """One message.
 
     Attributes:
@@ -68,7 +68,7 @@ def first_magic(data: Buffer) -> int | None:
     return None if size_of_first(data) is None else data[SIZE_UP_TO_MAGIC - 1]
 
 
-def messages(data: Buffer) -> Iterator[Message]:
+def messages(data: Buffer) -> Iterator[LegacyMessage]:
     """Yield the whole messages in `data`, compressed ones as they are. What follows the last one is left out.
 
     Raises:
@@ -82,7 +82,7 @@ def messages(data: Buffer) -> Iterator[Message]:
         position += size
 
 
-def messages_in(wrapper: Message, max_bytes: int) -> list[Message]:
+def messages_in(wrapper: LegacyMessage, max_bytes: int) -> list[LegacyMessage]:
     """Return the messages in a compressed message, with timestamps as the wrapper demands.
 
     Their offsets are those of the wrapper's format: relative ones in format 1, which not all producers set.
@@ -116,7 +116,7 @@ def messages_in(wrapper: Message, max_bytes: int) -> list[Message]:
     return found
 
 
-def _read(whole: memoryview) -> Message:
+def _read(whole: memoryview) -> LegacyMessage:
     data = whole[LOG_OVERHEAD:]
     (offset,) = _OFFSET.unpack_from(whole)
     crc, magic, attributes = _START.unpack_from(data)
@@ -135,7 +135,7 @@ def _read(whole: memoryview) -> Message:
     value, position = _field(data, position)
     if position != len(data):
         raise InvalidRecord(f"{len(data) - position} bytes follow the value of a message")
-    return Message(offset, magic, attributes, len(whole), timestamp, key, value)
+    return LegacyMessage(offset, magic, attributes, len(whole), timestamp, key, value)
 
 
 def _field(data: memoryview, position: int) -> tuple[bytes | None, int]:

@@ -43,7 +43,7 @@ class Connection(Protocol):
         """End the connection at once; harmless when it is already over."""
 
 
-class Server(Protocol):
+class ServerSocket(Protocol):
     """A bound address that accepts connections."""
 
     @property
@@ -67,8 +67,8 @@ class Network(Protocol):
             ConnectionFailed: refused, unreachable, or not within `timeout_ms`.
         """
 
-    async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> Server:
-        """Bind `host:port` (0: any free port); after `Server.start`, `serve` runs once for each connection.
+    async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> ServerSocket:
+        """Bind `host:port` (0: any free port); after `ServerSocket.start`, `serve` runs once for each connection.
 
         Raises:
             ConnectionFailed: the address cannot be bound.

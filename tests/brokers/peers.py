@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from understudy.foundation.wire.framing import FrameReader
 from understudy.foundation.wire.headers import RequestHeader, decode_request, encode_response
-from understudy.foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Server
+from understudy.foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, ServerSocket
 from understudy.foundation.wire.registry import api_by_key
 from understudy.foundation.wire.schema import Message
 
@@ -43,7 +43,7 @@ class ScriptedPeer:
         self.open_connections += 1
         return _Wire(f"{host}:{port}", self)
 
-    async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> Server:
+    async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> ServerSocket:
         raise AssertionError("a client binds no port")
 
     async def answer(self, address: str, frame: bytes) -> bytes:

@@ -30,13 +30,13 @@ from understudy.controller.settings import ControllerSettings
 from understudy.controller.transitions import ReplicaState
 from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.metrics.instruments import Meter, Timer
-from understudy.foundation.metrics.mbeans import Kind, Reading
+from understudy.foundation.metrics.mbeans import MetricKind, MetricReading
 from understudy.foundation.zk.client import WatchFired, WatchKind
 
 ORDERS = {0: [0, 1, 2], 1: [1, 2, 0], 2: [2, 0, 1]}
 
 
-def readings(broker: HarnessBroker) -> dict[str, Reading]:
+def readings(broker: HarnessBroker) -> dict[str, MetricReading]:
     """The values of metrics by name, and by tag if there is one."""
     found = broker.run(broker.controller.metrics())
     return {reading.mbean.name + (f" {reading.tag}" if reading.tag else ""): reading for reading in found}
@@ -124,7 +124,7 @@ def test_timer_names_of_controller_states() -> None:
         for state in ControllerState
         if state not in (ControllerState.IDLE, ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED)
     }
-    assert {mbean.kind for mbean in TIMERS.values()} == {Kind.TIMER}
+    assert {mbean.kind for mbean in TIMERS.values()} == {MetricKind.TIMER}
 
 
 @pytest.mark.spec("EQ-4")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from understudy.brokers.log.producer_state import ProducerState
+from understudy.brokers.log.producer_state import ProducerStateManager
 from understudy.brokers.replication import isr, replica_fetcher
 from understudy.brokers.replication.truncation import Truncation
 from understudy.checks.client_history import CLIENT_CHECKS
@@ -31,8 +31,8 @@ def without_isr(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def without_producer_state(monkeypatch: pytest.MonkeyPatch) -> None:
     """Append every batch, also one that is sent again."""
-    monkeypatch.setattr(ProducerState, "duplicate_of", lambda *_: None)
-    monkeypatch.setattr(ProducerState, "check", lambda *_: None)
+    monkeypatch.setattr(ProducerStateManager, "duplicate_of", lambda *_: None)
+    monkeypatch.setattr(ProducerStateManager, "check", lambda *_: None)
 
 
 def without_truncation(monkeypatch: pytest.MonkeyPatch) -> None:

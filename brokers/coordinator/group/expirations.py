@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from understudy.brokers.coordinator.group.timer import Timer, TimerTask
+from understudy.brokers.coordinator.group.timer import TaskTimer, TimerTask
 from understudy.foundation.eventlog.clock import Clock
 
 EXPIRED_WITHOUT_PAUSE = 100
@@ -22,7 +22,7 @@ class Expirations:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._timer = Timer()
+        self._timer = TaskTimer()
         self._woken = asyncio.Event()
 
     def __len__(self) -> int:

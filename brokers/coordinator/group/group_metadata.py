@@ -31,7 +31,7 @@ from understudy.foundation.wire.version_prefixed import decode_prefixed
 _VERSION_0: Final = b"\0\0"
 
 
-class GroupSummary(NamedTuple):
+class DescribedGroup(NamedTuple):
     """What DescribeGroups shows of a group; the protocol only if it is Stable."""
 
     state: str
@@ -40,7 +40,7 @@ class GroupSummary(NamedTuple):
     members: tuple[MemberSummary, ...] = ()
 
 
-DEAD_GROUP = GroupSummary(GroupState.DEAD.value)
+DEAD_GROUP = DescribedGroup(GroupState.DEAD.value)
 """What DescribeGroups shows of a group that does not exist."""
 
 
@@ -287,7 +287,7 @@ class GroupMetadata:
             for member in self._members.values()
         )
 
-    def summary(self) -> GroupSummary:
+    def summary(self) -> DescribedGroup:
         """Return what DescribeGroups shows."""
         is_stable = self.state is GroupState.STABLE
         members = tuple(
@@ -302,7 +302,7 @@ class GroupMetadata:
             for member in self._members.values()
         )
         protocol = self.protocol_name or "" if is_stable else ""
-        return GroupSummary(self.state.value, self.protocol_type or "", protocol, members)
+        return DescribedGroup(self.state.value, self.protocol_type or "", protocol, members)
 
     # ------------------------------------------------------------------ expiry
 

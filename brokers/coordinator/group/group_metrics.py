@@ -11,12 +11,12 @@ from collections.abc import Collection, Iterator, Mapping
 from understudy.brokers.coordinator.group.group_metadata import GroupMetadata
 from understudy.brokers.coordinator.group.group_state import GroupState
 from understudy.foundation.eventlog.clock import Clock
-from understudy.foundation.metrics.mbeans import Kind, MBean, Reading
+from understudy.foundation.metrics.mbeans import MBean, MetricKind, MetricReading
 from understudy.foundation.metrics.sampled import SampledStat
 
 
 def _gauge(name: str, doc: str) -> MBean:
-    return MBean("kafka.coordinator.group", "GroupMetadataManager", name, Kind.GAUGE, doc)
+    return MBean("kafka.coordinator.group", "GroupMetadataManager", name, MetricKind.GAUGE, doc)
 
 
 OFFSETS = _gauge("NumOffsets", "Committed offsets of the groups that this broker coordinates.")
@@ -34,7 +34,7 @@ BY_STATE: Mapping[GroupState, MBean] = {
 
 
 def _attribute(name: str, doc: str) -> MBean:
-    return MBean("kafka.server", "group-coordinator-metrics", name, Kind.ATTRIBUTE, doc)
+    return MBean("kafka.server", "group-coordinator-metrics", name, MetricKind.ATTRIBUTE, doc)
 
 
 LOAD_TIME_MAX = _attribute("partition-load-time-max", "The longest that loading a partition took lately, in ms.")
@@ -84,24 +84,24 @@ class GroupMeters:
         self.deletions = SampledStat(clock)
         self.rebalances = SampledStat(clock)
 
-    def readings(self) -> Iterator[Reading]:
-        yield Reading(LOAD_TIME_MAX, self.load_times.maximum())
-        yield Reading(LOAD_TIME_AVERAGE, self.load_times.average())
+    def readings(self) -> Iterator[MetricReading]:
+        yield MetricReading(LOAD_TIME_MAX, self.load_times.maximum())
+        yield MetricReading(LOAD_TIME_AVERAGE, self.load_times.average())
         for rate, count, stat in (
             (COMMIT_RATE, COMMIT_COUNT, self.commits),
             (EXPIRATION_RATE, EXPIRATION_COUNT, self.expirations),
             (DELETION_RATE, DELETION_COUNT, self.deletions),
             (REBALANCE_RATE, REBALANCE_COUNT, self.rebalances),
         ):
-            yield Reading(rate, stat.rate())
-            yield Reading(count, stat.total)
+            yield MetricReading(rate, stat.rate())
+            yield MetricReading(count, stat.total)
 
 
-def group_readings(groups: Collection[GroupMetadata], meters: GroupMeters) -> Iterator[Reading]:
+def group_readings(groups: Collection[GroupMetadata], meters: GroupMeters) -> Iterator[MetricReading]:
     """The gauges of the groups that a broker coordinates, and what it has done with them."""
     states = Counter(group.state for group in groups)
-    yield Reading(OFFSETS, sum(len(group.offsets) for group in groups))
-    yield Reading(GROUPS, len(groups))
+    yield MetricReading(OFFSETS, sum(len(group.offsets) for group in groups))
+    yield MetricReading(GROUPS, len(groups))
     for state, mbean in BY_STATE.items():
-        yield Reading(mbean, states[state])
+        yield MetricReading(mbean, states[state])
     yield from meters.readings()

@@ -31,7 +31,7 @@ VALID_PREVIOUS_STATES: Mapping[GroupState, tuple[GroupState, ...]] = {
 """By state, those from which it may be entered."""
 
 
-class InvalidTransition(Exception):
+class InvalidGroupTransition(Exception):
     """A group was to enter a state that cannot follow its present one: a mistake in the coordinator."""
 
 
@@ -43,6 +43,6 @@ def check_transition(group_id: str, source: GroupState, target: GroupState) -> N
     """
     if source not in VALID_PREVIOUS_STATES[target]:
         allowed = ", ".join(state.value for state in VALID_PREVIOUS_STATES[target])
-        raise InvalidTransition(
+        raise InvalidGroupTransition(
             f"group {group_id} cannot go from {source.value} to {target.value}, which follows {allowed} only"
         )

@@ -1,4 +1,4 @@
-"""`Timer` keeps what is to be done at a later time, ordered by that time. Mirrors `kafka.utils.timer.SystemTimer`.
+"""`TaskTimer` keeps what is to be done at a later time, ordered by that time. Mirrors `kafka.utils.timer.SystemTimer`.
 
 A heartbeat postpones its member's session, thousands of times a second in a large cluster: that sets one number, and
 the task is sorted in again when its old time has come.
@@ -14,7 +14,7 @@ _FEW = 64
 
 
 class TimerTask:
-    """Something to be done once. `Timer.add` makes it.
+    """Something to be done once. `TaskTimer.add` makes it.
 
     Attributes:
         due_ms: when, in monotonic milliseconds.
@@ -28,7 +28,7 @@ class TimerTask:
         self.action: Callable[[], None] | None = action
 
 
-class Timer:
+class TaskTimer:
     """Tasks by the time at which they are due."""
 
     def __init__(self) -> None:

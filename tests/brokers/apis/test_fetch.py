@@ -384,7 +384,9 @@ class WaitingFetchHarness(BrokerHarness):
         self.become_leader("orders", 0)
         original = fetch_reading.partition_error
 
-        def counted(services: BrokerServices, requested: RequestedPartition, reader: fetch_reading.Reader) -> Errors:
+        def counted(
+            services: BrokerServices, requested: RequestedPartition, reader: fetch_reading.FetchReader
+        ) -> Errors:
             self.checks += 1
             return original(services, requested, reader)
 

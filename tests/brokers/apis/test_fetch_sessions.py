@@ -73,7 +73,7 @@ class SessionHarness(BrokerHarness):
         lead_all(self, isr)
         original = fetch_reading.partition_error
 
-        def noted(services: BrokerServices, requested: RequestedPartition, reader: fetch_reading.Reader) -> Errors:
+        def noted(services: BrokerServices, requested: RequestedPartition, reader: fetch_reading.FetchReader) -> Errors:
             self.read.append(requested.fetch.partition)
             return original(services, requested, reader)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tests.brokers.log.parts import NOW_MS
 from understudy.brokers.log.batch_retention import Retention, retained
-from understudy.brokers.log.cleaned_transactions import AbortedTransaction, AbortedTransactions, CleanedTransactions
+from understudy.brokers.log.cleaned_transactions import AbortedTransactions, AbortedTxn, CleanedTransactions
 from understudy.brokers.log.offset_map import OffsetMap
 from understudy.brokers.log.producer_state import LastRecord
 from understudy.foundation.records.batch import RecordBatch, batches
@@ -78,7 +78,7 @@ def compacted(
 
 
 def test_aborted_transactions_are_found_by_their_markers() -> None:
-    assert aborted(LOG).found() == [AbortedTransaction(0, 7, 3)]
+    assert aborted(LOG).found() == [AbortedTxn(0, 7, 3)]
     assert aborted(LOG).found(ending_from=4) == []
     assert aborted(LOG[:2]).found() == [], "it is open"
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.brokers.log.producer_snapshot import ProducerEntry, decode, encode
-from understudy.brokers.log.producer_state import ActiveProducer, AppendedBatch, ProducerState
+from understudy.brokers.log.producer_state import ActiveProducer, AppendedBatch, ProducerStateManager
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.records.batch import RecordBatch, batches, encode_batch
@@ -72,20 +72,20 @@ def marker(
     return next(batches(data))
 
 
-def state(*given: RecordBatch) -> ProducerState:
-    found = ProducerState(partition=PARTITION, expiration_ms=EXPIRATION_MS)
+def state(*given: RecordBatch) -> ProducerStateManager:
+    found = ProducerStateManager(partition=PARTITION, expiration_ms=EXPIRATION_MS)
     for one in given:
         found.append(one)
     return found
 
 
-def reloaded(found: ProducerState) -> ProducerState:
+def reloaded(found: ProducerStateManager) -> ProducerStateManager:
     """The state of a broker that reads a snapshot."""
     entries = decode("a.snapshot", encode(found.entries()))
-    return ProducerState(entries, partition=PARTITION, end_offset=found.end_offset, expiration_ms=EXPIRATION_MS)
+    return ProducerStateManager(entries, partition=PARTITION, end_offset=found.end_offset, expiration_ms=EXPIRATION_MS)
 
 
-def refusal(found: ProducerState, sent: RecordBatch) -> Errors | None:
+def refusal(found: ProducerStateManager, sent: RecordBatch) -> Errors | None:
     before = (found.entries(), found.end_offset)
     try:
         found.check(sent.header)

@@ -22,17 +22,17 @@ from understudy.brokers.metrics.metrics_server import (
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.clusters.simulated.loop import new_loop
 from understudy.clusters.simulated.network import SimulatedNetwork
-from understudy.foundation.metrics.mbeans import Kind, MBean, Reading
+from understudy.foundation.metrics.mbeans import MBean, MetricKind, MetricReading
 from understudy.foundation.wire.network import Connection, ConnectionFailed
 
 T = TypeVar("T")
 
 SCRAPE = b"GET /metrics HTTP/1.1\r\nHost: broker:7071\r\nAccept: text/plain;version=0.0.4\r\n\r\n"
-BEAN = MBean("kafka.server", "Test", "Answer", Kind.GAUGE, "Of a test.")
+BEAN = MBean("kafka.server", "Test", "Answer", MetricKind.GAUGE, "Of a test.")
 
 
-async def collect() -> list[Reading]:
-    return [Reading(BEAN, 42)]
+async def collect() -> list[MetricReading]:
+    return [MetricReading(BEAN, 42)]
 
 
 async def whole_answer(connection: Connection) -> bytes:

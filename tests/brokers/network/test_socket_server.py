@@ -31,7 +31,7 @@ from understudy.foundation.wire.messages.api_versions import ApiVersionsRequest,
 from understudy.foundation.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from understudy.foundation.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from understudy.foundation.wire.network import Connection, ConnectionLost, Server
+from understudy.foundation.wire.network import Connection, ConnectionLost, ServerSocket
 from understudy.foundation.wire.registry import api_by_key, api_of
 from understudy.foundation.wire.schema import Message
 
@@ -87,7 +87,7 @@ class FakeNetwork:
     async def connect(self, host: str, port: int, *, timeout_ms: int) -> Connection:
         raise AssertionError("a server does not connect")
 
-    async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> Server:
+    async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> ServerSocket:
         self.serve = serve
         return FakeServer()
 

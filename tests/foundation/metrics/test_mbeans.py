@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.brokers.parts import StillClock
 from understudy.brokers.mbeans import MBEANS
 from understudy.foundation.metrics.instruments import Histogram, Meter, Timer
-from understudy.foundation.metrics.mbeans import Kind, MBean, Reading, Value, exposition
+from understudy.foundation.metrics.mbeans import MBean, MetricKind, MetricReading, Value, exposition
 
 RULES = (
     (r"kafka.coordinator.(\w+)<type=(.+), name=(.+)><>Value", r"kafka_coordinator_\1_\2_\3"),
@@ -27,11 +27,11 @@ RULES = (
 order."""
 
 ATTRIBUTES = {
-    Kind.GAUGE: ("Value",),
-    Kind.METER: ("Count",),
-    Kind.HISTOGRAM: ("Count", "99thPercentile"),
-    Kind.TIMER: ("Count", "99thPercentile"),
-    Kind.ATTRIBUTE: ("",),
+    MetricKind.GAUGE: ("Value",),
+    MetricKind.METER: ("Count",),
+    MetricKind.HISTOGRAM: ("Count", "99thPercentile"),
+    MetricKind.TIMER: ("Count", "99thPercentile"),
+    MetricKind.ATTRIBUTE: ("",),
 }
 
 
@@ -41,7 +41,7 @@ def as_the_exporter_names(mbean: MBean, attribute: str) -> str:
     Its `safeName` puts `_` for what a name may not hold. The rules leave out MBeans without a name; without rules it
     writes domain, type and attribute.
     """
-    if mbean.kind is Kind.ATTRIBUTE:
+    if mbean.kind is MetricKind.ATTRIBUTE:
         return re.sub(r"[^a-zA-Z0-9:_]", "_", f"{mbean.domain}_{mbean.type}_{mbean.name}")
     tag = f", {mbean.tag}=1" if mbean.tag else ""
     bean = f"{mbean.domain}<type={mbean.type}, name={mbean.name}{tag}><>{attribute}"
@@ -49,19 +49,19 @@ def as_the_exporter_names(mbean: MBean, attribute: str) -> str:
     return next(re.sub(r"[^a-z0-9:_]", "_", match.expand(name).lower()) for match, name in found if match)
 
 
-def value_of(kind: Kind) -> Value:
+def value_of(kind: MetricKind) -> Value:
     match kind:
-        case Kind.GAUGE | Kind.ATTRIBUTE:
+        case MetricKind.GAUGE | MetricKind.ATTRIBUTE:
             return 1
-        case Kind.METER:
+        case MetricKind.METER:
             return Meter(StillClock())
-        case Kind.HISTOGRAM:
+        case MetricKind.HISTOGRAM:
             return Histogram(StillClock())
-        case Kind.TIMER:
+        case MetricKind.TIMER:
             return Timer(StillClock())
 
 
-def samples(*readings: Reading) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+def samples(*readings: MetricReading) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     """The values by name and labels; a suffix `_total` that only the parser added is removed again."""
     text = exposition(readings)
     written = {line.split(" ")[0].split("{")[0] for line in text.splitlines() if not line.startswith("#")}
@@ -77,7 +77,7 @@ def samples(*readings: Reading) -> dict[tuple[str, tuple[tuple[str, str], ...]],
 @pytest.mark.spec("MT-2", "MT-3", "MT-4")
 @pytest.mark.parametrize("mbean", MBEANS, ids=lambda mbean: mbean.name)
 def test_every_mbean_has_the_exporters_name(mbean: MBean) -> None:
-    shown = {name for name, _ in samples(Reading(mbean, value_of(mbean.kind), "1" if mbean.tag else ""))}
+    shown = {name for name, _ in samples(MetricReading(mbean, value_of(mbean.kind), "1" if mbean.tag else ""))}
     assert {as_the_exporter_names(mbean, attribute) for attribute in ATTRIBUTES[mbean.kind]} <= shown
 
 
@@ -95,7 +95,7 @@ def test_every_mbean_has_the_exporters_name(mbean: MBean) -> None:
 )
 def test_series_that_kafka_dashboards_use_exist(name: str, series: str) -> None:
     (mbean,) = (mbean for mbean in MBEANS if mbean.name == name)
-    assert series in {shown for shown, _ in samples(Reading(mbean, value_of(mbean.kind)))}
+    assert series in {shown for shown, _ in samples(MetricReading(mbean, value_of(mbean.kind)))}
 
 
 def test_a_timer_is_exposed_with_all_attributes_of_yammers() -> None:
@@ -104,9 +104,11 @@ def test_a_timer_is_exposed_with_all_attributes_of_yammers() -> None:
     timer.update(2.0)
     timer.update(4.0)
     clock.now_ms = 10_000
-    mbean = MBean("kafka.controller", "ControllerChannelManager", "Time", Kind.TIMER, "Of a test.", tag="broker-id")
+    mbean = MBean(
+        "kafka.controller", "ControllerChannelManager", "Time", MetricKind.TIMER, "Of a test.", tag="broker-id"
+    )
     base, broker = "kafka_controller_controllerchannelmanager_time", (("broker_id", "3"),)
-    assert samples(Reading(mbean, timer, "3")) == {
+    assert samples(MetricReading(mbean, timer, "3")) == {
         (f"{base}_count", broker): 2.0,
         (base, (*broker, ("quantile", "0.50"))): 3.0,
         (base, (*broker, ("quantile", "0.75"))): 4.0,
@@ -126,9 +128,9 @@ def test_a_timer_is_exposed_with_all_attributes_of_yammers() -> None:
 
 
 def test_the_lines_of_one_metric_family_are_grouped() -> None:
-    a = MBean("kafka.server", "T", "A", Kind.GAUGE, "First.", tag="broker-id")
-    b = MBean("kafka.server", "T", "B", Kind.GAUGE, "Second.")
-    assert exposition([Reading(a, 1, "1"), Reading(b, 2), Reading(a, 3, "2")]) == (
+    a = MBean("kafka.server", "T", "A", MetricKind.GAUGE, "First.", tag="broker-id")
+    b = MBean("kafka.server", "T", "B", MetricKind.GAUGE, "Second.")
+    assert exposition([MetricReading(a, 1, "1"), MetricReading(b, 2), MetricReading(a, 3, "2")]) == (
         "# HELP kafka_server_t_a First.\n"
         "# TYPE kafka_server_t_a gauge\n"
         'kafka_server_t_a{broker_id="1"} 1.0\n'

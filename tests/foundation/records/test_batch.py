@@ -22,7 +22,7 @@ from understudy.foundation.records.batch import (
     encode_batch,
     read_header,
 )
-from understudy.foundation.records.compression import Compression, TooLarge
+from understudy.foundation.records.compression import Compression, RecordsTooLarge
 from understudy.foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
 from understudy.foundation.records.record import Header, Record, check_records, encode_records, records
 
@@ -201,7 +201,7 @@ def test_a_producers_offsets_have_no_gap() -> None:
 def test_a_batch_that_would_become_too_large_is_refused() -> None:
     bomb = whole(encode_records([Record(0, 0, None, bytes(5_000_000))], compression=Compression.ZSTD))
     assert bomb.header.size < 2_000
-    with pytest.raises(TooLarge, match="would have more than 1000000 bytes"):
+    with pytest.raises(RecordsTooLarge, match="would have more than 1000000 bytes"):
         check_records(bomb, max_bytes=1_000_000)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.foundation.records.compression import Compression, TooLarge, compress, decompress
+from understudy.foundation.records.compression import Compression, RecordsTooLarge, compress, decompress
 from understudy.foundation.records.errors import CorruptRecord
 
 CODECS = [codec for codec in Compression if codec is not Compression.NONE]
@@ -35,7 +35,7 @@ def test_no_more_comes_out_than_the_limit(codec: Compression) -> None:
     data = bytes(10_000_000)
     compressed = compress(data, codec)
     assert len(bytes(decompress(compressed, codec, len(data)))) == len(data)
-    with pytest.raises(TooLarge, match=f"records in {codec.name.lower()} would have more than 9999999 bytes"):
+    with pytest.raises(RecordsTooLarge, match=f"records in {codec.name.lower()} would have more than 9999999 bytes"):
         decompress(compressed, codec, len(data) - 1)
 
 
@@ -53,7 +53,7 @@ def test_damage_raises_nothing_else(codec: Compression, data: st.DataObject) -> 
     place = data.draw(st.integers(0, len(compressed) - 1))
     compressed[place] ^= data.draw(st.integers(1, 255))
     cut = data.draw(st.integers(0, len(compressed)))
-    with suppress(CorruptRecord, TooLarge):
+    with suppress(CorruptRecord, RecordsTooLarge):
         decompress(compressed[:cut], codec, 100_000)
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.foundation.records.compression import Compression, TooLarge, compress
+from understudy.foundation.records.compression import Compression, RecordsTooLarge, compress
 from understudy.foundation.records.errors import CorruptRecord, InvalidRecord
-from understudy.foundation.records.message_set import Message, first_magic, messages, messages_in
+from understudy.foundation.records.message_set import LegacyMessage, first_magic, messages, messages_in
 from understudy.foundation.records.record import Record, encode_records
 
 with warnings.catch_warnings():
@@ -47,7 +47,7 @@ def wrapper(inner: bytes, codec: Compression, *, magic: int = 1, offset: int = 0
     )
 
 
-def inner(data: bytes) -> list[Message]:
+def inner(data: bytes) -> list[LegacyMessage]:
     (outer,) = messages(data)
     return messages_in(outer, LIMIT)
 
@@ -133,7 +133,7 @@ GZIP = Compression.GZIP
             "'3' is less than the last inner message offset '4'",
         ),
         (wrapper(message()[:-1] + b"x", GZIP), CorruptRecord, "Record is corrupt"),
-        (wrapper(bytes(200_000), GZIP), TooLarge, "more than 100000 bytes"),
+        (wrapper(bytes(200_000), GZIP), RecordsTooLarge, "more than 100000 bytes"),
     ],
 )
 def test_compressed_messages_that_are_refused(data: bytes, error: type[Exception], reason: str) -> None:

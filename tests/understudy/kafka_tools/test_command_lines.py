@@ -11,7 +11,7 @@ from typing import NamedTuple, NoReturn
 import pytest
 
 from tests.brokers.parts import StillClock
-from understudy.foundation.wire.network import Connection, ConnectionFailed, Server
+from understudy.foundation.wire.network import Connection, ConnectionFailed, ServerSocket
 from understudy.kafka_tools.console import Console, Surroundings
 from understudy.kafka_tools.names import NAMES
 from understudy.kafka_tools.tools import TOOLS
@@ -25,7 +25,7 @@ class NoNetwork:
     async def connect(self, host: str, port: int, *, timeout_ms: int) -> NoReturn:
         raise ConnectionFailed(f"{host}:{port} refuses")
 
-    async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> Server:
+    async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> ServerSocket:
         raise AssertionError("tools serve nothing")
 
 

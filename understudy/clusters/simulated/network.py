@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from understudy.clusters.simulated.loop import Process, SimulatedLoop
 from understudy.clusters.simulated.randomness import derived
 from understudy.clusters.simulated.request_faults import End, RequestFaults
-from understudy.foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network, Server
+from understudy.foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network, ServerSocket
 
 BUFFER_BYTES = 4 * 1024 * 1024
 """How many bytes of one direction, unread ones included, may be on their way before `send` waits."""
@@ -322,12 +322,12 @@ class NodeNetwork:
             raise ConnectionFailed(f"{host}:{port} refused the connection: no process listens there")
         return connection
 
-    async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> Server:
+    async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> ServerSocket:
         return SimulatedServer(self._network, self._network.listen(self._process, host, port, serve))
 
 
 class SimulatedServer:
-    """A bound listening socket; implements `Server`."""
+    """A bound listening socket; implements `ServerSocket`."""
 
     def __init__(self, network: SimulatedNetwork, listener: _Listener) -> None:
         self._network = network

@@ -7,7 +7,7 @@ import pytest
 from tests.brokers.coordinator.group.parts import NOW_MS, ORDERS_0, ORDERS_1, group, member, subscription
 from understudy.brokers.coordinator.group.group_metadata import topics_of
 from understudy.brokers.coordinator.group.group_offsets import CommittedOffset, OffsetAndMetadata
-from understudy.brokers.coordinator.group.group_state import GroupState, InvalidTransition
+from understudy.brokers.coordinator.group.group_state import GroupState, InvalidGroupTransition
 from understudy.brokers.coordinator.group.member_metadata import JoinGroupResult, SyncGroupResult
 from understudy.foundation.cluster.errors import Errors
 
@@ -196,7 +196,7 @@ def test_a_generation_without_members_leaves_the_group_empty() -> None:
 
 def test_a_group_cannot_become_stable_without_completing_a_rebalance() -> None:
     made = group()
-    with pytest.raises(InvalidTransition):
+    with pytest.raises(InvalidGroupTransition):
         made.transition_to(GroupState.STABLE, now_ms=NOW_MS)
     assert made.state is GroupState.EMPTY
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from understudy.brokers.coordinator.group.group_state import GroupState as S
-from understudy.brokers.coordinator.group.group_state import InvalidTransition, check_transition
+from understudy.brokers.coordinator.group.group_state import InvalidGroupTransition, check_transition
 
 ALLOWED = {
     (S.EMPTY, S.PREPARING_REBALANCE),
@@ -24,5 +24,5 @@ def test_a_group_changes_between_those_states_only_that_kafka_allows(source: S, 
     if (source, target) in ALLOWED:
         check_transition("g", source, target)
     else:
-        with pytest.raises(InvalidTransition, match=f"group g cannot go from {source.value} to {target.value}"):
+        with pytest.raises(InvalidGroupTransition, match=f"group g cannot go from {source.value} to {target.value}"):
             check_transition("g", source, target)

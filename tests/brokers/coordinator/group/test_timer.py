@@ -1,13 +1,13 @@
-"""Tests of `Timer`: what is due comes in order, and what was postponed or cancelled does not."""
+"""Tests of `TaskTimer`: what is due comes in order, and what was postponed or cancelled does not."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from understudy.brokers.coordinator.group.timer import Timer
+from understudy.brokers.coordinator.group.timer import TaskTimer
 
 
-def due(timer: Timer, now_ms: float) -> int:
+def due(timer: TaskTimer, now_ms: float) -> int:
     """Do what is due; return how much it was."""
     count = 0
     while (action := timer.take_due(now_ms)) is not None:
@@ -17,7 +17,7 @@ def due(timer: Timer, now_ms: float) -> int:
 
 
 def test_actions_are_done_in_the_order_of_their_times() -> None:
-    timer, done = Timer(), list[str]()
+    timer, done = TaskTimer(), list[str]()
     timer.add(20, lambda: done.append("later"))
     timer.add(10, lambda: done.append("first"))
     timer.add(10, lambda: done.append("second"))
@@ -31,7 +31,7 @@ def test_actions_are_done_in_the_order_of_their_times() -> None:
 
 
 def test_a_postponed_action_is_sorted_in_again_when_its_old_time_comes() -> None:
-    timer, done = Timer(), list[int]()
+    timer, done = TaskTimer(), list[int]()
     task = timer.add(10, lambda: done.append(1))
     assert timer.reschedule(task, 30) is task
     assert timer.next_ms == 10
@@ -41,7 +41,7 @@ def test_a_postponed_action_is_sorted_in_again_when_its_old_time_comes() -> None
 
 
 def test_an_action_that_is_to_come_earlier_replaces_the_task() -> None:
-    timer, done = Timer(), list[int]()
+    timer, done = TaskTimer(), list[int]()
     task = timer.add(30, lambda: done.append(1))
     earlier = timer.reschedule(task, 5)
     assert earlier is not task
@@ -51,7 +51,7 @@ def test_an_action_that_is_to_come_earlier_replaces_the_task() -> None:
 
 
 def test_cancelled_actions_are_not_done_and_not_kept() -> None:
-    timer, done = Timer(), list[int]()
+    timer, done = TaskTimer(), list[int]()
     tasks = [timer.add(1_000 + number, partial(done.append, number)) for number in range(1_000)]
     for task in tasks[1:]:
         timer.cancel(task)
