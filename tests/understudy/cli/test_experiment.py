@@ -47,7 +47,7 @@ def test_a_run_prints_its_steps_and_its_verdict_and_leaves_its_files(capsys: pyt
     assert "failover from broker" in out
     assert json.loads(Path("run/verdict.json").read_text())["status"] == "held"
     ElementTree.parse("run/junit.xml")
-    assert "<svg" in Path("run/report.html").read_text(encoding="utf-8")
+    assert '<a href="page.html">' in Path("run/report.html").read_text(encoding="utf-8")
     assert list(Path("run").rglob("*.jsonl"))
     assert not Path("run/trace.json").exists()
 

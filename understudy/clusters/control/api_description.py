@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
@@ -11,6 +10,7 @@ import msgspec
 
 from understudy.clusters.control.bodies import Body, Election, NewTopic, Records, body_of
 from understudy.clusters.control.verb_table import TARGETS, VERBS
+from understudy.history.writing import Html, element, page, table
 
 OPENAPI_VERSION: Final = "3.1.0"
 _COMPONENTS: Final = "#/components/schemas/{name}"
@@ -84,48 +84,45 @@ def openapi(version: str) -> dict[str, Any]:
 
 def docs_page(document: Mapping[str, Any]) -> str:
     """Return an HTML page for an OpenAPI document. It loads nothing else."""
-    title = html.escape(document["info"]["title"])
-    return f"""<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>{title}</title>
-<style>
-body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
-table {{ border-collapse: collapse; }} td, th {{ text-align: left; padding: .1rem 1rem .1rem 0; vertical-align: top; }}
-h2 {{ font-size: 1rem; margin: 1.6rem 0 .2rem; }} code, pre {{ font: 13px/1.5 ui-monospace, monospace; }}
-pre {{ background: #8881; padding: .5rem; overflow-x: auto; }}
-</style>
-<h1>{title}</h1>
-<p>A POST needs the header <code>Authorization: Bearer TOKEN</code>; the token is in <code>control.json</code> in the
-run folder. Bodies and answers are JSON. An answer to a request that is refused has the key <code>error</code>.</p>
-<table>{"".join(_row(code, meaning) for code, meaning in ANSWERS.items())}</table>
-<p>A target has one of these forms; a role is resolved when the verb is done.</p>
-<table>{"".join(_row(form, meaning) for form, meaning in TARGETS.items())}</table>
-{"".join(_sections(document))}
-</html>
-"""
+    return page(
+        document["info"]["title"],
+        element(
+            "p",
+            "A POST needs the header ",
+            _code("Authorization: Bearer TOKEN"),
+            "; the token is in ",
+            _code("control.json"),
+            " in the run folder. Bodies and answers are JSON. An answer to a request that is refused has the key ",
+            _code("error"),
+            ".",
+        ),
+        table(("status", "what it means"), ((_code(code), meaning) for code, meaning in ANSWERS.items())),
+        "A target has one of these forms; a role is resolved when the verb is done.",
+        table(("target", "what it means"), ((_code(form), meaning) for form, meaning in TARGETS.items())),
+        *_sections(document),
+    )
 
 
 def _sections(document: Mapping[str, Any]) -> Iterator[str]:
     schemas = document["components"]["schemas"]
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            summary = html.escape(operation["summary"])
-            yield f"<h2><code>{method.upper()} {html.escape(path)}</code></h2><p>{summary}</p>"
+            yield element("h2", _code(f"{method.upper()} {path}"))
+            yield operation["summary"]
             if "requestBody" in operation:
                 reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
                 yield _fields(schemas[reference.rpartition("/")[2]])
 
 
-def _fields(schema: Mapping[str, Any]) -> str:
-    required = schema.get("required", [])
+def _fields(schema: Mapping[str, Any]) -> Html:
     rows = []
     for name, field in schema["properties"].items():
         details = {key: value for key, value in field.items() if key not in ("description", "default")}
-        need = "required" if name in required else "optional"
+        need = "required" if name in schema.get("required", ()) else "optional"
         words = field.get("description", "")
-        rows.append(_row(name, f"{need}; {words}" if words else need, json.dumps(details)))
-    return f"<table>{''.join(rows)}</table>"
+        rows.append((_code(name), f"{need}; {words}" if words else need, json.dumps(details)))
+    return table(("key", "what it is", "schema"), rows)
 
 
-def _row(name: str, *cells: str) -> str:
-    rest = "".join(f"<td>{html.escape(cell)}</td>" for cell in cells)
-    return f"<tr><td><code>{html.escape(name)}</code></td>{rest}</tr>"
+def _code(text: str) -> Html:
+    return element("code", text)

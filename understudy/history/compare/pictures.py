@@ -7,19 +7,20 @@ page sets for light and dark; lines and areas differ in dashes and patterns too,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from understudy.history.compare.comparison import Comparison, GroupSummary
 from understudy.history.compare.groups import PHASES, QUANTITIES, Quantity
 from understudy.history.compare.text_page import name, number
+from understudy.history.writing import Html, cut, element, joined
 
 SERIES = 6
 """How many colours there are; further groups repeat them with another dash."""
-_DASHES = ("", "7 3", "2 3", "9 3 2 3", "1 4", "12 4")
+_DASHES = ("none", "7 3", "2 3", "9 3 2 3", "1 4", "12 4")
 _LABEL = 220
 _BAR = 18
+_ROW = _BAR + 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +44,25 @@ class _Scale:
         return [step * index for index in range(int(self.top / step * 1.000001) + 1)]
 
 
-def distributions(comparison: Comparison, quantity: Quantity) -> str:
+def distributions(comparison: Comparison, quantity: Quantity) -> Html:
     """Return the share of values up to each value, as a line for each group; empty without values."""
     width, height, left, right, top, bottom = 460, 280, 52, 14, 34, 46
     found = [(result.group, result.group.curves[quantity.name]) for result in comparison.groups]
     largest = max((points[-1][0] for _, points in found if points), default=None)
     if largest is None:
-        return ""
+        return Html()
     across = _Scale(largest / quantity.scale or 1.0, left, width - right)
     up = _Scale(1.0, height - bottom, top)
-    parts = [_title(left, quantity.name), *_x_axis(across, height - bottom, top, f"{quantity.name}, {quantity.unit}")]
-    parts += [
-        f'<line class="grid" x1="{left}" x2="{width - right}" y1="{up.at(share):.1f}" y2="{up.at(share):.1f}"/>'
-        f'<text class="tick" x="{left - 6}" y="{up.at(share) + 4:.1f}" text-anchor="end">{share:.0%}</text>'
-        for share in (0, 0.25, 0.5, 0.75, 1)
+    parts = [
+        _text("title", left, 20, quantity.name),
+        *_x_axis(across, height - bottom, top, f"{quantity.name}, {quantity.unit}"),
+        _y_name(height, top, bottom, "share of runs" if quantity.name == "leaderless" else "share of failovers"),
     ]
-    parts.append(
-        _y_name(height, top, bottom, "share of runs" if quantity.name == "leaderless" else "share of failovers")
-    )
+    for share in (0, 0.25, 0.5, 0.75, 1):
+        parts += [
+            _line("grid", left, up.at(share), width - right, up.at(share)),
+            _text("tick", left - 6, up.at(share) + 4, f"{share:.0%}", "end"),
+        ]
     parts += [
         _curve([(value / quantity.scale, share) for value, share in points], across, up, series)
         for series, (_, points) in enumerate(found)
@@ -75,52 +77,48 @@ def distributions(comparison: Comparison, quantity: Quantity) -> str:
     return _svg(width, height, title, f"Medians, in {quantity.unit}. {medians}", parts)
 
 
-def _curve(points: Sequence[tuple[float, float]], across: _Scale, up: _Scale, series: int) -> str:
+def _curve(points: Sequence[tuple[float, float]], across: _Scale, up: _Scale, series: int) -> Html:
     """Return an empirical distribution, values with the share up to each, as steps."""
     steps = "".join(f"H{across.at(value):.1f}V{up.at(share):.1f}" for value, share in points)
-    return f'<path class="line" {_stroke(series)} d="M{across.at(0):.1f} {up.at(0):.1f}{steps}H{across.end:.1f}"/>'
+    path = f"M{across.at(0):.1f} {up.at(0):.1f}{steps}H{across.end:.1f}"
+    return element("path", class_="line", d=path, **_stroke(series))
 
 
-def _stroke(series: int) -> str:
+def _stroke(series: int) -> dict[str, str]:
     dash = _DASHES[(series + series // SERIES) % len(_DASHES)]
-    dashes = f' stroke-dasharray="{dash}"' if dash else ""
-    return f'style="stroke:var(--s{series % SERIES + 1})"{dashes}'
+    return {"style": f"stroke:var(--s{series % SERIES + 1})", "stroke_dasharray": dash}
 
 
-def legend(comparison: Comparison) -> str:
+def legend(comparison: Comparison) -> Html:
     """Return the list of groups with the line of each."""
-    items = [
-        f'<li><svg width="34" height="10" aria-hidden="true"><line class="line" x1="0" x2="34" y1="5" y2="5" '
-        f"{_stroke(series)}/></svg> {escape(name(result.group.key))}</li>"
-        for series, result in enumerate(comparison.groups)
-    ]
-    return f'<ul class="legend">{"".join(items)}</ul>'
+    items = []
+    for series, result in enumerate(comparison.groups):
+        line = element("line", class_="line", x1=0, x2=34, y1=5, y2=5, **_stroke(series))
+        drawn = element("svg", line, width=34, height=10, aria_hidden="true")
+        items.append(element("li", drawn, f" {name(result.group.key)}"))
+    return element("ul", *items, class_="legend")
 
 
-def stacked_phases(comparison: Comparison, phases: Sequence[str], title: str) -> str:
+def stacked_phases(comparison: Comparison, phases: Sequence[str], title: str) -> Html:
     """Return the mean of `phases` of each group as a stacked bar; empty if no failover has all phases."""
     rows = [(result.group, result.group.mean_phases_ms) for result in comparison.groups]
     if not any(means for _, means in rows):
-        return ""
+        return Html()
     top = 62
-    width, height = 960, top + (_BAR + 8) * len(rows) + 50
+    width, height = 960, top + _ROW * len(rows) + 50
     longest = max(sum(means.get(phase, 0.0) for phase in phases) for _, means in rows)
     across = _Scale(longest or 1.0, _LABEL, width - 70)
-    parts = [_title(16, title), *_phase_legend(phases)]
+    parts = [_text("title", 16, 20, title), *_phase_legend(phases)]
     parts += _x_axis(across, height - 46, top - 6, "mean time, ms")
     for row, (group, means) in enumerate(rows):
-        y = top + row * (_BAR + 8)
+        y = top + row * _ROW
         parts.append(_row_label(group, y))
         begin = 0.0
         for phase in phases:
-            mean = means.get(phase, 0.0)
-            parts.append(
-                f'<rect class="bar" style="fill:{_fill(phase)}" x="{across.at(begin):.1f}" y="{y}" '
-                f'width="{across.at(begin + mean) - across.at(begin):.1f}" height="{_BAR}"/>'
-            )
-            begin += mean
-        total = f"{begin:,.1f}" if means else "no failover"
-        parts.append(f'<text class="tick" x="{across.at(begin) + 6:.1f}" y="{y + 13}">{total}</text>')
+            end = begin + means.get(phase, 0.0)
+            parts.append(_bar(_fill(phase), across.at(begin), y, across.at(end) - across.at(begin)))
+            begin = end
+        parts.append(_text("tick", across.at(begin) + 6, y + 13, f"{begin:,.1f}" if means else "no failover"))
     spoken = "; ".join(
         f"{name(group.key)}: " + ", ".join(f"{phase} {means[phase]:,.1f}" for phase in phases if phase in means)
         for group, means in rows
@@ -128,7 +126,7 @@ def stacked_phases(comparison: Comparison, phases: Sequence[str], title: str) ->
     return _svg(width, height, title, f"Means in ms. {spoken}", parts)
 
 
-def leaderless_by_cause(comparison: Comparison) -> str:
+def leaderless_by_cause(comparison: Comparison) -> Html:
     """Return the mean leaderless time of each group's runs, a bar for each cause."""
     title = "Time without a leader, by what ended the controller"
     rows = [
@@ -138,17 +136,19 @@ def leaderless_by_cause(comparison: Comparison) -> str:
     ]
     causes = sorted({cause for _, cause, _, _ in rows})
     top = 40
-    width, height = 960, top + (_BAR + 8) * len(rows) + 50
+    width, height = 960, top + _ROW * len(rows) + 50
     across = _Scale(max(mean for _, _, mean, _ in rows) or 1.0, _LABEL + 80, width - 110)
-    parts = [_title(16, title), *_x_axis(across, height - 46, top - 6, "partition-seconds per run, mean")]
+    parts = [
+        _text("title", 16, 20, title),
+        *_x_axis(across, height - 46, top - 6, "partition-seconds per run, mean"),
+    ]
     for row, (group, cause, mean, runs) in enumerate(rows):
-        y = top + row * (_BAR + 8)
+        y = top + row * _ROW
         parts += [
             _row_label(group, y),
-            f'<text class="tick" x="{_LABEL + 72}" y="{y + 13}" text-anchor="end">{escape(_cut(cause, 12))}</text>',
-            f'<rect class="bar" style="fill:var(--s{causes.index(cause) % SERIES + 1})" x="{across.start:.1f}" y="{y}" '
-            f'width="{across.at(mean) - across.start:.1f}" height="{_BAR}"/>',
-            f'<text class="tick" x="{across.at(mean) + 6:.1f}" y="{y + 13}">{mean:,.3f} ({runs:,})</text>',
+            _text("tick", _LABEL + 72, y + 13, cut(cause, 12), "end"),
+            _bar(f"var(--s{causes.index(cause) % SERIES + 1})", across.start, y, across.at(mean) - across.start),
+            _text("tick", across.at(mean) + 6, y + 13, f"{mean:,.3f} ({runs:,})"),
         ]
     spoken = "; ".join(f"{name(group.key)}, {cause}: {mean:,.3f} in {runs} runs" for group, cause, mean, runs in rows)
     return _svg(width, height, title, f"Mean partition-seconds per run. {spoken}", parts)
@@ -162,46 +162,51 @@ def quantity_named(wanted: str) -> Quantity:
 # ------------------------------------------------------------------ parts of a picture
 
 
-def _svg(width: int, height: int, title: str, description: str, parts: Sequence[str]) -> str:
-    return (
-        f'<svg viewBox="0 0 {width} {height}" role="img" xmlns="http://www.w3.org/2000/svg">'
-        f"<title>{escape(title)}</title><desc>{escape(description)}</desc>{''.join(parts)}</svg>"
+def _svg(width: int, height: int, title: str, description: str, parts: Sequence[Html]) -> Html:
+    return element(
+        "svg",
+        element("title", title),
+        element("desc", description),
+        *parts,
+        viewBox=f"0 0 {width} {height}",
+        role="img",
+        xmlns="http://www.w3.org/2000/svg",
     )
 
 
-def _title(x: float, text: str) -> str:
-    return f'<text class="title" x="{x}" y="20">{escape(text)}</text>'
+def _text(kind: str, x: float, y: float, text: str, anchor: str = "start", **attributes: str) -> Html:
+    return element("text", text, class_=kind, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor, **attributes)
 
 
-def _x_axis(across: _Scale, bottom: float, top: float, what: str) -> list[str]:
-    parts = [
-        f'<line class="grid" x1="{across.at(tick):.1f}" x2="{across.at(tick):.1f}" y1="{top}" y2="{bottom}"/>'
-        f'<text class="tick" x="{across.at(tick):.1f}" y="{bottom + 16}" text-anchor="middle">{tick:,.10g}</text>'
-        for tick in across.ticks()
-    ]
-    parts.append(f'<line class="axis" x1="{across.start}" x2="{across.end}" y1="{bottom}" y2="{bottom}"/>')
-    middle = (across.start + across.end) / 2
-    return [*parts, f'<text class="name" x="{middle:.1f}" y="{bottom + 36}" text-anchor="middle">{escape(what)}</text>']
+def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> Html:
+    return element("line", class_=kind, x1=f"{x1:.1f}", y1=f"{y1:.1f}", x2=f"{x2:.1f}", y2=f"{y2:.1f}")
 
 
-def _y_name(height: int, top: int, bottom: int, what: str) -> str:
+def _bar(fill: str, x: float, y: int, width: float, height: int = _BAR) -> Html:
+    return element("rect", class_="bar", style=f"fill:{fill}", x=f"{x:.1f}", y=y, width=f"{width:.1f}", height=height)
+
+
+def _x_axis(across: _Scale, bottom: float, top: float, what: str) -> Iterator[Html]:
+    for tick in across.ticks():
+        yield _line("grid", across.at(tick), top, across.at(tick), bottom)
+        yield _text("tick", across.at(tick), bottom + 16, f"{tick:,.10g}", "middle")
+    yield _line("axis", across.start, bottom, across.end, bottom)
+    yield _text("name", (across.start + across.end) / 2, bottom + 36, what, "middle")
+
+
+def _y_name(height: int, top: int, bottom: int, what: str) -> Html:
     middle = (height - bottom + top) / 2
-    return (
-        f'<text class="name" x="12" y="{middle:.1f}" text-anchor="middle" '
-        f'transform="rotate(-90 12 {middle:.1f})">{escape(what)}</text>'
-    )
+    return _text("name", 12, middle, what, "middle", transform=f"rotate(-90 12 {middle:.1f})")
 
 
-def _row_label(group: GroupSummary, y: int) -> str:
-    return f'<text class="label" x="16" y="{y + 13}">{escape(_cut(name(group.key), 30))}</text>'
+def _row_label(group: GroupSummary, y: int) -> Html:
+    return _text("label", 16, y + 13, cut(name(group.key), 30))
 
 
-def _phase_legend(phases: Sequence[str]) -> list[str]:
-    return [
-        f'<rect class="bar" style="fill:{_fill(phase)}" x="{_LABEL + place * 130}" y="32" width="14" height="14"/>'
-        f'<text class="tick" x="{_LABEL + place * 130 + 20}" y="44">{phase}</text>'
-        for place, phase in enumerate(phases)
-    ]
+def _phase_legend(phases: Sequence[str]) -> Iterator[Html]:
+    for place, phase in enumerate(phases):
+        yield _bar(_fill(phase), _LABEL + place * 130, 32, 14, 14)
+        yield _text("tick", _LABEL + place * 130 + 20, 44, phase)
 
 
 def _fill(phase: str) -> str:
@@ -210,17 +215,19 @@ def _fill(phase: str) -> str:
     return f"url(#p{place + 1})" if place % 2 else f"var(--s{place + 1})"
 
 
-def patterns() -> str:
+def patterns() -> Html:
     """Return the hatched fills, which the page has once."""
-    lines = "".join(
-        f'<pattern id="p{place + 1}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-        f'<rect width="6" height="6" style="fill:var(--s{place + 1})"/>'
-        '<line class="hatch" x1="0" y1="0" x2="0" y2="6"/></pattern>'
-        for place in range(len(PHASES))
-        if place % 2
+    fills = joined(
+        element(
+            "pattern",
+            element("rect", width=6, height=6, style=f"fill:var(--s{place + 1})"),
+            element("line", class_="hatch", x1=0, y1=0, x2=0, y2=6),
+            id=f"p{place + 1}",
+            width=6,
+            height=6,
+            patternUnits="userSpaceOnUse",
+            patternTransform="rotate(45)",
+        )
+        for place in range(1, len(PHASES), 2)
     )
-    return f'<svg width="0" height="0" aria-hidden="true" class="defs"><defs>{lines}</defs></svg>'
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 1]}…"
+    return element("svg", element("defs", fills), width=0, height=0, aria_hidden="true", class_="defs")

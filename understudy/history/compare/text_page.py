@@ -17,8 +17,8 @@ from understudy.history.compare.comparison import (
 )
 from understudy.history.compare.groups import QUANTITIES, Key, Quantity
 from understudy.history.compare.statistics import CONFIDENCE, runs_needed
+from understudy.history.writing import counted, cut, fitted
 
-WIDTH = 100
 _QUANTILE = 14
 _CHANGE = 20
 _LABEL = 23
@@ -40,14 +40,14 @@ def render(comparison: Comparison) -> str:
 
 def _head(comparison: Comparison) -> list[str]:
     lines = [
-        f"{count(comparison.runs, 'run')}, {count(comparison.failovers, 'failover')}, "
-        f"{count(len(comparison.groups), 'group')} by {', '.join(comparison.by)}"
+        f"{counted(comparison.runs, 'run')}, {counted(comparison.failovers, 'failover')}, "
+        f"{counted(len(comparison.groups), 'group')} by {', '.join(comparison.by)}"
     ]
     if comparison.baseline:
         lines.append(f"  compared with {assignments(comparison.baseline.items())}")
     without = [result.group for result in comparison.groups if not result.group.failovers]
-    lines += [_fitted(f"  no failover in the runs of {name(group.key)}") for group in without]
-    return [_fitted(line) for line in lines]
+    lines += [fitted(f"  no failover in the runs of {name(group.key)}") for group in without]
+    return [fitted(line) for line in lines]
 
 
 def _quantity(comparison: Comparison, quantity: Quantity) -> list[str]:
@@ -78,7 +78,7 @@ def _labelled(label: str, columns: str, width: int) -> list[str]:
     """Return a row with its label, which has a line of its own where it is too long for its column."""
     if _fits(label, width):
         return [f"  {label:<{width - 2}}{columns}"]
-    return [_fitted(f"  {label}"), f"{'':<{width}}{columns}"]
+    return [fitted(f"  {label}"), f"{'':<{width}}{columns}"]
 
 
 def _fits(label: str, width: int) -> bool:
@@ -105,11 +105,11 @@ def _verdict(change: Change | None) -> str:
 
 def _causes(comparison: Comparison) -> list[str]:
     rows = [
-        _fitted(f"  {_cut(name(result.group.key), 40):<40}{cause:<20}{runs:>8,}{mean:>24,.3f}")
+        fitted(f"  {cut(name(result.group.key), 40):<40}{cause:<20}{runs:>8,}{mean:>24,.3f}")
         for result in comparison.groups
         for cause, (mean, runs) in result.group.leaderless_s_by_cause.items()
     ]
-    head = f"  {_cut(_SEPARATOR.join(comparison.by), 40):<40}{'cause':<20}{'runs':>8}{'partition-s per run':>24}"
+    head = f"  {cut(_SEPARATOR.join(comparison.by), 40):<40}{'cause':<20}{'runs':>8}{'partition-s per run':>24}"
     return ["Leaderless time by what ended the controller, mean", head, *rows]
 
 
@@ -120,8 +120,8 @@ def _worst(comparison: Comparison) -> list[str]:
         if worst:
             lines.append(f"Worst runs by {quantity.name}")
         for run in worst:
-            lines.append(_fitted(f"  {number(run.value, quantity):>10} {quantity.unit}  {name(run.key)}"))
-            lines.append(f"{'':14}{run.opened_by or _fitted(run.run)}")
+            lines.append(fitted(f"  {number(run.value, quantity):>10} {quantity.unit}  {name(run.key)}"))
+            lines.append(f"{'':14}{run.opened_by or fitted(run.run)}")
     return lines
 
 
@@ -134,7 +134,7 @@ def _legend(comparison: Comparison) -> list[str]:
     if comparison.baseline:
         lines += [
             f'"{CHANGED}": p is at most {SIGNIFICANT} in a permutation test of ranks over whole runs, after Holm\'s',
-            f"correction for {count(comparison.tests, 'test')}. docs/guides/compare.md has the reasons.",
+            f"correction for {counted(comparison.tests, 'test')}. docs/guides/compare.md has the reasons.",
         ]
     return lines
 
@@ -176,17 +176,3 @@ def signed(value: float, form: str) -> str:
 def p_value(p: float) -> str:
     """Return `p` and its value with as many digits as mean something."""
     return "p < 0.001" if p < 0.001 else f"p {p:.3f}" if p < 0.1 else f"p {p:.2f}"
-
-
-def count(number: int, noun: str) -> str:
-    """Return a number and its noun."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"
-
-
-def _fitted(line: str) -> str:
-    printable = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in line.rstrip())
-    return _cut(printable, WIDTH)

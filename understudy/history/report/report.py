@@ -28,8 +28,8 @@ from understudy.history.reading.run_records import micros
 from understudy.history.report.kernel import worst_partitions
 from understudy.history.report.result import Replay
 from understudy.history.report.runs import DIFFERENT_RUNS
+from understudy.history.writing import WIDTH, counted, fitted
 
-WIDTH = 100
 BAR = 36
 PAGE = 40
 """Sections are separated by an empty line only if the page then has at most this many lines."""
@@ -58,7 +58,7 @@ def render(replay: Replay) -> str:
     sections = [section for section in [*sections, _findings(replay)] if section]
     spaced = sum(len(section) + 1 for section in sections) - 1 <= PAGE
     lines = [line for section in sections for line in (*section, *([""] if spaced else []))]
-    return "\n".join(_fitted(line) for line in lines).rstrip("\n")
+    return "\n".join(fitted(line) for line in lines).rstrip("\n")
 
 
 # ------------------------------------------------------------------ one run
@@ -68,7 +68,7 @@ def _one_run(run: RunMetrics, engine: str) -> list[list[str]]:
     totals = run.totals
     head = (
         f"Run {run.run}: {_seconds(totals.ended_at_ms)} from {_utc(totals.started_ms)}, "
-        f"{_count(totals.nodes, 'node')}, {_count(totals.records, 'record')}"
+        f"{counted(totals.nodes, 'node')}, {counted(totals.records, 'record')}"
     )
     return [
         [head, f"  computed by {engine}"],
@@ -111,7 +111,7 @@ def _reign(reign: Reign) -> str:
 def _failovers(failovers: Sequence[Failover]) -> list[list[str]]:
     sections = [_failover(failover) for failover in failovers[:3]]
     if len(failovers) > 3:
-        sections.append([f"… and {_count(len(failovers) - 3, 'more failover')}"])
+        sections.append([f"… and {counted(len(failovers) - 3, 'more failover')}"])
     return sections
 
 
@@ -124,7 +124,7 @@ def _failover(failover: Failover) -> list[str]:
     times = [time(failover) for _, time in _PHASES]
     longest = max((time for time in times if time is not None), default=0.0)
     counts = ((failover.partitions, "partition"), (failover.brokers, "broker"))
-    read = ", ".join(_count(number, noun) for number, noun in counts if number is not None)
+    read = ", ".join(counted(number, noun) for number, noun in counts if number is not None)
     phases = [
         f"  {name:<11} {_ms_column(time)}  {_bar(time, longest):<{BAR}} {note}"
         for (name, _), time, note in zip(_PHASES, times, ("", "", read, _answers(failover)), strict=True)
@@ -149,7 +149,7 @@ def _takeover(failover: Failover) -> list[str]:
 def _answers(failover: Failover) -> str:
     if not failover.requests:
         return ""
-    return f"{_count(failover.requests, 'request')}, {failover.unanswered or 'none'} unanswered"
+    return f"{counted(failover.requests, 'request')}, {failover.unanswered or 'none'} unanswered"
 
 
 def _partitions(run: RunMetrics) -> list[str]:
@@ -223,7 +223,7 @@ def _many_runs(replay: Replay) -> list[list[str]]:
     clean, unclean = sum(row.clean_elections for row in totals), sum(row.unclean_elections for row in totals)
     return [
         [
-            f"{_count(len(replay.runs), 'run')}, {_count(records, 'record')}, {_count(len(failovers), 'failover')}",
+            f"{counted(len(replay.runs), 'run')}, {counted(records, 'record')}, {counted(len(failovers), 'failover')}",
             f"  computed by {replay.engine}",
         ],
         [
@@ -235,14 +235,14 @@ def _many_runs(replay: Replay) -> list[list[str]]:
         [
             f"Partitions: leaderless for {sum(row.leaderless_ms for row in totals) / 1000:,.3f} partition-seconds; "
             f"elections {clean:,} clean, {unclean:,} unclean",
-            f"Fences: {_count(sum(row.fence_hits for row in totals), 'hit')}",
+            f"Fences: {counted(sum(row.fence_hits for row in totals), 'hit')}",
         ],
         [
             "Longest without a controller",
             *_some(
                 [
                     f"  {run.run:<40} {_ms_column(run.totals.without_controller_ms)}"
-                    f"  {_count(len(run.failovers), 'failover')}"
+                    f"  {counted(len(run.failovers), 'failover')}"
                     for run in sorted(replay.runs, key=_longest_first)
                 ],
                 8,
@@ -259,8 +259,8 @@ def _longest_first(run: RunMetrics) -> tuple[float, str]:
 
 
 def _never_ready(totals: Sequence[Totals]) -> list[str]:
-    count = sum(row.without_controller_ms is None for row in totals)
-    return [f"  No controller was ready in {_count(count, 'run')}"] if count else []
+    runs = sum(row.without_controller_ms is None for row in totals)
+    return [f"  No controller was ready in {counted(runs, 'run')}"] if runs else []
 
 
 def _cause(cause: str, failovers: Sequence[Failover]) -> list[str]:
@@ -287,7 +287,7 @@ def _findings(replay: Replay) -> list[str]:
     # Numbers that mix several runs have no meaning, so the reader has to see that first.
     findings = sorted(replay.findings, key=lambda finding: finding.kind != DIFFERENT_RUNS)
     shown = [f"  {_shortened(finding)}" for finding in findings]
-    return [f"Logs: {replay.lines:,} lines, {_count(len(replay.findings), 'finding')}", *_some(shown, SHOWN)]
+    return [f"Logs: {replay.lines:,} lines, {counted(len(replay.findings), 'finding')}", *_some(shown, SHOWN)]
 
 
 def _shortened(finding: LogFinding) -> str:
@@ -302,10 +302,10 @@ def _some(lines: Sequence[str], most: int, *, of: int | None = None) -> list[str
     Args:
         of: how many there are; by default all of `lines`.
     """
-    count = len(lines) if of is None else of
-    if count <= most:
+    whole = len(lines) if of is None else of
+    if whole <= most:
         return [*lines]
-    return [*lines[: most - 1], f"  … and {count - most + 1:,} more"]
+    return [*lines[: most - 1], f"  … and {whole - most + 1:,} more"]
 
 
 def _bar(part: float | None, whole: float) -> str:
@@ -314,12 +314,6 @@ def _bar(part: float | None, whole: float) -> str:
         return ""
     full, rest = divmod(max(1, round(part / whole * BAR * 8)), 8)
     return "█" * full + " ▏▎▍▌▋▊▉"[rest].strip()
-
-
-def _fitted(line: str) -> str:
-    """Return a line of the page with control characters escaped, cut to `WIDTH`."""
-    printable = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in line.rstrip())
-    return printable if len(printable) <= WIDTH else printable[: WIDTH - 1] + "…"
 
 
 def _ms(ms: float) -> str:
@@ -336,7 +330,3 @@ def _seconds(ms: float) -> str:
 
 def _utc(ms: float) -> str:
     return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

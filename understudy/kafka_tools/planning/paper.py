@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from html import escape
 from typing import NamedTuple, TypeAlias
+
+from understudy.history import writing
+from understudy.history.writing import element
 
 BAR_COLUMNS = 24
 """The width of the longest bar of a table, as text."""
-
-TEXT_COLUMNS = 100
-"""Where the lines of a paragraph end, as text."""
 
 
 class BadPlan(Exception):
@@ -63,21 +62,7 @@ def text_of(paper: Paper) -> str:
 
 def html_of(paper: Paper) -> str:
     """Return a paper as an HTML document that loads nothing."""
-    body = "\n".join(map(_html, paper.blocks))
-    title = escape(paper.title)
-    return (
-        f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n<style>{_STYLE}</style>\n'
-        f"<h1>{title}</h1>\n{body}\n</html>\n"
-    )
-
-
-_STYLE = """
-:root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; margin: 1rem 0; }
-th, td { text-align: left; padding: 0.2rem 1.2rem 0.2rem 0; border-bottom: 1px solid #8886; vertical-align: top; }
-rect { fill: #3a7ca5; }
-"""
+    return writing.page(paper.title, *map(_html, paper.blocks))
 
 
 def _lines(blocks: Iterable[Block]) -> Iterator[str]:
@@ -90,7 +75,7 @@ def _lines(blocks: Iterable[Block]) -> Iterator[str]:
                 yield from ("", *_table(head, rows))
             case _:
                 yield from (() if last_was_text else ("",))
-                yield from textwrap.wrap(block, TEXT_COLUMNS)
+                yield from textwrap.wrap(block, writing.WIDTH)
         last_was_text = isinstance(block, str)
 
 
@@ -111,17 +96,16 @@ def _shown(cell: Cell) -> str:
 def _html(block: Block) -> str:
     match block:
         case Heading(text):
-            return f"<h2>{escape(text)}</h2>"
+            return element("h2", text)
         case Table(head, rows):
-            heads = "".join(f"<th>{escape(each)}</th>" for each in head)
-            lines = "\n".join(f"<tr>{''.join(map(_html_cell, row))}</tr>" for row in rows)
-            return f"<table>\n<tr>{heads}</tr>\n{lines}\n</table>"
+            return writing.table(head, (map(_html_cell, row) for row in rows))
         case _:
-            return f"<p>{escape(block)}</p>"
+            return block
 
 
 def _html_cell(cell: Cell) -> str:
     if isinstance(cell, Bar):
         width = round(240 * cell.length / cell.most) if cell.most else 0
-        return f'<td><svg width="240" height="14" aria-hidden="true"><rect width="{width}" height="14"/></svg></td>'
-    return f"<td>{escape(cell)}</td>"
+        bar = element("rect", width=width, height=14)
+        return element("svg", bar, width=240, height=14, aria_hidden="true")
+    return cell

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Final, NamedTuple
 
+from understudy.history.writing import counted
 from understudy.kafka_tools.planning.paper import BadPlan, Block, Heading, Paper, Table
 
 OF_REPLICAS: Final = "replicas of a broker"
@@ -162,7 +163,7 @@ def costs(plan: PartitionsPlan, partitions: int) -> list[Cost]:
 def partitions_paper(plan: PartitionsPlan) -> Paper:
     """Return the plan for a person; raises BadPlan."""
     found = needed(plan)
-    return Paper(f"{_count(found.partitions, 'partition')} for {plan.target:g} MB/s", tuple(_blocks(plan, found)))
+    return Paper(f"{counted(found.partitions, 'partition')} for {plan.target:g} MB/s", tuple(_blocks(plan, found)))
 
 
 def partitions_json(plan: PartitionsPlan) -> dict[str, object]:
@@ -225,9 +226,9 @@ def _costs_in_words(plan: PartitionsPlan, found: Needed) -> Iterator[Block]:
     yield Heading("What they cost")
     existing = f" beside {plan.existing_partitions:,} that are there" if plan.existing_partitions else ""
     yield (
-        f"{_count(found.partitions, 'partition')} × {_count(plan.replication_factor, 'replica')} on "
-        f"{_count(plan.brokers, 'broker')}{existing}. These curves were measured elsewhere: their growth carries over, "
-        f"their seconds and megabytes may not."
+        f"{counted(found.partitions, 'partition')} × {counted(plan.replication_factor, 'replica')} on "
+        f"{counted(plan.brokers, 'broker')}{existing}. These curves were measured elsewhere: their growth carries "
+        "over, their seconds and megabytes may not."
     )
     rows = []
     for cost in after:
@@ -266,7 +267,3 @@ def _star(cost: Cost) -> str:
 def _parts(target: float, rate: float) -> int:
     # 500 / 0.1 must not become 5,001 by the last binary digit.
     return max(1, math.ceil(round(target / rate, 9)))
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -107,7 +107,7 @@ def _check_actions(plan: FrozenPlan, engine: type[Engine]) -> None:
 
 def write(verdict: Verdict, folder: Path, *, page: str = "") -> None:
     """Write the report, the JSON, the JUnit XML and the frozen plan. Raises OSError."""
-    (folder / REPORT).write_text(html_page(verdict, page=page), encoding="utf-8")
+    (folder / REPORT).write_text(html_page(verdict, run_page=page, folder=str(folder)), encoding="utf-8")
     (folder / VERDICT).write_bytes(msgspec.json.format(msgspec.json.encode(verdict), indent=2) + b"\n")
     (folder / JUNIT).write_text(junit_xml([verdict]), encoding="utf-8")
     (folder / FROZEN).write_text(verdict.frozen, encoding="utf-8")

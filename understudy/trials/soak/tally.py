@@ -7,6 +7,8 @@ from typing import Final
 
 import msgspec
 
+from understudy.history.writing import counted
+
 STATE_VERSION: Final = 1
 
 
@@ -137,8 +139,8 @@ def minute_line(minute: MinuteRecord) -> str:
         f"{felt.acknowledged:,} acknowledged",
         _errors(felt),
         f"longest gap {felt.gap_ms:,.0f} ms",
-        _plural(minute.controller_changes, "controller change"),
-        _plural(minute.leader_elections, "leader election"),
+        counted(minute.controller_changes, "controller change"),
+        counted(minute.leader_elections, "leader election"),
     ]
     return f"minute {minute.minute}: {'; '.join(parts)}"
 
@@ -147,12 +149,12 @@ def total_lines(totals: Totals) -> list[str]:
     """Return the lines about a whole soak."""
     felt = totals.felt
     return [
-        f"{_plural(totals.minutes, 'minute')} in {_plural(totals.sessions, 'session')}: {_faults(totals.faults)}",
+        f"{counted(totals.minutes, 'minute')} in {counted(totals.sessions, 'session')}: {_faults(totals.faults)}",
         f"clients: {felt.acknowledged:,} acknowledged, {felt.lost:,} lost, {felt.repeated:,} twice, "
         f"{felt.unknown:,} unknown, {felt.refused:,} refused, {felt.read:,} read; {_errors(felt)}; "
         f"longest gap {felt.gap_ms:,.0f} ms",
-        f"cluster: {_plural(totals.controller_changes, 'controller change')}, "
-        f"{_plural(totals.leader_elections, 'leader election')}",
+        f"cluster: {counted(totals.controller_changes, 'controller change')}, "
+        f"{counted(totals.leader_elections, 'leader election')}",
     ]
 
 
@@ -160,7 +162,7 @@ def _faults(faults: dict[str, int]) -> str:
     if not faults:
         return "no fault"
     kinds = ", ".join(f"{kind} {count}" if count > 1 else kind for kind, count in sorted(faults.items()))
-    return f"{_plural(sum(faults.values()), 'fault')} ({kinds})"
+    return f"{counted(sum(faults.values()), 'fault')} ({kinds})"
 
 
 def _errors(felt: Felt) -> str:
@@ -168,8 +170,4 @@ def _errors(felt: Felt) -> str:
     if not count:
         return "no errors"
     most = max(felt.errors, key=lambda name: (felt.errors[name], name))
-    return f"{_plural(count, 'error')} (most {most})"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{counted(count, 'error')} (most {most})"

@@ -14,7 +14,8 @@ from understudy.history.compare.comparison import Comparison, compare
 from understudy.history.compare.groups import QUANTITIES, Observation, Quantity
 from understudy.history.compare.html_page import DRAWN_GROUPS, html_page
 from understudy.history.compare.json_page import as_json
-from understudy.history.compare.text_page import WIDTH, number, p_value, render
+from understudy.history.compare.text_page import number, p_value, render
+from understudy.history.writing import WIDTH
 
 MS = Quantity("outage", "ms", 1_000, "")
 SVG = "{http://www.w3.org/2000/svg}"

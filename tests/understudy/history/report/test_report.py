@@ -11,9 +11,10 @@ from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from understudy.history.metrics.metric_tables import RunMetrics
 from understudy.history.metrics.metrics import measure
 from understudy.history.reading.reader import GAP, LogFinding, read_lines
-from understudy.history.report.report import PAGE, WIDTH, render
+from understudy.history.report.report import PAGE, render
 from understudy.history.report.result import Replay
 from understudy.history.report.runs import DIFFERENT_RUNS
+from understudy.history.writing import WIDTH
 
 
 def killed() -> Replay:

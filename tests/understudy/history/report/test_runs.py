@@ -8,6 +8,7 @@ import pytest
 
 from tests.foundation.eventlog.lines import Logs
 from understudy.foundation.eventlog.records import StepReached
+from understudy.history.metrics.metrics import measure
 from understudy.history.reading.reader import LogFinding
 from understudy.history.report.kernel import Measured, groups_to_join, without
 from understudy.history.report.runs import DIFFERENT_RUNS, RunFiles, find_logs, find_runs, pack
@@ -74,8 +75,6 @@ def test_whole_runs_are_packed_into_tasks_with_the_largest_first() -> None:
 
 
 def test_groups_with_records_of_the_same_run_are_joined() -> None:
-    from understudy.history.metrics.metrics import measure
-
     def measured(of: RunFiles, *runs: str) -> Measured:
         return Measured(of, tuple(measure(run, ()) for run in runs), (), 1)
 

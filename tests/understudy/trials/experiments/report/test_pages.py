@@ -35,7 +35,7 @@ def test_the_page_is_whole_and_escapes_what_it_shows(verdict: Verdict) -> None:
     assert "<script" not in page
     assert "&lt;script&gt;" in page
     assert not re.search(r"https?://", page), "the page needs no network"
-    for text in (verdict.command, "broker-1", "broker-3", "violated", "unclean-election", "detection"):
+    for text in (verdict.command, "broker 1", "broker 3", "violated", "unclean-election", "detection"):
         assert text in page
 
 
@@ -44,16 +44,14 @@ def test_witnesses_that_are_records_are_links_to_their_moment(verdict: Verdict) 
         msgspec.structs.replace(verdict.violations[0], where=where)
         for where in ("broker-3/7#77", "<b>/1#2", "zxid 17", "send 12")
     )
-    page = html_page(msgspec.structs.replace(verdict, expected=expected), page="page.html")
+    page = html_page(msgspec.structs.replace(verdict, expected=expected), run_page="page.html")
     assert re.findall(r'href="([^"]*)"', page) == ["page.html", *LINKS]
     assert "href=" not in html_page(msgspec.structs.replace(verdict, expected=expected))
 
 
-def test_the_picture_shows_states_reigns_and_faults(verdict: Verdict) -> None:
-    page = html_page(verdict)
-    assert page.count('class="down"') >= 2, "one in the picture, one in the legend"
-    assert page.count('class="controller"') >= 3
-    assert "kill" in page
+def test_without_the_page_of_the_run_the_command_that_writes_it_is_named(verdict: Verdict) -> None:
+    assert "<code>understudy page &#x27;a run&#x27;</code>" in html_page(verdict, folder="a run")
+    assert "understudy page" not in html_page(verdict, run_page="page.html")
 
 
 def test_the_junit_xml_has_a_case_for_each_expectation(verdict: Verdict) -> None:
