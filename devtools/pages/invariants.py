@@ -4,13 +4,14 @@ names."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from devtools.pages.source import path_of
 from devtools.pages.text import bullet
 from understudy.checks import leader_agreement, producers, replication
-from understudy.checks.check import InvariantCheck
-from understudy.checks.client_history import CLIENT_CHECKS, ClientCheck
-from understudy.checks.groups import GROUP_CHECKS, GroupCheck
+from understudy.checks.check import HistoryCheck, InvariantCheck
+from understudy.checks.client_history import CLIENT_CHECKS
+from understudy.checks.groups import GROUP_CHECKS
 from understudy.checks.invariant_checker import ALL_CHECKS
 
 NAME = "reference/invariants.md"
@@ -121,7 +122,7 @@ def page() -> str:
     return "\n".join([HEAD, *every_run, LOGS, *_bullets(of_logs), *of_clients, REST])
 
 
-def _bullets(checks: Iterable[type[InvariantCheck] | type[ClientCheck] | type[GroupCheck]]) -> Iterator[str]:
+def _bullets(checks: Iterable[type[InvariantCheck] | type[HistoryCheck[Any]]]) -> Iterator[str]:
     for check in checks:
         sentence = check.sentence[0].upper() + check.sentence[1:]
         yield bullet(f"**{check.id}** {sentence}. (`{check.__name__}` in `{path_of(check.__module__)}`)")

@@ -1,12 +1,16 @@
-"""`InvariantCheck`, the base class of the invariants: a fold over a run that keeps the first violation it finds."""
+"""The base classes of the invariants: `InvariantCheck` folds a run, `HistoryCheck` looks at what clients have seen."""
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 from understudy.checks.facts import ClusterFacts
 from understudy.checks.history import ZnodeTransaction
 from understudy.foundation.eventlog.records import Envelope
+
+H = TypeVar("H")
+"""A history: what clients, or the members of groups, have seen of a cluster."""
 
 
 class Violation(NamedTuple):
@@ -19,7 +23,8 @@ class Violation(NamedTuple):
     witness: str
     """What the run has instead."""
     where: str
-    """`broker-1/1#42` (node, incarnation, sequence number), `zxid 17`, `the end`, or the file of an event log."""
+    """`broker-1/1#42` (node, incarnation, sequence number), `zxid 17`, `the end`, the file of an event log, or
+    what a `Witness` names."""
 
     def __str__(self) -> str:
         return f"{self.check} violated at {self.where}: {self.witness}. It should hold that {self.sentence}"
@@ -60,6 +65,51 @@ class InvariantCheck:
         """Keep a violation, unless there is an earlier one. A `where` of None stands for the end of the run."""
         if self.violation is None:
             self.violation = Violation(self.id, self.sentence, witness, _place(where))
+
+
+class Witness(NamedTuple):
+    """What a history has instead of what should hold, and where: `send 12` or `poll 3`, counted from 0."""
+
+    where: str
+    what: str
+
+
+class HistoryCheck(Generic[H]):
+    """Checks one invariant over a whole history."""
+
+    id: ClassVar[str]
+    sentence: ClassVar[str]
+    """The invariant, as a clause that follows "it should hold that"."""
+
+    def __init__(self) -> None:
+        self.times_tested = 0
+        """How often the history could have violated the invariant; 0 means that it shows nothing."""
+
+    def contradictions(self, history: H) -> Iterator[Witness]:
+        """Yield what contradicts the invariant, in the order of the history."""
+        raise NotImplementedError
+
+
+class Judgement(NamedTuple):
+    """What checks have found in a history.
+
+    Attributes:
+        violations: the first violation of each invariant.
+        times_tested: by the id of each check.
+    """
+
+    violations: list[Violation]
+    times_tested: dict[str, int]
+
+
+def judge(checks: Iterable[type[HistoryCheck[H]]], history: H) -> Judgement:
+    """Check a history."""
+    judgement = Judgement([], {})
+    for check in (kind() for kind in checks):
+        if found := list(check.contradictions(history)):
+            judgement.violations.append(Violation(check.id, check.sentence, found[0].what, found[0].where))
+        judgement.times_tested[check.id] = check.times_tested
+    return judgement
 
 
 Incarnation: TypeAlias = tuple[str, int]

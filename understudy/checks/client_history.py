@@ -8,10 +8,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from understudy.checks.check import Violation
-from understudy.checks.facts import Partition
+from understudy.checks.check import HistoryCheck, Judgement, Witness, judge
+from understudy.checks.facts import Partition, name_of
 
 Read: TypeAlias = tuple[int, str]
 """(offset, value) of a record."""
@@ -148,30 +148,7 @@ class ClientHistory:
     compacted: set[Partition] = field(default_factory=set)
 
 
-class Witness(NamedTuple):
-    """What a history has instead of what should hold, and where: `send 12` or `poll 3`, counted from 0."""
-
-    where: str
-    what: str
-
-
-class ClientCheck:
-    """Checks one invariant over a whole history."""
-
-    id: ClassVar[str]
-    sentence: ClassVar[str]
-    """The invariant, as a clause that follows "it should hold that"."""
-
-    def __init__(self) -> None:
-        self.times_tested = 0
-        """How often a send or a record could have violated the invariant; 0 means that the history shows nothing."""
-
-    def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
-        """Yield what contradicts the invariant, in the order of the history."""
-        raise NotImplementedError
-
-
-class AcknowledgedRecordsAreRead(ClientCheck):
+class AcknowledgedRecordsAreRead(HistoryCheck[ClientHistory]):
     id = "H1"
     sentence = (
         "every record that was acknowledged with acks=all at or below the highest offset read in the final phase was "
@@ -211,7 +188,7 @@ def _newest_of_keys(
     return newest
 
 
-class OffsetsHaveOneValue(ClientCheck):
+class OffsetsHaveOneValue(HistoryCheck[ClientHistory]):
     id = "H2"
     sentence = (
         "all polls, and all sends that were acknowledged with acks=all, have the same value for an offset of a "
@@ -226,11 +203,11 @@ class OffsetsHaveOneValue(ClientCheck):
             known, known_where = values.setdefault((partition, offset), (value, where))
             self.times_tested += known_where != where
             if known != value:
-                what = f"{_name(partition)} has {value} at offset {offset}, and {known} in {known_where}"
+                what = f"{name_of(partition)} has {value} at offset {offset}, and {known} in {known_where}"
                 yield Witness(where, what)
 
 
-class ValuesHaveOneOffset(ClientCheck):
+class ValuesHaveOneOffset(HistoryCheck[ClientHistory]):
     id = "H3"
     sentence = "a value is at one offset, if its producer is idempotent or does not retry"
 
@@ -243,10 +220,10 @@ class ValuesHaveOneOffset(ClientCheck):
             known = offsets.setdefault((partition, value), offset)
             self.times_tested += 1
             if known != offset:
-                yield Witness(where, f"{_name(partition)} has {value} at offset {offset}, and at {known}")
+                yield Witness(where, f"{name_of(partition)} has {value} at offset {offset}, and at {known}")
 
 
-class OnlySentRecordsAreRead(ClientCheck):
+class OnlySentRecordsAreRead(HistoryCheck[ClientHistory]):
     id = "H4"
     sentence = "a consumer reads only values that were sent to the partition, and none whose send has definitely failed"
 
@@ -258,14 +235,14 @@ class OnlySentRecordsAreRead(ClientCheck):
             for offset, value in poll.records:
                 self.times_tested += 1
                 outcome = outcomes.get((poll.partition, value))
-                at = f"{_name(poll.partition)} has {value} at offset {offset}"
+                at = f"{name_of(poll.partition)} has {value} at offset {offset}"
                 if outcome is None:
                     yield Witness(f"poll {number}", f"{at}, which was never sent")
                 elif outcome is Outcome.FAIL:
                     yield Witness(f"poll {number}", f"{at}, although its send has failed")
 
 
-class PollsReadOn(ClientCheck):
+class PollsReadOn(HistoryCheck[ClientHistory]):
     id = "H5"
     sentence = (
         "a consumer reads each partition offset by offset between two assignments or seeks, in a compacted topic at "
@@ -281,12 +258,12 @@ class PollsReadOn(ClientCheck):
                     self.times_tested += 1
                     has_gap = offset > before + 1 and poll.partition not in history.compacted
                     if has_gap or offset <= before:
-                        what = f"{poll.consumer} read offset {offset} of {_name(poll.partition)} after {before}"
+                        what = f"{poll.consumer} read offset {offset} of {name_of(poll.partition)} after {before}"
                         yield Witness(f"poll {number}", what)
                 last[key] = offset
 
 
-class SendsKeepTheirOrder(ClientCheck):
+class SendsKeepTheirOrder(HistoryCheck[ClientHistory]):
     id = "H6"
     sentence = (
         "the records that a producer has sent to a partition with acks=all were acknowledged at increasing offsets, if "
@@ -308,7 +285,7 @@ class SendsKeepTheirOrder(ClientCheck):
                 yield Witness(f"send {number}", f"{_record(send)} was sent after {before.value} at {before.offset}")
 
 
-class PartitionsAreReadToTheEnd(ClientCheck):
+class PartitionsAreReadToTheEnd(HistoryCheck[ClientHistory]):
     id = "H7"
     sentence = (
         "every partition to which records were sent was read to its end in the final phase, unless it had no leader "
@@ -324,10 +301,10 @@ class PartitionsAreReadToTheEnd(ClientCheck):
             self.times_tested += 1
             if partition not in history.read_to_the_end and partition not in unread:
                 unread.add(partition)
-                yield Witness(f"send {number}", f"{_name(partition)} was not read to its end in the final phase")
+                yield Witness(f"send {number}", f"{name_of(partition)} was not read to its end in the final phase")
 
 
-class ErrorsAreThoseOfProduce(ClientCheck):
+class ErrorsAreThoseOfProduce(HistoryCheck[ClientHistory]):
     id = "H8"
     sentence = (
         "every error of a send is one that Produce may have, and a send has only failed definitely if each of its "
@@ -337,7 +314,7 @@ class ErrorsAreThoseOfProduce(ClientCheck):
     def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
         for number, send in enumerate(history.sends):
             self.times_tested += 1
-            what = f"{send.value} to {_name(send.partition)}"
+            what = f"{send.value} to {name_of(send.partition)}"
             if unknown := [error for error in send.errors if error not in PRODUCE_ERRORS]:
                 yield Witness(f"send {number}", f"{what} got {unknown[0]}, which is no error of Produce")
             elif send.outcome is Outcome.FAIL:
@@ -347,7 +324,7 @@ class ErrorsAreThoseOfProduce(ClientCheck):
                     yield Witness(f"send {number}", f"{what} has failed without an error")
 
 
-CLIENT_CHECKS: tuple[type[ClientCheck], ...] = (
+CLIENT_CHECKS: tuple[type[HistoryCheck[ClientHistory]], ...] = (
     AcknowledgedRecordsAreRead,
     OffsetsHaveOneValue,
     ValuesHaveOneOffset,
@@ -359,27 +336,9 @@ CLIENT_CHECKS: tuple[type[ClientCheck], ...] = (
 )
 
 
-class ClientJudgement(NamedTuple):
-    """What the checks have found in a history.
-
-    Attributes:
-        violations: the first violation of each invariant.
-        times_tested: by the id of each check.
-    """
-
-    violations: list[Violation]
-    times_tested: dict[str, int]
-
-
-def check_clients(history: ClientHistory) -> ClientJudgement:
+def check_clients(history: ClientHistory) -> Judgement:
     """Check a history."""
-    judgement = ClientJudgement([], {})
-    for check in (kind() for kind in CLIENT_CHECKS):
-        found = list(check.contradictions(history))
-        if found:
-            judgement.violations.append(Violation(check.id, check.sentence, found[0].what, found[0].where))
-        judgement.times_tested[check.id] = check.times_tested
-    return judgement
+    return judge(CLIENT_CHECKS, history)
 
 
 def _seen(history: ClientHistory, *, with_acks_1: bool = True) -> Iterator[tuple[str, Partition, int, str]]:
@@ -397,8 +356,4 @@ def _seen(history: ClientHistory, *, with_acks_1: bool = True) -> Iterator[tuple
 
 
 def _record(send: Send) -> str:
-    return f"{send.value} at offset {send.offset} of {_name(send.partition)}"
-
-
-def _name(partition: Partition) -> str:
-    return f"{partition[0]}-{partition[1]}"
+    return f"{send.value} at offset {send.offset} of {name_of(send.partition)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from understudy.checks.check import Incarnation, InvariantCheck, incarnation_of
-from understudy.checks.facts import ClusterFacts, Partition
+from understudy.checks.facts import ClusterFacts, Partition, name_of
 from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     ChannelClosed,
@@ -104,7 +104,7 @@ class StaleLeaderEpochsAreRefused(InvariantCheck):
                 own = epochs.get(partition, -1)
                 self.times_tested += own >= 0
                 if leadership.leader_epoch <= own:
-                    what = f"LeaderAndIsr for {_name(partition)} at leader epoch {leadership.leader_epoch}"
+                    what = f"LeaderAndIsr for {name_of(partition)} at leader epoch {leadership.leader_epoch}"
                     self.violated(record, f"{what} applied at {own}")
                 # A follower whose leader is not in its metadata keeps its old epoch, so that the same LeaderAndIsr can
                 # be applied later (BK-9).
@@ -116,7 +116,7 @@ class StaleLeaderEpochsAreRefused(InvariantCheck):
                 self.times_tested += own >= 0
                 if leader_epoch < own and leader_epoch not in (NO_LEADER_EPOCH, EPOCH_DURING_DELETE):
                     self.violated(
-                        record, f"{_name((topic, number))} stopped at leader epoch {leader_epoch} under {own}"
+                        record, f"{name_of((topic, number))} stopped at leader epoch {leader_epoch} under {own}"
                     )
                 if delete:
                     epochs.pop((topic, number), None)
@@ -148,7 +148,7 @@ class UpdateMetadataPrecedesLeaderAndIsr(InvariantCheck):
             return
         for leadership in data.followers:
             if leadership.leader in data.live_leaders and leadership.leader not in metadata.live_brokers:
-                partition = _name((leadership.topic, leadership.partition))
+                partition = name_of((leadership.topic, leadership.partition))
                 what = f"LeaderAndIsr names leader {leadership.leader} for {partition}, which is not in the metadata"
                 self.violated(record, what)
 
@@ -185,10 +185,6 @@ class RequestsAreSentInOrder(InvariantCheck):
             waiting[:] = [each for each in waiting if each > data.queued]
         else:
             waiting.clear()
-
-
-def _name(partition: tuple[object, ...]) -> str:
-    return f"{partition[0]}-{partition[1]}"
 
 
 CHECKS: tuple[type[InvariantCheck], ...] = (

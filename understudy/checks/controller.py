@@ -11,7 +11,15 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 from understudy.checks.check import Incarnation, InvariantCheck, incarnation_of
-from understudy.checks.facts import CONTROLLER, CONTROLLER_EPOCH, TOPICS, ClusterFacts, StateWrite, controller_epoch
+from understudy.checks.facts import (
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    TOPICS,
+    ClusterFacts,
+    StateWrite,
+    controller_epoch,
+    name_of,
+)
 from understudy.checks.history import OpKind, ZnodeOp, ZnodeTransaction
 from understudy.foundation.eventlog.records import (
     BrokerRegistered,
@@ -120,7 +128,7 @@ class ControllerWritesAreFenced(InvariantCheck):
         # A newer epoch counts even if an operator wrote it: a controller must not overwrite such a state.
         newest = self._newest if write.replaced is None else max(self._newest, write.replaced.controller_epoch)
         if write.controller_epoch < newest:
-            what = f"{_name(write.partition)} at controller epoch {write.controller_epoch}, after {newest} was seen"
+            what = f"{name_of(write.partition)} at controller epoch {write.controller_epoch}, after {newest} was seen"
             self.violated(transaction, what)
         self._newest = max(self._newest, write.controller_epoch)
 
@@ -411,14 +419,10 @@ class TransitionsAreValid(InvariantCheck):
             for transition in moved:
                 key = (transition.topic, transition.partition, transition.replica)
                 if transition.source not in valid:
-                    self.violated(record, f"{_name(key[:2])} went from {transition.source} to {data.target}")
+                    self.violated(record, f"{name_of(key[:2])} went from {transition.source} to {data.target}")
                 if (known := states.get(key, transition.source)) != transition.source:
-                    self.violated(record, f"{_name(key[:2])} left {transition.source}, though it was in {known}")
+                    self.violated(record, f"{name_of(key[:2])} left {transition.source}, though it was in {known}")
                 states[key] = data.target
-
-
-def _name(partition: tuple[object, ...]) -> str:
-    return f"{partition[0]}-{partition[1]}"
 
 
 CHECKS: tuple[type[InvariantCheck], ...] = (

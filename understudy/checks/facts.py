@@ -346,6 +346,11 @@ class ClusterFacts:
         )
 
 
+def name_of(partition: tuple[object, ...]) -> str:
+    """Return the name of a partition as Kafka's logs have it: `orders-0`."""
+    return f"{partition[0]}-{partition[1]}"
+
+
 def controller_epoch(op: ZnodeOp) -> int | None:
     """Return the epoch that a write of `/controller_epoch` wrote; None if it is not a number."""
     data = op.data or b""

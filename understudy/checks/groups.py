@@ -11,11 +11,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
-from understudy.checks.check import Violation
-from understudy.checks.client_history import Outcome, Witness
-from understudy.checks.facts import Partition
+from understudy.checks.check import HistoryCheck, Judgement, Witness, judge
+from understudy.checks.client_history import Outcome
+from understudy.checks.facts import Partition, name_of
 
 NO_OFFSET = -1
 """What is fetched for a partition without a committed offset."""
@@ -162,23 +162,7 @@ class GroupHistory:
     may_have_lost: set[str] = field(default_factory=set)
 
 
-class GroupCheck:
-    """Checks one invariant over a whole history."""
-
-    id: ClassVar[str]
-    sentence: ClassVar[str]
-    """The invariant, as a clause that follows "it should hold that"."""
-
-    def __init__(self) -> None:
-        self.times_tested = 0
-        """How often the history could have violated the invariant; 0 means that it shows nothing."""
-
-    def contradictions(self, history: GroupHistory) -> Iterator[Witness]:
-        """Yield what contradicts the invariant, in the order of the history."""
-        raise NotImplementedError
-
-
-class AcknowledgedOffsetsStay(GroupCheck):
+class AcknowledgedOffsetsStay(HistoryCheck[GroupHistory]):
     """A commit without an answer promises nothing, even if its offset was fetched.
 
     A new coordinator reads its partition to the end of the log, which may be above the high watermark
@@ -208,7 +192,7 @@ class AcknowledgedOffsetsStay(GroupCheck):
                     yield Witness(f"fetch {number}", what)
 
 
-class PartitionsHaveOneOwner(GroupCheck):
+class PartitionsHaveOneOwner(HistoryCheck[GroupHistory]):
     id = "G2"
     sentence = (
         "two members have no partition in common in one generation of their group, except if the group began again "
@@ -234,7 +218,7 @@ class PartitionsHaveOneOwner(GroupCheck):
                         yield Witness(f"ownership {number}", what)
 
 
-class RebalancesEnd(GroupCheck):
+class RebalancesEnd(HistoryCheck[GroupHistory]):
     """A static member that starts again goes on with its assignment, and the group does not rebalance (KIP-345).
 
     By a cooperative protocol the former process may have given up partitions and ended before it joined again, which
@@ -263,7 +247,7 @@ class RebalancesEnd(GroupCheck):
                 yield Witness("the end", what)
 
 
-class AssignmentsAreStored(GroupCheck):
+class AssignmentsAreStored(HistoryCheck[GroupHistory]):
     """A group without its last records begins a generation again. Its leader then has another member id than before."""
 
     id = "G4"
@@ -280,7 +264,7 @@ class AssignmentsAreStored(GroupCheck):
             seen: dict[Partition, str] = {}
             for owner, partitions in assignment.partitions.items():
                 for partition in sorted(partitions & seen.keys()):
-                    what = f"{_name(partition)} of {assignment.group} is stored for {seen[partition]} and for {owner}"
+                    what = f"{name_of(partition)} of {assignment.group} is stored for {seen[partition]} and for {owner}"
                     yield Witness(f"stored assignment {number}", what)
                 seen |= dict.fromkeys(partitions, owner)
         for number, ownership in enumerate(history.ownerships) if history.stored else ():
@@ -294,7 +278,7 @@ class AssignmentsAreStored(GroupCheck):
                 yield Witness(f"ownership {number}", f"{what}{ownership.group}, which no coordinator has stored")
 
 
-class OffsetsAreFetchedAtTheEnd(GroupCheck):
+class OffsetsAreFetchedAtTheEnd(HistoryCheck[GroupHistory]):
     id = "G5"
     sentence = "when faults have ended, the offsets of every group that has committed some are answered"
 
@@ -307,7 +291,7 @@ class OffsetsAreFetchedAtTheEnd(GroupCheck):
                 yield Witness("the end", f"no coordinator answers what {group} has committed")
 
 
-GROUP_CHECKS: tuple[type[GroupCheck], ...] = (
+GROUP_CHECKS: tuple[type[HistoryCheck[GroupHistory]], ...] = (
     AcknowledgedOffsetsStay,
     PartitionsHaveOneOwner,
     RebalancesEnd,
@@ -316,27 +300,9 @@ GROUP_CHECKS: tuple[type[GroupCheck], ...] = (
 )
 
 
-class GroupJudgement(NamedTuple):
-    """What the checks have found in a history.
-
-    Attributes:
-        violations: the first violation of each invariant.
-        times_tested: by the id of each check.
-    """
-
-    violations: list[Violation]
-    times_tested: dict[str, int]
-
-
-def check_groups(history: GroupHistory) -> GroupJudgement:
+def check_groups(history: GroupHistory) -> Judgement:
     """Check a history."""
-    judgement = GroupJudgement([], {})
-    for check in (kind() for kind in GROUP_CHECKS):
-        found = list(check.contradictions(history))
-        if found:
-            judgement.violations.append(Violation(check.id, check.sentence, found[0].what, found[0].where))
-        judgement.times_tested[check.id] = check.times_tested
-    return judgement
+    return judge(GROUP_CHECKS, history)
 
 
 def unfinished_groups(history: GroupHistory) -> dict[str, str]:
@@ -359,7 +325,7 @@ def _that_may_be_stored(commits: Iterable[Commit]) -> list[Commit]:
 def _contradiction(fetch: OffsetFetch, commits: Sequence[Commit]) -> str | None:
     """Return what a fetch contradicts; None if it may have read what it did."""
     before = [commit for commit in commits if commit.outcome is Outcome.OK and commit.ended_ms < fetch.began_ms]
-    shown = f"{fetch.group} had {fetch.offset} for {_name(fetch.partition)} at {fetch.ended_ms:.0f} ms"
+    shown = f"{fetch.group} had {fetch.offset} for {name_of(fetch.partition)} at {fetch.ended_ms:.0f} ms"
     if fetch.offset == NO_OFFSET:
         candidates = [-math.inf]
     else:
@@ -384,7 +350,7 @@ def _two_owners(earlier: Ownership, later: Ownership) -> str:
     if earlier.owner == later.owner or not common:
         return ""
     return (
-        f"{_name(common[0])} belongs to {earlier.owner} and to {later.owner} in generation {later.generation} of "
+        f"{name_of(common[0])} belongs to {earlier.owner} and to {later.owner} in generation {later.generation} of "
         f"{later.group}"
     )
 
@@ -400,11 +366,11 @@ def _unfinished(group: str, states: Sequence[LastState], history: GroupHistory) 
     for state in states:
         for partition in sorted(state.partitions):
             if partition in owner:
-                return f"{_name(partition)} belongs to {owner[partition]} and to {state.name} of {group}"
+                return f"{name_of(partition)} belongs to {owner[partition]} and to {state.name} of {group}"
             owner[partition] = state.name
     missing = history.to_be_read.get(group, frozenset()) - owner.keys()
     if missing and (without_owner := sorted(missing - _given_up(history, group, states[0].generation))):
-        return f"{_name(without_owner[0])} belongs to no member of {group}"
+        return f"{name_of(without_owner[0])} belongs to no member of {group}"
     return ""
 
 
@@ -426,8 +392,4 @@ def _given_up(history: GroupHistory, group: str, generation: int | None) -> set[
 
 
 def _names(partitions: frozenset[Partition]) -> str:
-    return ", ".join(map(_name, sorted(partitions))) or "nothing"
-
-
-def _name(partition: Partition) -> str:
-    return f"{partition[0]}-{partition[1]}"
+    return ", ".join(map(name_of, sorted(partitions))) or "nothing"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from understudy.checks.check import Incarnation, InvariantCheck, broker_of, incarnation_of
-from understudy.checks.facts import ClusterFacts, Partition, StateWrite
+from understudy.checks.facts import ClusterFacts, Partition, StateWrite, name_of
 from understudy.checks.history import ZnodeTransaction
 from understudy.foundation.eventlog.records import (
     Envelope,
@@ -31,7 +31,7 @@ class _StateCheck(InvariantCheck):
     def on_transaction(self, transaction: ZnodeTransaction) -> None:
         for write in self.facts.states_written:
             if write.leader is not None and (contradiction := self.contradiction(write)):
-                self.violated(transaction, f"{_name(write.partition)}: {contradiction}")
+                self.violated(transaction, f"{name_of(write.partition)}: {contradiction}")
 
     def contradiction(self, write: StateWrite) -> str | None:
         """Return how `write` contradicts the invariant, or None."""
@@ -121,7 +121,7 @@ class LeaderEpochsIncrease(_StateCheck):
             )
             if wrong is not None and wrong.replaced is not None:
                 epochs = f"from leader epoch {wrong.replaced.leader_epoch} to {wrong.leader_epoch}"
-                self.violated(record, f"{data.why} took {_name(wrong.partition)} {epochs}")
+                self.violated(record, f"{data.why} took {name_of(wrong.partition)} {epochs}")
 
 
 class OneLeaderPerLeaderEpoch(InvariantCheck):
@@ -145,16 +145,16 @@ class OneLeaderPerLeaderEpoch(InvariantCheck):
             self.times_tested += 1
             if leadership.leader != own:
                 what = f"by a LeaderAndIsr that names leader {leadership.leader}"
-                self.violated(record, f"{own} became leader of {_name(partition)} {what}")
+                self.violated(record, f"{own} became leader of {name_of(partition)} {what}")
             leaders = self._leaders.setdefault((partition, epoch), set())
             leaders.add(own)
             named = self.facts.leaders.get((partition, epoch), set())
             if not self.facts.is_empty and own not in named:
                 self.violated(
-                    record, f"{own} leads {_name(partition)} at leader epoch {epoch}; ZooKeeper names {sorted(named)}"
+                    record, f"{own} leads {name_of(partition)} at leader epoch {epoch}; ZooKeeper names {sorted(named)}"
                 )
             elif self.facts.is_empty and len(leaders) > 1:
-                self.violated(record, f"{_name(partition)} is led by {sorted(leaders)} at leader epoch {epoch}")
+                self.violated(record, f"{name_of(partition)} is led by {sorted(leaders)} at leader epoch {epoch}")
 
 
 class UncleanElectionsAreMarked(_StateCheck):
@@ -188,7 +188,7 @@ class UncleanElectionsAreMarked(_StateCheck):
             )
             if wrong is not None and wrong.replaced is not None:
                 isr = list(wrong.replaced.isr)
-                what = f"{wrong.leader} became leader of {_name(wrong.partition)} from outside ISR {isr}"
+                what = f"{wrong.leader} became leader of {name_of(wrong.partition)} from outside ISR {isr}"
                 self.violated(record, f"{what}, in an election recorded as {data.why}")
 
 
@@ -223,7 +223,7 @@ class IsrChangesReplaceTheNamedVersion(InvariantCheck):
             for leadership in data.partitions:
                 writes = self.facts.writes_at_version(_partition(leadership), leadership.partition_epoch)
                 if not any(_describes(leadership, write) for write in writes):
-                    what = f"{_name(_partition(leadership))} is not in ZooKeeper's history as {leadership}"
+                    what = f"{name_of(_partition(leadership))} is not in ZooKeeper's history as {leadership}"
                     self.violated(record, what)
 
 
@@ -269,7 +269,7 @@ class NewIsrMembersFetchAtTheLeaderEpoch(InvariantCheck):
             self.times_tested += 1
             if fetched_at not in (NO_LEADER_EPOCH, data.leader_epoch):
                 what = f"{replica} joins by a Fetch at leader epoch {fetched_at} instead of {data.leader_epoch}"
-                self.violated(record, f"{_name((data.topic, data.partition))}: {what}")
+                self.violated(record, f"{name_of((data.topic, data.partition))}: {what}")
 
 
 class IsrKeepsItsLastMember(_StateCheck):
@@ -318,7 +318,7 @@ class MetadataEpochsNeverDecrease(InvariantCheck):
             before = known.get(partition, epochs)
             # A topic that is deleted and created again starts over, and its deletion may not have reached the broker.
             if epochs < before and not may_decrease and not self._was_created_again(partition, epochs, before):
-                what = f"{_name(partition)} went from leader epoch and version {before} back to {epochs}"
+                what = f"{name_of(partition)} went from leader epoch and version {before} back to {epochs}"
                 self.violated(record, what)
             known[partition] = epochs
             if leadership.controller_epoch > sender:
@@ -343,10 +343,6 @@ def _partition(leadership: Leadership) -> Partition:
 def _describes(leadership: Leadership, write: StateWrite) -> bool:
     recorded = (leadership.leader, leadership.leader_epoch, tuple(leadership.isr), leadership.controller_epoch)
     return recorded == (write.leader, write.leader_epoch, write.isr, write.controller_epoch)
-
-
-def _name(partition: Partition) -> str:
-    return f"{partition[0]}-{partition[1]}"
 
 
 CHECKS: tuple[type[InvariantCheck], ...] = (
