@@ -19,6 +19,6 @@ def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     require("spark", "pyarrow")
-    from understudy.history.lake.lake import Lake
+    from understudy.history.lake.lake import Lake  # noqa: PLC0415  the extra `spark`
 
     return Lake

@@ -72,7 +72,7 @@ def table(run: str | Path, name: str) -> DataFrame:
     if name not in TABLES:
         raise ValueError(f"there is no table {name!r}; the tables are {', '.join(TABLES)}")
     require("notebook")
-    from pandas import DataFrame
+    from pandas import DataFrame  # noqa: PLC0415  the extra `notebook`
 
     runs = replay_in_python([Path(run)]).runs
     if not runs:

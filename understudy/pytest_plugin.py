@@ -51,8 +51,8 @@ def understudy_cluster(
 ) -> Iterator[ClusterUnderTest]:
     """A cluster of broker processes with a real ZooKeeper, as the marker `understudy` describes it: three brokers
     without it. Its run folder is removed if the test passes."""
-    from understudy.clusters.cluster import ClusterError
-    from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
+    from understudy.clusters.cluster import ClusterError  # noqa: PLC0415  when a test uses it
+    from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted  # noqa: PLC0415  when a test uses it
 
     arguments = _arguments(request.node)
     pool = _pool(request.config, tmp_path_factory)
@@ -78,7 +78,7 @@ def pytest_runtest_makereport(
     if report.failed:
         loan.failed = loan.keep = True
     if report.failed or (loan.keep and report.when == "call"):
-        from understudy.clusters.testing.faults import describe_run
+        from understudy.clusters.testing.faults import describe_run  # noqa: PLC0415  when a test uses it
 
         report.sections.append((SECTION, describe_run(loan.cluster.directory)))
     if report.when == "teardown":
@@ -108,7 +108,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def _arguments(item: pytest.Item) -> ClusterArguments:
     """Merge the arguments of the markers of a test; those nearer to the test override others."""
-    from understudy.clusters.testing.arguments import BadArguments, ClusterArguments
+    from understudy.clusters.testing.arguments import BadArguments, ClusterArguments  # noqa: PLC0415  when a test uses it
 
     merged: dict[str, Any] = {}
     for marker in reversed(list(item.iter_markers("understudy"))):
@@ -127,7 +127,7 @@ def _arguments(item: pytest.Item) -> ClusterArguments:
 
 def _pool(config: pytest.Config, folders: pytest.TempPathFactory) -> ClusterPool:
     """Return the pool of this process; the first call creates it."""
-    from understudy.clusters.testing.cluster_pool import ClusterPool
+    from understudy.clusters.testing.cluster_pool import ClusterPool  # noqa: PLC0415  when a test uses it
 
     if _POOL not in config.stash:
         config.stash[_POOL] = ClusterPool(

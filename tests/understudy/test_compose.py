@@ -24,6 +24,7 @@ from tests.docker_engine import why_no_compose
 from understudy.brokers.__main__ import read_properties
 from understudy.brokers.config.kafka_config import TABLE
 from understudy.brokers.config.reading import read_config, unknown_keys
+from understudy.cli.health import TIMEOUT_MS
 from understudy.cli.main import parser
 from understudy.clusters.processes import describe_run
 from understudy.clusters.processes.cluster_view import ClusterView
@@ -124,8 +125,6 @@ def test_health_checks_run_a_command_line_that_understudy_parses(service: str) -
     assert (kind, program, options.verb) == ("CMD", "understudy", "health")
     assert options.address == ("127.0.0.1", 2181 if service == "zookeeper" else 9092)
     assert options.zookeeper == (service == "zookeeper")
-    from understudy.cli.health import TIMEOUT_MS
-
     assert milliseconds(check["timeout"]) > TIMEOUT_MS, "the health check ends by itself and prints its reason"
     assert {"interval", "retries", "start_period"} <= set(check)
 

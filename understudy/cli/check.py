@@ -9,26 +9,23 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from understudy.cli.arguments import BadInput, Verbs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from understudy.checks.check import Violation
-    from understudy.checks.history import ZnodeTransaction
-    from understudy.checks.invariant_checker import CheckGroup
-    from understudy.foundation.eventlog.records import Envelope
-    from understudy.history.reading.reader import LogFinding
+from understudy.checks.check import Violation
+from understudy.checks.history import ZnodeTransaction
+from understudy.checks.invariant_checker import CHECK_GROUPS, CheckGroup, InvariantChecker
+from understudy.cli.arguments import BadInput, reported_as
+from understudy.clusters.processes.run_folder import CLUSTER_FILE, NotARunFolder, read_cluster_file
+from understudy.foundation.eventlog.records import Envelope
+from understudy.history.reading.reader import EMPTY_FILE, NO_FILES, TORN_LINE, LogFinding, read
+from understudy.history.reading.transaction_log import MalformedTransactionLog, first_zxid, read_transaction_logs
 
 
-def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser("check", help="check the invariants over the logs of a run", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="RUN", help="the run folder that `understudy up` named")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -79,9 +76,6 @@ def check_run_folder(folder: Path) -> RunReport:
         BadInput: there are no event logs, or those of several clusters, or `cluster.json` or the transaction log is
             damaged.
     """
-    from understudy.checks.invariant_checker import InvariantChecker
-    from understudy.history.reading.reader import NO_FILES, read
-
     reading = read([folder])
     if not reading.records:
         why = next((f": {found.what}" for found in reading.findings if found.kind == NO_FILES and found.what), "")
@@ -139,35 +133,26 @@ def _by_node(folder: Path, records: Iterable[Envelope]) -> dict[str, list[Envelo
     return nodes
 
 
+@reported_as(BadInput, NotARunFolder, MalformedTransactionLog, OSError)
 def _history(folder: Path) -> tuple[list[ZnodeTransaction], list[str]]:
     """Return the history of the znodes, or an empty one with a note that says why there is none.
 
     Raises:
         BadInput: `cluster.json` names a transaction log that cannot be read.
     """
-    from understudy.clusters.processes.run_folder import CLUSTER_FILE, NotARunFolder, read_cluster_file
-    from understudy.history.reading.transaction_log import MalformedTransactionLog, first_zxid, read_transaction_logs
-
     if not (folder / CLUSTER_FILE).exists():
         return [], [
             f"there is no {CLUSTER_FILE}, so only the event logs are checked, without the history of the znodes"
         ]
-    try:
-        log = read_cluster_file(folder).zookeeper_transaction_log
-        if log is None:
-            return [], [
-                "the run used another ZooKeeper, so only the event logs are checked, without its znodes' history"
-            ]
-        begins_at = first_zxid(folder / log)
-        if begins_at is None:
-            raise BadInput(f"{folder / log} holds no transaction log, though {folder / CLUSTER_FILE} names it")
-        if begins_at > 1:
-            return [], [
-                f"the transaction log begins at zxid {begins_at} instead of 1, so only the event logs are checked"
-            ]
-        return read_transaction_logs(folder / log), []
-    except (NotARunFolder, MalformedTransactionLog, OSError) as error:
-        raise BadInput(str(error)) from None
+    log = read_cluster_file(folder).zookeeper_transaction_log
+    if log is None:
+        return [], ["the run used another ZooKeeper, so only the event logs are checked, without its znodes' history"]
+    begins_at = first_zxid(folder / log)
+    if begins_at is None:
+        raise BadInput(f"{folder / log} holds no transaction log, though {folder / CLUSTER_FILE} names it")
+    if begins_at > 1:
+        return [], [f"the transaction log begins at zxid {begins_at} instead of 1, so only the event logs are checked"]
+    return read_transaction_logs(folder / log), []
 
 
 def _log_findings(findings: Iterable[LogFinding]) -> tuple[list[Violation], list[str]]:
@@ -175,9 +160,6 @@ def _log_findings(findings: Iterable[LogFinding]) -> tuple[list[Violation], list
 
     An empty file and a torn last line are only noted: a broker that is killed may leave them.
     """
-    from understudy.checks.check import Violation
-    from understudy.history.reading.reader import EMPTY_FILE, TORN_LINE
-
     of_a_kill = [found for found in findings if found.kind in (TORN_LINE, EMPTY_FILE)]
     broken = [found for found in findings if found not in of_a_kill]
     sentence = "every line of an event log is a whole record, and an incarnation numbers its records without a gap"
@@ -188,8 +170,6 @@ def _log_findings(findings: Iterable[LogFinding]) -> tuple[list[Violation], list
 def _groups(
     records: Iterable[Envelope], transactions: int, violations: Iterable[Violation], times_tested: Mapping[str, int]
 ) -> tuple[GroupReport, ...]:
-    from understudy.checks.invariant_checker import CHECK_GROUPS
-
     by_type = Counter(type(record.data) for record in records)
     violated = {violation.check for violation in violations}
 

@@ -32,13 +32,8 @@ class UnderstudyParser(CommandParser):
         # The parsers of the verbs have argparse's own help.
         self.verbs = self.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=CommandParser)
 
-    @property
-    def descriptions(self) -> dict[str, str]:
-        """What each verb does, in a few words, by its name."""
-        return {verb.dest: verb.help or "" for verb in self.verbs._get_subactions()}
-
     def format_help(self) -> str:
-        return front_page(self.format_usage(), self.descriptions)
+        return front_page(self.format_usage())
 
     def _choices_in_words(self, known: Iterable[str]) -> str:
         return "`understudy help` lists all verbs"

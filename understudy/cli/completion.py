@@ -8,13 +8,17 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import Verbs
+import shtab
 
-if TYPE_CHECKING:
-    from understudy.cli.command_parser import CommandParser, UnderstudyParser
-    from understudy.kafka_tools.options import Flag
+from understudy.cli.command_parser import CommandParser, UnderstudyParser
+from understudy.cli.main import parser
+from understudy.cli.overview import VERBS
+from understudy.clusters.control.verb_table import TARGETS
+from understudy.kafka_tools.options import COMMON, Flag
+from understudy.kafka_tools.tools import TOOLS
+from understudy.trials.experiments.language.library import names as names_of_experiments
+from understudy.trials.lessons.library import names as names_of_lessons
 
 SHELLS = ("bash", "zsh", "fish")
 _INSTALLATION = """\
@@ -27,16 +31,10 @@ installation:
 """
 
 
-def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "completion",
-        help="print the script that completes words in a shell",
-        description=__doc__,
-        epilog=_INSTALLATION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _INSTALLATION
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -46,11 +44,6 @@ def run(options: argparse.Namespace) -> int:
 
 def script(shell: str) -> str:
     """Return the completion script for one of `SHELLS`."""
-    import shtab
-
-    # The module of the whole command line imports this one.
-    from understudy.cli.main import parser
-
     whole = parser()
     _describe(whole)
     return shtab.complete(whole, shell).rstrip("\n") + "\n"
@@ -58,15 +51,11 @@ def script(shell: str) -> str:
 
 def _describe(whole: UnderstudyParser) -> None:
     """Change the parser into one that says all that a shell can complete; it parses no command line any more."""
-    import shtab
-
-    from understudy.kafka_tools.tools import TOOLS
-
     verbs = whole.verbs.choices
     # These parse their flags themselves, as Kafka does.
     verbs.update({name: _tools_parser(name, tool.flags) for name, tool in TOOLS.items()})
-    for name, description in whole.descriptions.items():
-        verbs[name].description = description
+    for name, verb in VERBS.items():
+        verbs[name].description = verb.meaning
     _complete_names(whole)
     for action in _actions(whole):
         if isinstance(action.metavar, str):
@@ -82,26 +71,19 @@ def _describe(whole: UnderstudyParser) -> None:
 
 def _tools_parser(name: str, flags: Iterable[Flag]) -> CommandParser:
     """Return a parser with the flags of one of Kafka's tools."""
-    from understudy.cli.command_parser import CommandParser
-    from understudy.kafka_tools.options import COMMON
-
-    parser = CommandParser(prog=f"understudy {name}", add_help=False)
+    below = CommandParser(prog=f"understudy {name}", add_help=False)
     for flag in (*flags, *COMMON):
         words, text = f"--{flag.name}", flag.help.replace("%", "%%")
         if flag.value:
             nargs = "?" if flag.is_optional else None
-            parser.add_argument(words, help=text, metavar=flag.value, nargs=nargs, action="append")
+            below.add_argument(words, help=text, metavar=flag.value, nargs=nargs, action="append")
         else:
-            parser.add_argument(words, help=text, action="store_true")
-    return parser
+            below.add_argument(words, help=text, action="store_true")
+    return below
 
 
 def _complete_names(whole: UnderstudyParser) -> None:
     """Let the shell complete names that are known before a command line is parsed."""
-    from understudy.clusters.control.verb_table import TARGETS
-    from understudy.trials.experiments.language.library import names as names_of_experiments
-    from understudy.trials.lessons.library import names as names_of_lessons
-
     for action in _actions(whole):
         if action.metavar == "TARGET":
             action.choices = [target for target in TARGETS if target.isalpha()]

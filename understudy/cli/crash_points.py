@@ -11,26 +11,25 @@ import argparse
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import BadInput, Failed, Verbs, accept_old_words, claim_for_events, count
+from understudy.cli.arguments import BadInput, Failed, accept_old_words, claim_for_events, count
 from understudy.cli.progress import Progress
-
-if TYPE_CHECKING:
-    from understudy.trials.seeds.crash_points import FaultFreeRun, Outcome
-    from understudy.trials.seeds.procedures import Procedure
+from understudy.trials.seeds.crash_points import (
+    ControllerFault,
+    FaultFreeRun,
+    Outcome,
+    run_all_with_faults,
+    run_all_without_fault,
+    run_with_fault,
+    run_without_fault,
+)
+from understudy.trials.seeds.procedures import PROCEDURES, Procedure
 
 SHOWN_FAILURES = 5
-FAULTS = ("kill", "kill-expire", "bounce", "zombie", "depose")
-"""The values of `crash_points.ControllerFault`, which is imported only when a run needs it."""
+FAULTS = tuple(fault.value for fault in ControllerFault)
 
 
-def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "crash-points",
-        help="inject faults at each point of the controller's procedures",
-        description=__doc__,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--procedure", metavar="NAME", help="only this procedure (default all)")
     parser.add_argument("--how", choices=FAULTS, help="only this fault (default all)")
     parser.add_argument(
@@ -44,7 +43,6 @@ def register(verbs: Verbs) -> None:
         help="with --at: leave the event logs of the run here, as a cluster of processes does",
     )
     accept_old_words(parser, folder, "--events")
-    parser.set_defaults(run=run, usage_error=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -59,8 +57,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _procedures(name: str | None) -> tuple[Procedure, ...]:
-    from understudy.trials.seeds.procedures import PROCEDURES
-
     found = tuple(procedure for procedure in PROCEDURES if name in (None, procedure.name))
     if not found:
         known = ", ".join(procedure.name for procedure in PROCEDURES)
@@ -69,8 +65,6 @@ def _procedures(name: str | None) -> tuple[Procedure, ...]:
 
 
 def _run_once(procedure: Procedure, at: str, fault: str, events: Path | None) -> int:
-    from understudy.trials.seeds.crash_points import ControllerFault, run_with_fault, run_without_fault
-
     fault_free = run_without_fault(procedure)
     target = next((occurrence for occurrence in fault_free.reached if str(occurrence) == at), None)
     if target is None:
@@ -88,8 +82,6 @@ def _run_once(procedure: Procedure, at: str, fault: str, events: Path | None) ->
 
 
 def _run_all(procedures: tuple[Procedure, ...], faults: tuple[str, ...], workers: int) -> int:
-    from understudy.trials.seeds.crash_points import ControllerFault, run_all_with_faults, run_all_without_fault
-
     fault_free_runs = run_all_without_fault(procedures)
     for procedure, fault_free in zip(procedures, fault_free_runs, strict=True):
         if fault_free.problems:

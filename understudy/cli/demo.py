@@ -10,6 +10,7 @@ The demo checks what it shows: the exit code is 0 only if all of this has happen
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import signal
 import tempfile
@@ -17,20 +18,29 @@ import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from understudy.cli.arguments import BadInput, Failed, Verbs
+from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.cli.arguments import BadInput, Failed, reported_as
+from understudy.cli.check import check_run_folder
 from understudy.cli.demo_output import DemoFailed, DemoOutput
 from understudy.cli.demo_report import Reporter, reporter
 from understudy.cli.up import RUNS
-
-if TYPE_CHECKING:
-    from understudy.clusters.clients.admin_client import AdminClient
-    from understudy.clusters.findings import Findings
-    from understudy.clusters.picture import ClusterPicture
-    from understudy.clusters.processes.local_cluster import LocalCluster
-    from understudy.clusters.processes.producer_in_background import Delivered, ProducerInBackground
-    from understudy.foundation.eventlog.records import Envelope, FenceHit
+from understudy.clusters.clients.admin_client import AdminClient
+from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
+from understudy.clusters.cluster import ClusterError
+from understudy.clusters.findings import Findings, findings
+from understudy.clusters.java import JavaNotFound, choose_java
+from understudy.clusters.picture import ClusterPicture
+from understudy.clusters.processes.cluster_view import NO_ANSWER
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.processes.producer_in_background import Delivered, ProducerInBackground
+from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
+from understudy.foundation.cluster.errors import ApiError
+from understudy.foundation.eventlog.fences import Fence
+from understudy.foundation.eventlog.records import Envelope, FenceHit
+from understudy.history.reading.reader import read
+from understudy.history.report.report import render
 
 T = TypeVar("T")
 
@@ -43,28 +53,19 @@ TIMEOUT_S = 60.0
 """The time that each awaited change of the cluster may take."""
 
 
-def register(verbs: Verbs) -> None:
-    verb = verbs.add_parser(
-        "demo",
-        help="kill a controller and watch another take over",
-        description="Starts ZooKeeper and three brokers, kills the controller, pauses the next one until its session "
-        "has ended, resumes it, and prints Spark's report on the run. The exit code is 0 only if all this happened.",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Starts ZooKeeper and three brokers, kills the controller, pauses the next one until its session "
+        "has ended, resumes it, and prints Spark's report on the run. The exit code is 0 only if all this happened."
     )
-    verb.add_argument("--fast", action="store_true", help="shorter sessions and fewer partitions")
-    verb.add_argument("--dir", type=Path, metavar="DIR", help="keep the run folder here (default a new one in ./runs)")
-    verb.set_defaults(run=run)
+    parser.add_argument("--fast", action="store_true", help="shorter sessions and fewer partitions")
+    parser.add_argument(
+        "--dir", type=Path, metavar="DIR", help="keep the run folder here (default a new one in ./runs)"
+    )
 
 
+@reported_as(Failed, JavaNotFound, ZooKeeperNotStarted)
 def run(options: argparse.Namespace) -> int:
-    from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
-    from understudy.clusters.cluster import ClusterError
-    from understudy.clusters.java import JavaNotFound, choose_java
-    from understudy.clusters.processes.cluster_view import NO_ANSWER
-    from understudy.clusters.processes.local_cluster import LocalCluster
-    from understudy.clusters.processes.producer_in_background import ProducerInBackground
-    from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
-    from understudy.foundation.cluster.errors import ApiError
-
     # A shell that starts a program in the background lets it ignore SIGINT; Ctrl-C must end the demo all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     output = DemoOutput()
@@ -89,8 +90,6 @@ def run(options: argparse.Namespace) -> int:
                 demo.read_what_was_produced()
                 cluster.stop()
             demo.report(folder, report)
-    except (JavaNotFound, ZooKeeperNotStarted) as missing:
-        raise Failed(str(missing)) from None
     except (
         ApiError,
         ClusterError,
@@ -230,9 +229,6 @@ class Demo:
 
     def report(self, folder: Path, reporter: Reporter) -> None:
         """Print the report on the run, and check that it shows both failovers and that every invariant holds."""
-        from understudy.cli.check import check_run_folder
-        from understudy.history.report.report import render
-
         self._output.heading("Curtain: what the event logs say")
         with self._output.activity() as activity:
             result = reporter.replay([folder], progress=activity.step)
@@ -262,15 +258,11 @@ class Demo:
     # -- requests, and waiting for the cluster
 
     def _client(self, timeout_ms: int = 15_000) -> AdminClient:
-        from understudy.brokers.machine.socket_network import SocketNetwork
-        from understudy.clusters.clients.admin_client import AdminClient
-
         bootstrap = [broker.address for broker in self._cluster.brokers if broker.is_running]
         return AdminClient(SocketNetwork(), bootstrap, timeout_ms=timeout_ms)
 
     def _wait_for(self, condition: Callable[[Findings], bool], what: str) -> ClusterPicture:
         """Wait until `condition` is true of the findings about the cluster, and return the picture it was true of."""
-        from understudy.clusters.findings import findings
 
         def found() -> ClusterPicture | None:
             self._cluster.check()
@@ -312,8 +304,6 @@ class Demo:
         return sorted(found.items()) if wanted <= set(found) else None
 
     def _records(self) -> tuple[Envelope, ...]:
-        from understudy.history.reading.reader import read
-
         return read([self._cluster.directory]).records
 
     def _show_leaders(self, picture: ClusterPicture) -> None:
@@ -326,9 +316,6 @@ class Demo:
 
 
 def _refusal(record: Envelope, epoch: int) -> FenceHit | None:
-    from understudy.foundation.eventlog.fences import Fence
-    from understudy.foundation.eventlog.records import FenceHit
-
     hit = record.data
     if isinstance(hit, FenceHit) and hit.fence == Fence.BROKER_CONTROLLER_EPOCH.value and hit.offered == epoch:
         return hit
@@ -336,8 +323,6 @@ def _refusal(record: Envelope, epoch: int) -> FenceHit | None:
 
 
 def _run(call: Coroutine[Any, Any, T]) -> T:
-    import asyncio
-
     return asyncio.run(call)
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from understudy.cli.demo_output import DemoFailed
+from understudy.clusters.java import JavaRuntime
 from understudy.extras import is_installed
-
-if TYPE_CHECKING:
-    from understudy.clusters.java import JavaRuntime
-    from understudy.history.report.result import Replay
+from understudy.history.report.result import Replay, replay_in_python
 
 
 class Reporter(Protocol):
@@ -35,14 +33,13 @@ def reporter(java: JavaRuntime) -> Iterator[Reporter]:
     if not is_installed("pyspark"):
         yield _InThisProcess()
         return
-    from understudy.spark.background import SparkInBackground
-    from understudy.spark.context import SparkFailed, SparkSettings
-    from understudy.spark.gateway import GatewayFailed
+    from understudy.spark.background import SparkInBackground  # noqa: PLC0415  the extra `spark`
+    from understudy.spark.context import SparkFailed, SparkSettings  # noqa: PLC0415  the extra `spark`
 
     try:
         with SparkInBackground(SparkSettings.with_class_cache(java)) as spark:
             yield spark
-    except (GatewayFailed, SparkFailed) as error:
+    except SparkFailed as error:
         raise DemoFailed(str(error)) from None
 
 
@@ -53,7 +50,5 @@ class _InThisProcess:
         """Do nothing: nothing has to be started."""
 
     def replay(self, paths: Sequence[Path], *, progress: Callable[[str], None]) -> Replay:
-        from understudy.history.report.result import replay_in_python
-
         progress("reading the event logs; with kafka-understudy[spark], Spark does that")
         return replay_in_python(paths)

@@ -13,18 +13,32 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import BadInput, Failed, Verbs, fences_off, os_error
+from understudy.cli.arguments import BadInput, Failed, reported_as
+from understudy.cli.fences import fences_off
 from understudy.cli.interruptions import ending_on_signals
 from understudy.cli.page_file import write_page
-
-if TYPE_CHECKING:
-    from understudy.trials.experiments.language.document import Experiment
-    from understudy.trials.experiments.report.verdict import Verdict
+from understudy.clusters.cluster import ClusterError
+from understudy.clusters.java import JavaNotFound
+from understudy.clusters.problems import BadExperiment
+from understudy.clusters.processes.cluster_view import NO_ANSWER
+from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
+from understudy.clusters.values import duration
+from understudy.page.export import page_of
+from understudy.trials.experiments.defects import find_defects
+from understudy.trials.experiments.engines import ENGINES, capability_lines
+from understudy.trials.experiments.engines import capabilities as able
+from understudy.trials.experiments.language.document import Experiment
+from understudy.trials.experiments.language.frozen import FrozenPlan, freeze
+from understudy.trials.experiments.language.library import SUFFIX, find, names
+from understudy.trials.experiments.language.reading import json_schema, read_experiment, read_experiment_file
+from understudy.trials.experiments.language.template import template
+from understudy.trials.experiments.report.explain import explain as explain_plan
+from understudy.trials.experiments.report.verdict import Verdict
+from understudy.trials.experiments.running import CannotRun, run_experiment, run_once
+from understudy.trials.experiments.simulated.engine import SimulatedEngine
 
 RUNS = Path("runs")
-ENGINE_NAMES = ("sim", "real", "compose")
 _MOST_SEEDS = 100_000
 
 
@@ -44,8 +58,7 @@ FILE = "an experiment file, or a name that `understudy experiment list` prints"
 """The help of the argument FILE."""
 
 
-def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser("experiment", help="run failure experiments from files", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(required=True, metavar="ACTION", title="actions")
     run_parser = actions.add_parser(
         "run",
@@ -55,7 +68,7 @@ def register(verbs: Verbs) -> None:
     )
     run_parser.add_argument("file", metavar="FILE", help=FILE)
     run_parser.add_argument(
-        "--engine", choices=ENGINE_NAMES, help="where it runs (default the first that the file names)"
+        "--engine", choices=tuple(ENGINES), help="where it runs (default the first that the file names)"
     )
     chosen = run_parser.add_mutually_exclusive_group()
     chosen.add_argument("--seed", type=int, metavar="N", help="what chance is drawn from (default that of the file)")
@@ -108,7 +121,7 @@ def seeds(text: str) -> range:
 
 def run(options: argparse.Namespace) -> int:
     experiment = _read(options.file)
-    engine = options.engine or next((each for each in experiment.engines if each in ENGINE_NAMES), ENGINE_NAMES[0])
+    engine = options.engine or next((each for each in experiment.engines if each in ENGINES), "sim")
     chosen = options.seeds or [experiment.seed if options.seed is None else options.seed]
     if len(chosen) > 1 and options.json:
         raise BadInput("--json prints one verdict; give --seed")
@@ -126,15 +139,9 @@ def run(options: argparse.Namespace) -> int:
     return worst
 
 
+@reported_as(BadInput, CannotRun)
+@reported_as(NotStarted, ClusterError, JavaNotFound, ZooKeeperNotStarted, OSError, *NO_ANSWER)
 def _run_one(options: argparse.Namespace, experiment: Experiment, engine: str, seed: int) -> tuple[Verdict, Path]:
-    from understudy.clusters.cluster import ClusterError
-    from understudy.clusters.java import JavaNotFound
-    from understudy.clusters.processes.cluster_view import NO_ANSWER
-    from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
-    from understudy.trials.experiments.engines import ENGINES
-    from understudy.trials.experiments.language.frozen import freeze
-    from understudy.trials.experiments.running import CannotRun, run_experiment
-
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     folder = options.dir or RUNS / f"{experiment.name}-{engine}-{seed}-{stamp}"
     if options.dir is not None and options.seeds is not None:
@@ -143,29 +150,20 @@ def _run_one(options: argparse.Namespace, experiment: Experiment, engine: str, s
         raise BadInput(f"{folder} is not empty; give a new folder with --dir")
     command = f"understudy experiment run {shlex.quote(options.file)} --engine {engine} --seed {seed}"
     command += f" --without {shlex.quote(options.without)}" if options.without else ""
-    try:
-        plan = freeze(experiment, seed, fences_off=fences_off(options.without))
-        verdict = run_experiment(
-            plan,
-            ENGINES[engine],
-            folder,
-            command=command,
-            with_trace=options.trace,
-            write_page=_write_page if options.seeds is None else _write_no_page,
-        )
-        return verdict, folder
-    except CannotRun as refused:
-        raise BadInput(str(refused)) from None
-    except (ClusterError, JavaNotFound, ZooKeeperNotStarted, *NO_ANSWER) as error:
-        raise NotStarted(str(error)) from None
-    except OSError as error:
-        raise NotStarted(os_error(error)) from None
+    plan = freeze(experiment, seed, fences_off=fences_off(options.without))
+    verdict = run_experiment(
+        plan,
+        ENGINES[engine],
+        folder,
+        command=command,
+        with_trace=options.trace,
+        write_page=_write_page if options.seeds is None else _write_no_page,
+    )
+    return verdict, folder
 
 
 def _write_page(folder: Path, file: Path) -> bool:
     """Write the page of a run; leave out one that is too large or cannot be written."""
-    from understudy.page.export import page_of
-
     try:
         write_page(file, lambda: page_of([folder]))
     except Failed as failed:
@@ -181,8 +179,6 @@ def _write_no_page(folder: Path, file: Path) -> bool:
 
 def describe(verdict: Verdict, folder: Path) -> list[str]:
     """Return the lines that `run` prints."""
-    from understudy.clusters.values import duration
-
     lines = [f"{verdict.name} on {verdict.engine}, seed {verdict.seed}", ""]
     for step in verdict.steps:
         when = "not done" if step.done_ms is None else f"{step.done_ms / 1000:7.3f} s"
@@ -212,11 +208,6 @@ def describe(verdict: Verdict, folder: Path) -> list[str]:
 
 
 def defects(options: argparse.Namespace) -> int:
-    from understudy.trials.experiments.defects import find_defects
-    from understudy.trials.experiments.language.frozen import FrozenPlan
-    from understudy.trials.experiments.running import run_once
-    from understudy.trials.experiments.simulated.engine import SimulatedEngine
-
     experiment = _read(options.file)
     if not experiment.defects:
         raise BadInput(f"{options.file} has no defects; docs/guides/experiments.md says how to add one")
@@ -231,17 +222,11 @@ def defects(options: argparse.Namespace) -> int:
 
 
 def explain(options: argparse.Namespace) -> int:
-    from understudy.trials.experiments.engines import capabilities as able
-    from understudy.trials.experiments.language.frozen import freeze
-    from understudy.trials.experiments.report.explain import explain as explain_plan
-
     print("\n".join(explain_plan(freeze(_read(options.file), options.seed), able())))
     return 0
 
 
 def list_all(options: argparse.Namespace) -> int:
-    from understudy.trials.experiments.language.library import names
-
     experiments = [_read(name) for name in names()]
     width = max(len(each.name) for each in experiments)
     for each in experiments:
@@ -250,52 +235,31 @@ def list_all(options: argparse.Namespace) -> int:
 
 
 def new(options: argparse.Namespace) -> int:
-    from understudy.trials.experiments.language.library import SUFFIX
-    from understudy.trials.experiments.language.template import template
-
     name = options.name.removesuffix(SUFFIX)
     file = Path(f"{name}{SUFFIX}")
     text = template(Path(name).name)
     _check(text, str(file))
-    try:
-        with file.open("x", encoding="utf-8") as opened:
-            opened.write(text)
-    except OSError as error:
-        raise Failed(os_error(error)) from None
+    with reported_as(Failed, OSError), file.open("x", encoding="utf-8") as opened:
+        opened.write(text)
     print(f"{file}: now `understudy experiment explain {shlex.quote(str(file))}`")
     return 0
 
 
 def schema(options: argparse.Namespace) -> int:
-    from understudy.trials.experiments.language.reading import json_schema
-
     print(json.dumps(json_schema(), indent=2))
     return 0
 
 
 def capabilities(options: argparse.Namespace) -> int:
-    from understudy.trials.experiments.engines import capability_lines
-
     print("\n".join(capability_lines()))
     return 0
 
 
+@reported_as(BadFile, BadExperiment)
 def _read(word: str) -> Experiment:
-    from understudy.clusters.problems import BadExperiment
-    from understudy.trials.experiments.language.library import find
-    from understudy.trials.experiments.language.reading import read_experiment_file
-
-    try:
-        return read_experiment_file(find(word))
-    except BadExperiment as bad:
-        raise BadFile(str(bad)) from None
+    return read_experiment_file(find(word))
 
 
+@reported_as(BadFile, BadExperiment)
 def _check(text: str, source: str) -> None:
-    from understudy.clusters.problems import BadExperiment
-    from understudy.trials.experiments.language.reading import read_experiment
-
-    try:
-        read_experiment(text, source)
-    except BadExperiment as bad:
-        raise BadFile(str(bad)) from None
+    read_experiment(text, source)

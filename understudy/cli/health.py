@@ -6,17 +6,24 @@ Containers use it as their health check.
 from __future__ import annotations
 
 import argparse
+import asyncio
 
-from understudy.cli.arguments import Failed, Verbs, host_and_port
+from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.cli.arguments import Failed, host_and_port, reported_as
+from understudy.clusters.clients.admin_client import AdminClient
+from understudy.clusters.processes.embedded_zookeeper import four_letter_word
+from understudy.foundation.cluster.errors import Errors, error_name
+from understudy.foundation.wire.errors import MalformedMessage
+from understudy.foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost
+from understudy.foundation.wire.request_channel import RequestTimedOut
 
 TIMEOUT_MS = 5_000
 
 
-def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser("health", help="check that a broker or a ZooKeeper server answers", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("address", type=host_and_port, metavar="HOST:PORT", help="a broker's listener")
     parser.add_argument("--zookeeper", action="store_true", help="HOST:PORT is a ZooKeeper server; send it `srvr`")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -25,23 +32,11 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+@reported_as(Failed, ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage)
 def _ask_broker(host: str, port: int) -> str:
-    import asyncio
-
-    from understudy.brokers.machine.socket_network import SocketNetwork
-    from understudy.clusters.clients.admin_client import AdminClient
-    from understudy.foundation.cluster.errors import Errors, error_name
-    from understudy.foundation.wire.errors import MalformedMessage
-    from understudy.foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-    from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost
-    from understudy.foundation.wire.request_channel import RequestTimedOut
-
     client = AdminClient(SocketNetwork(), (), client_id="understudy-health", timeout_ms=TIMEOUT_MS)
-    try:
-        # Every broker, however old, answers version 0.
-        response = asyncio.run(client.ask(host, port, ApiVersionsRequest(), version=0))
-    except (ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage) as error:
-        raise Failed(str(error)) from None
+    # Every broker, however old, answers version 0.
+    response = asyncio.run(client.ask(host, port, ApiVersionsRequest(), version=0))
     assert isinstance(response, ApiVersionsResponse)
     if response.error_code != Errors.NONE:
         raise Failed(f"{host}:{port} answers ApiVersions with {error_name(response.error_code)}")
@@ -49,8 +44,6 @@ def _ask_broker(host: str, port: int) -> str:
 
 
 def _ask_zookeeper(host: str, port: int) -> str:
-    from understudy.clusters.processes.embedded_zookeeper import four_letter_word
-
     answer = four_letter_word(host, port, "srvr", TIMEOUT_MS / 1000)
     mode = next((line for line in answer.splitlines() if line.startswith("Mode:")), None)
     if mode is None:

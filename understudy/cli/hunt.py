@@ -9,21 +9,24 @@ import argparse
 import time
 from collections import Counter
 from collections.abc import Generator
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from understudy.cli import arguments
-from understudy.cli.arguments import BadInput, Failed, Verbs, fences_off, os_error
+from understudy.cli.arguments import BadInput, Failed, os_error, reported_as
+from understudy.cli.fences import fences_off
 from understudy.cli.interruptions import ending_on_signals
 from understudy.cli.progress import Progress
-
-if TYPE_CHECKING:
-    from understudy.foundation.eventlog.fences import Switch
-    from understudy.trials.hunt.seed_tasks import SeedOutcome
+from understudy.clusters.software import software_commit
+from understudy.foundation.eventlog.fences import Switch
+from understudy.trials.hunt.failed_seeds import write_down
+from understudy.trials.hunt.ledger import NOTHING, BadLedger, HuntLine, add_line, read_ledger
+from understudy.trials.hunt.plan_shrinking import MOST_RUNS
+from understudy.trials.hunt.seed_tasks import SeedOutcome, outcome_of
+from understudy.trials.seeds.seeds import run_seeds
 
 FOLDER = Path("runs") / "hunt"
 SECONDS = 60
@@ -32,8 +35,7 @@ _MANY = 10**12
 """As many seeds as no hunt will run."""
 
 
-def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser("hunt", help="run seeds, and shrink and report each that fails", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     number = arguments.count
     parser.add_argument("--seeds", type=number, metavar="N", help="stop after N seeds")
     parser.add_argument("--minutes", type=number, metavar="N", help="stop after N minutes")
@@ -70,7 +72,6 @@ def register(verbs: Verbs) -> None:
         "--shrink-runs", type=number, metavar="N", help="how many runs shrinking a failed seed may take (default 200)"
     )
     parser.add_argument("--ledger", type=Path, metavar="FILE", help="add a line about this hunt to a page")
-    parser.set_defaults(run=run, usage_error=parser.error)
 
 
 @dataclass(slots=True)
@@ -104,8 +105,6 @@ class _Tally:
     @property
     def found(self) -> str:
         """The kinds of problem, each with how often and the first seed that has it."""
-        from understudy.trials.hunt.ledger import NOTHING
-
         return (
             "; ".join(
                 f"{kind} at seed {self.first_of_kind[kind]}" + (f" and {times - 1} more" if times > 1 else "")
@@ -164,38 +163,17 @@ def _hunt(options: argparse.Namespace, fences: tuple[Switch, ...], tally: _Tally
 
 def _outcomes(options: argparse.Namespace, fences: tuple[Switch, ...]) -> Generator[SeedOutcome]:
     """Run the seeds, on processes or in Spark; their outcomes come in order."""
-    from understudy.trials.hunt.seed_tasks import outcome_of
-    from understudy.trials.seeds.seeds import run_seeds
-
     if options.spark is not None:
-        yield from _outcomes_in_spark(options, fences)
+        from understudy.cli.analysis.seeds import hunt_in_spark  # noqa: PLC0415  the extra `spark`
+
+        yield from hunt_in_spark(range(options.first, options.first + (options.seeds or _MANY)), options, fences)
         return
     seeds = count(options.first) if options.seeds is None else range(options.first, options.first + options.seeds)
     with closing(run_seeds(seeds, options.seconds, workers=options.workers, fences_off=fences)) as reports:
         yield from map(outcome_of, reports)
 
 
-def _outcomes_in_spark(options: argparse.Namespace, fences: tuple[Switch, ...]) -> Generator[SeedOutcome]:
-    from understudy.clusters.java import JavaNotFound, choose_java
-    from understudy.spark.context import SparkFailed, SparkSettings, spark_context
-    from understudy.spark.gateway import GatewayFailed
-    from understudy.spark.seeds_job import run_seeds
-
-    seeds = range(options.first, options.first + (options.seeds or _MANY))
-    try:
-        with ExitStack() as stack:
-            settings = SparkSettings.with_class_cache(choose_java(), master=options.spark)
-            context = stack.enter_context(spark_context(settings))
-            yield from chain.from_iterable(run_seeds(context, seeds, options.seconds, fences_off=fences))
-    except (JavaNotFound, GatewayFailed, SparkFailed) as error:
-        raise Failed(str(error)) from None
-
-
 def _write_down(outcome: SeedOutcome, options: argparse.Namespace, fences: tuple[Switch, ...], tally: _Tally) -> None:
-    from understudy.clusters.software import software_commit
-    from understudy.trials.hunt.failed_seeds import write_down
-    from understudy.trials.hunt.plan_shrinking import MOST_RUNS
-
     began = time.monotonic()
     written = write_down(
         outcome.seed,
@@ -215,25 +193,16 @@ def _write_down(outcome: SeedOutcome, options: argparse.Namespace, fences: tuple
 
 def _check_ledger(ledger: Path | None) -> None:
     """Raise `BadInput` if a line could not be added at the end of the hunt."""
-    from understudy.trials.hunt.ledger import BadLedger, read_ledger
-
     if ledger is None:
         return
-    try:
+    with reported_as(BadInput, BadLedger), reported_as(BadInput, OSError, about="--ledger"):
         read_ledger(ledger)
-    except BadLedger as bad:
-        raise BadInput(str(bad)) from None
-    except OSError as error:
-        raise BadInput(f"--ledger {os_error(error)}") from None
     if not ledger.parent.is_dir():
         raise BadInput(f"--ledger {ledger}: there is no folder {ledger.parent}")
 
 
 def _end(options: argparse.Namespace, tally: _Tally, seconds: float) -> None:
     """Print what was run, and add it to the ledger."""
-    from understudy.clusters.software import software_commit
-    from understudy.trials.hunt.ledger import HuntLine, add_line
-
     if not tally.seeds:
         print("no seed was run to its end")
         return

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import BadInput, Failed, Verbs, accept_old_words
-
-if TYPE_CHECKING:
-    from understudy.history.kafka_logs.entries import Kind
-    from understudy.history.kafka_logs.importer import ImportReport
+from understudy.cli.arguments import BadInput, Failed, accept_old_words, reported_as
+from understudy.history.kafka_logs.entries import Kind, LogError, files_of_broker
+from understudy.history.kafka_logs.importer import ImportReport, LogInputs, import_logs
+from understudy.history.kafka_logs.pattern import DEFAULT_PATTERN, LinePattern, WrongPattern, parse_zone
+from understudy.history.writing import counted
 
 SHOWN_CLASSES = 10
 """How many classes of lines that were not understood are listed, unless `--verbose` lists all."""
 
 
-def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser("import-kafka", help="turn Apache Kafka's logs into event logs", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     for option, name in (
         ("--controller-log", "controller.log"),
         ("--state-change-log", "state-change.log"),
@@ -56,15 +54,11 @@ def register(verbs: Verbs) -> None:
     )
     accept_old_words(parser, folder, "--output")
     parser.add_argument("--verbose", action="store_true", help="show samples of lines that were not understood")
-    parser.set_defaults(run=run)
 
 
+@reported_as(BadInput, LogError, WrongPattern)
 def run(options: argparse.Namespace) -> int:
     """Import the logs and print what was imported. Raises `BadInput` if one cannot be imported."""
-    from understudy.history.kafka_logs.entries import LogError
-    from understudy.history.kafka_logs.importer import LogInputs, import_logs
-    from understudy.history.kafka_logs.pattern import DEFAULT_PATTERN, LinePattern, WrongPattern, parse_zone
-
     _claim_folder(options.dir)
     try:
         inputs = LogInputs(
@@ -76,8 +70,6 @@ def run(options: argparse.Namespace) -> int:
         if not inputs.files and inputs.zookeeper_log is None:
             raise BadInput("no log is named; give --controller-log, --state-change-log, --broker or --zookeeper-log")
         report = import_logs(inputs, options.dir, run=options.run_id)
-    except (LogError, WrongPattern) as error:
-        raise BadInput(str(error)) from None
     except OSError as error:
         raise Failed(f"--dir {options.dir}: {error.strerror}") from None
     print("\n".join(describe(report, verbose=options.verbose)))
@@ -89,8 +81,8 @@ def describe(report: ImportReport, *, verbose: bool = False) -> list[str]:
     """Return the lines that `understudy import-kafka` prints."""
     brokers = f"broker{'' if len(report.brokers) == 1 else 's'} {', '.join(map(str, report.brokers)) or 'none'}"
     lines = [
-        f"run {report.run}, {brokers}: {_count(report.lines, 'line')} and {_count(report.transactions, 'transaction')} "
-        f"became {_count(sum(report.records.values()), 'record')}"
+        f"run {report.run}, {brokers}: {counted(report.lines, 'line')} and "
+        f"{counted(report.transactions, 'transaction')} became {counted(sum(report.records.values()), 'record')}"
     ]
     lines += [f"  {count:>9,}  {name}" for name, count in sorted(report.records.items())]
     if report.left_out:
@@ -110,14 +102,8 @@ def describe(report: ImportReport, *, verbose: bool = False) -> list[str]:
     return [*lines, *(f"note: {note}" for note in report.notes)]
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def _files(options: argparse.Namespace) -> list[tuple[int | None, Kind, Path]]:
     """Return the named log files. Raises LogError."""
-    from understudy.history.kafka_logs.entries import Kind, files_of_broker
-
     named: list[tuple[int | None, Kind, Path]] = []
     for kind, paths in (
         (Kind.CONTROLLER, options.controller_log),

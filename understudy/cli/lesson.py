@@ -17,27 +17,37 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import msgspec
 
 from understudy.cli.activity import Activity
-from understudy.cli.arguments import BadInput, Failed, Verbs, accept_old_words, host_and_any_port, os_error
+from understudy.cli.arguments import BadInput, Failed, accept_old_words, host_and_any_port, os_error, reported_as
 from understudy.cli.experiment import RUNS, BadFile, NotStarted
 from understudy.cli.interruptions import ending_on_signals
 from understudy.cli.lesson_page import serve_finished, serve_on_processes, write_lesson_page
-
-if TYPE_CHECKING:
-    from understudy.trials.lessons.document import Lesson
-    from understudy.trials.lessons.paper import LessonPaper
-    from understudy.trials.lessons.running import SideRun
-    from understudy.trials.lessons.sweeping import MeasureSweeps, SweepTable
+from understudy.clusters.cluster import ClusterError
+from understudy.clusters.java import JavaNotFound, choose_java
+from understudy.clusters.problems import BadExperiment
+from understudy.clusters.processes.cluster_view import NO_ANSWER
+from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
+from understudy.history.lake.manifest import LakeError
+from understudy.trials.experiments.running import CannotRun
+from understudy.trials.lessons.document import Lesson
+from understudy.trials.lessons.library import SUFFIX, archive_of, find, names
+from understudy.trials.lessons.paper import LessonPaper, write_paper
+from understudy.trials.lessons.reading import json_schema
+from understudy.trials.lessons.recording import BadRecording, pack, unpack
+from understudy.trials.lessons.running import PROCESSES, RECORDED, SIMULATED, LessonNotShown, SideRun, run_lesson
+from understudy.trials.lessons.sweeping import PYTHON, MeasureSweeps, SweepTable, measure_in_python
+from understudy.trials.lessons.telling import tell
+from understudy.trials.lessons.template import template
 
 LAKE = "lake"
 """The folder of the lake that a lesson with sweeps leaves beside its runs."""
 _ACTIONS = ("new", "check")
 
 
-def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser("lesson", help="learn how controllers fail over, by example", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", metavar="NAME", nargs="*", help="a lesson; or `new NAME`, `check FILE` or `schema`")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--simulated", action="store_true", help="run in the simulator: the same every time")
@@ -68,7 +78,6 @@ def register(verbs: Verbs) -> None:
         "--dir", type=Path, metavar="DIR", help="keep the run folders here; without it they are removed"
     )
     accept_old_words(parser, folder, "-o", "--output")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -87,8 +96,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list() -> int:
-    from understudy.trials.lessons.library import find, names
-
     lessons = [find(name) for name in names()]
     width = max((len(each.name) for each in lessons), default=0)
     for each in lessons:
@@ -97,16 +104,10 @@ def _list() -> int:
 
 
 def _new(word: str) -> int:
-    from understudy.trials.lessons.library import SUFFIX
-    from understudy.trials.lessons.template import template
-
     name = word.removesuffix(SUFFIX)
     file = Path(f"{name}{SUFFIX}")
-    try:
-        with file.open("x", encoding="utf-8") as opened:
-            opened.write(template(Path(name).name))
-    except OSError as error:
-        raise Failed(os_error(error)) from None
+    with reported_as(Failed, OSError), file.open("x", encoding="utf-8") as opened:
+        opened.write(template(Path(name).name))
     print(f"{file}: now `understudy lesson {shlex.quote(str(file))} --simulated`")
     return 0
 
@@ -118,32 +119,26 @@ def _check(word: str) -> int:
 
 
 def _schema() -> int:
-    from understudy.trials.lessons.reading import json_schema
-
     print(json.dumps(json_schema(), indent=2))
     return 0
 
 
+@reported_as(BadFile, BadExperiment)
 def _read(word: str) -> Lesson:
-    from understudy.clusters.problems import BadExperiment
-    from understudy.trials.lessons.library import find
-
-    try:
-        return find(word)
-    except BadExperiment as bad:
-        raise BadFile(str(bad)) from None
+    return find(word)
 
 
+@reported_as(BadInput, CannotRun)
+@reported_as(
+    NotStarted, LessonNotShown, BadRecording, ClusterError, JavaNotFound, ZooKeeperNotStarted, OSError, *NO_ANSWER
+)
 def _show(options: argparse.Namespace, lesson: Lesson) -> int:
-    from understudy.trials.lessons.paper import write_paper
-    from understudy.trials.lessons.running import PROCESSES
-
     if options.recorded and options.seed is not None:
         raise BadInput(f"--seed {options.seed}: recorded runs have the seed {lesson.seed}; give --simulated with it")
     _check_watch(options)
     answers = _answers(options.answers)
     seed = lesson.seed if options.seed is None else options.seed
-    with _folder(options.dir or (_kept(lesson) if options.json else None)) as folder, _failures():
+    with _folder(options.dir or (_kept(lesson) if options.json else None)) as folder:
         world = _world(options, lesson)
         if options.watch and world == PROCESSES:
             serve_on_processes(lesson, folder, seed, options.port, _note)
@@ -172,12 +167,6 @@ def _deliver(
     folder: Path,
 ) -> None:
     """Record, write, serve or tell a lesson whose runs have ended."""
-    import msgspec
-
-    from understudy.trials.lessons.library import archive_of
-    from understudy.trials.lessons.recording import pack
-    from understudy.trials.lessons.telling import tell
-
     if options.record:
         archive = archive_of(lesson)
         pack(lesson, folder, archive)
@@ -195,18 +184,12 @@ def _deliver(
 
 def _world(options: argparse.Namespace, lesson: Lesson) -> str:
     """Where the first side is run."""
-    from understudy.trials.lessons.running import PROCESSES, RECORDED, SIMULATED
-
     if options.recorded:
         return RECORDED
     return SIMULATED if options.simulated or options.record or lesson.sweep is not None else PROCESSES
 
 
 def _runs(lesson: Lesson, world: str, folder: Path, seed: int, *, in_spark: bool) -> tuple[SideRun, SideRun]:
-    from understudy.trials.lessons.library import archive_of
-    from understudy.trials.lessons.recording import unpack
-    from understudy.trials.lessons.running import RECORDED, run_lesson
-
     if world == RECORDED:
         return unpack(lesson, archive_of(lesson), folder)
     with ending_on_signals():
@@ -215,9 +198,6 @@ def _runs(lesson: Lesson, world: str, folder: Path, seed: int, *, in_spark: bool
 
 def _measuring(folder: Path, in_spark: bool) -> MeasureSweeps:
     """Return what computes the tables of sweeps: Spark, or Python if Spark cannot run, which it then says."""
-    import msgspec
-
-    from understudy.trials.lessons.sweeping import PYTHON, measure_in_python
 
     def measure(sweeps: Sequence[Path]) -> list[SweepTable]:
         try:
@@ -236,40 +216,16 @@ class _NoSpark(Exception):
 
 def _measured_in_spark(sweeps: Sequence[Path], lake: Path) -> list[SweepTable]:
     try:
-        from understudy.clusters.java import JavaNotFound, choose_java
-        from understudy.history.lake.manifest import LakeError
-        from understudy.spark.context import SparkFailed, SparkSettings
-        from understudy.spark.gateway import GatewayFailed
-        from understudy.spark.sweep_job import measure_in_spark
+        from understudy.spark.context import SparkFailed, SparkSettings  # noqa: PLC0415  the extra `spark`
+        from understudy.spark.sweep_job import measure_in_spark  # noqa: PLC0415  the extra `spark`
     except ModuleNotFoundError as error:
         raise _NoSpark(f"the package {error.name} is not installed") from None
     try:
         settings = SparkSettings.with_class_cache(choose_java())
         with Activity(sys.stderr, plain_lines=False) as activity:
             return measure_in_spark(sweeps, lake, settings, activity.step)
-    except (JavaNotFound, GatewayFailed, SparkFailed, LakeError) as error:
+    except (JavaNotFound, SparkFailed, LakeError) as error:
         raise _NoSpark(str(error)) from None
-
-
-@contextmanager
-def _failures() -> Iterator[None]:
-    """Turn what can go wrong while a lesson is run into errors of the command."""
-    from understudy.clusters.cluster import ClusterError
-    from understudy.clusters.java import JavaNotFound
-    from understudy.clusters.processes.cluster_view import NO_ANSWER
-    from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
-    from understudy.trials.experiments.running import CannotRun
-    from understudy.trials.lessons.recording import BadRecording
-    from understudy.trials.lessons.running import LessonNotShown
-
-    try:
-        yield
-    except CannotRun as refused:
-        raise BadInput(str(refused)) from None
-    except (LessonNotShown, BadRecording, ClusterError, JavaNotFound, ZooKeeperNotStarted, *NO_ANSWER) as error:
-        raise NotStarted(str(error)) from None
-    except OSError as error:
-        raise NotStarted(os_error(error)) from None
 
 
 def _kept(lesson: Lesson) -> Path:

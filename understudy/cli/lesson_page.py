@@ -5,36 +5,35 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import msgspec
 
 from understudy.cli.interruptions import Interruption, ending_on_signals, interruptible
 from understudy.cli.page_file import write_page
 from understudy.cli.served_page import LOOK_EVERY_S, introduce, wait_for_end
-
-if TYPE_CHECKING:
-    from understudy.page.lesson_app import ServedLesson
-    from understudy.page.runs import PageRun
-    from understudy.page.server import PageServer
-    from understudy.trials.lessons.document import Lesson
-    from understudy.trials.lessons.in_progress import LessonInProgress
-    from understudy.trials.lessons.paper import LessonPaper
+from understudy.clusters.cluster import ClusterError
+from understudy.clusters.control.http_thread import ANY_PORT
+from understudy.clusters.control.server import ControlServer
+from understudy.page.export import lesson_page_of
+from understudy.page.lesson_app import LessonApplication, ServedLesson
+from understudy.page.live import LiveRun
+from understudy.page.runs import PageRun, finished_run
+from understudy.page.server import PageServer
+from understudy.trials.experiments.processes.engine import run_of
+from understudy.trials.lessons.document import ONE, Lesson
+from understudy.trials.lessons.in_progress import FinishedLesson, LessonInProgress
+from understudy.trials.lessons.paper import LessonPaper
+from understudy.trials.lessons.running import LessonNotShown, first_plan, run_other
 
 
 def write_lesson_page(file: Path, paper: LessonPaper) -> None:
     """Write a lesson as one HTML file. Raises Failed."""
-    import msgspec
-
-    from understudy.page.export import lesson_page_of
-
     runs = {side.side: Path(side.run) for side in paper.sides}
     print(write_page(file, lambda: lesson_page_of(msgspec.json.encode(paper), runs), "--page"))
 
 
 def serve_finished(paper: LessonPaper, address: tuple[str, int] | None) -> None:
     """Serve a lesson whose runs have ended, until Ctrl-C. Raises ClusterError."""
-    from understudy.page.runs import finished_run
-    from understudy.trials.lessons.in_progress import FinishedLesson
-
     one, other = (finished_run([Path(side.run)]) for side in paper.sides)
     with interruptible() as interruption, _served(FinishedLesson(paper), one, other, address) as server:
         introduce(server)
@@ -54,13 +53,6 @@ def serve_on_processes(
         LessonNotShown: a run did not show what the lesson is about.
         CannotRun, ClusterError, OSError: as `run_lesson`.
     """
-    from understudy.page.live import LiveRun
-    from understudy.page.runs import finished_run
-    from understudy.trials.experiments.processes.engine import run_of
-    from understudy.trials.lessons.document import ONE
-    from understudy.trials.lessons.in_progress import LessonInProgress
-    from understudy.trials.lessons.running import first_plan, run_other
-
     with ending_on_signals():
         other = run_other(lesson, folder, seed=seed, note=note)
         shown = finished_run([other.folder])
@@ -82,10 +74,6 @@ def _run_and_keep(
     progress: LessonInProgress, server: PageServer, interruption: Interruption, note: Callable[[str], None]
 ) -> None:
     """Run the first side, and leave its cluster to the page until Ctrl-C."""
-    from understudy.clusters.cluster import ClusterError
-    from understudy.clusters.control.server import ControlServer
-    from understudy.trials.lessons.running import LessonNotShown
-
     with contextlib.ExitStack() as stack:
         try:
             with ending_on_signals():
@@ -106,8 +94,4 @@ def _run_and_keep(
 def _served(
     lesson: ServedLesson, one: PageRun, other: PageRun, address: tuple[str, int] | None, folder: Path | None = None
 ) -> PageServer:
-    from understudy.clusters.control.http_thread import ANY_PORT
-    from understudy.page.lesson_app import LessonApplication
-    from understudy.page.server import PageServer
-
     return PageServer(one, address or ANY_PORT, folder=folder, make_application=LessonApplication(lesson, other))

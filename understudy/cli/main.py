@@ -1,79 +1,21 @@
 """The entry point of the `understudy` command: its verbs, its errors and its exit codes.
 
-A verb is a module of this package with two functions: `register(verbs)` describes it to argparse, and another function
-runs it. That one imports what it needs only then, so that `understudy --help` is fast. The module `verbs` has all that
-act on a running cluster.
+`overview.VERBS` names the module of each verb, which has two functions: `add_arguments(parser)` describes the verb to
+argparse, and `run(options)` runs it. It is imported when the verb is used, so that `understudy --help` is fast.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Sequence
 
-from understudy.cli import (
-    check,
-    compare,
-    completion,
-    crash_points,
-    demo,
-    experiment,
-    health,
-    hunt,
-    import_kafka,
-    ingest,
-    lesson,
-    mirror,
-    mutants,
-    page,
-    plan,
-    replay,
-    simulate,
-    soak,
-    status,
-    sweep,
-    tools,
-    up,
-    verbs,
-    watch,
-    zookeeper,
-)
-from understudy.cli import help as help_verb
 from understudy.cli.arguments import BadInput, Failed, version
 from understudy.cli.command_parser import UnderstudyParser
-from understudy.cli.overview import SLOGAN
+from understudy.cli.overview import SLOGAN, VERBS
 from understudy.extras import MissingExtra
-
-VERBS = (
-    demo,
-    up,
-    watch,
-    page,
-    status,
-    verbs,
-    tools,
-    mirror,
-    lesson,
-    plan,
-    soak,
-    check,
-    experiment,
-    health,
-    simulate,
-    hunt,
-    crash_points,
-    mutants,
-    sweep,
-    replay,
-    compare,
-    ingest,
-    import_kafka,
-    zookeeper,
-    help_verb,
-    completion,
-)
-"""The modules of the verbs; `overview` groups them for the help."""
 
 EXIT_INTERRUPTED = 130
 
@@ -84,8 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     It is 0 after success, 1 after a failure, 2 if the command line or something that it names is wrong, and 130 after
     an interruption.
     """
-    whole = parser()
     words = sys.argv[1:] if arguments is None else arguments
+    whole = parser(next((word for word in words if not word.startswith("-")), ""))
     if not words:
         whole.print_help(sys.stderr)
         return BadInput.exit_code
@@ -93,12 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: int = options.run(options)
         sys.stdout.flush()
-    except Failed as failure:
+    except (Failed, MissingExtra) as failure:
         print(f"understudy {options.verb}: {failure}", file=sys.stderr)
-        return failure.exit_code
-    except MissingExtra as missing:
-        print(f"understudy {options.verb}: {missing}", file=sys.stderr)
-        return 1
+        return failure.exit_code if isinstance(failure, Failed) else Failed.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
@@ -108,12 +47,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def parser() -> UnderstudyParser:
-    """Return the parser of the whole command line."""
+def parser(verb: str | None = None) -> UnderstudyParser:
+    """Return the parser of the whole command line.
+
+    Args:
+        verb: the only verb whose arguments it has, so that no other one is imported; None for all.
+    """
     whole = UnderstudyParser(prog="understudy", description=SLOGAN)
     whole.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    for module in VERBS:
-        module.register(whole.verbs)
+    for name, (meaning, module_name) in VERBS.items():
+        below = whole.verbs.add_parser(name, help=meaning)
+        if verb in (None, name):
+            module = importlib.import_module(f"understudy.cli.{module_name}")
+            below.description = module.__doc__
+            below.set_defaults(run=module.run, usage_error=below.error)
+            module.add_arguments(below)
     return whole
 
 

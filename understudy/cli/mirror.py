@@ -10,32 +10,31 @@ on where it was, without copying a record twice. Mirrors MirrorMaker 2.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import re
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import Failed, Verbs, count, host_and_port
-
-if TYPE_CHECKING:
-    from understudy.kafka_tools.mirror.mirror import Mirror, Settings
+from understudy.brokers.machine.real_world import MachineClock
+from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.cli.arguments import Failed, above_zero, count, reported_as, seconds, servers
+from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
+from understudy.kafka_tools.errors import ToolError
+from understudy.kafka_tools.mirror.errors import MirrorError
+from understudy.kafka_tools.mirror.mirror import Mirror, Settings
+from understudy.kafka_tools.mirror.topics import Selection
 
 _MEGABYTE = 1_000_000
 
 
-def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "mirror",
-        help="copy topics and group offsets to another cluster",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument(
+        "--from", dest="source", type=servers, required=True, metavar="HOST:PORT,…", help="the source cluster"
     )
     parser.add_argument(
-        "--from", dest="source", type=_servers, required=True, metavar="HOST:PORT,…", help="the source cluster"
-    )
-    parser.add_argument(
-        "--to", dest="target", type=_servers, required=True, metavar="HOST:PORT,…", help="the target cluster"
+        "--to", dest="target", type=servers, required=True, metavar="HOST:PORT,…", help="the target cluster"
     )
     parser.add_argument(
         "--include",
@@ -69,31 +68,22 @@ def register(verbs: Verbs) -> None:
     )
     parser.add_argument(
         "--interval",
-        type=_seconds,
+        type=seconds,
         default=5.0,
         metavar="SECONDS",
         help="the time between two lines of progress (default %(default)g)",
     )
     parser.add_argument(
         "--refresh",
-        type=_seconds,
+        type=seconds,
         default=30.0,
         metavar="SECONDS",
         help="the time between two looks for topics (default %(default)g)",
     )
-    parser.set_defaults(run=run)
 
 
+@reported_as(Failed, MirrorError, NoBrokerAnswers)
 def run(options: argparse.Namespace) -> int:
-    import asyncio
-
-    from understudy.brokers.machine.real_world import MachineClock
-    from understudy.brokers.machine.socket_network import SocketNetwork
-    from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
-    from understudy.kafka_tools.errors import ToolError
-    from understudy.kafka_tools.mirror.errors import MirrorError
-    from understudy.kafka_tools.mirror.mirror import Mirror
-
     def report(line: str) -> None:
         print(line, flush=True)
 
@@ -103,12 +93,8 @@ def run(options: argparse.Namespace) -> int:
 
     try:
         return asyncio.run(work())
-    except MirrorError as error:
-        raise Failed(str(error)) from None
     except ToolError as error:
         raise Failed(f"a cluster does not do what it is asked: {error.shown_message}") from None
-    except NoBrokerAnswers as error:
-        raise Failed(str(error)) from None
 
 
 async def _work(mirror: Mirror, report: Callable[[str], None], *, dry_run: bool) -> int:
@@ -124,9 +110,6 @@ async def _work(mirror: Mirror, report: Callable[[str], None], *, dry_run: bool)
 
 
 def _settings(options: argparse.Namespace) -> Settings:
-    from understudy.kafka_tools.mirror.mirror import Settings
-    from understudy.kafka_tools.mirror.topics import Selection
-
     return Settings(
         source=options.source,
         target=options.target,
@@ -139,13 +122,6 @@ def _settings(options: argparse.Namespace) -> Settings:
         report_ms=int(options.interval * 1000),
         refresh_ms=int(options.refresh * 1000),
     )
-
-
-def _servers(text: str) -> tuple[str, ...]:
-    servers = tuple(part.strip() for part in text.split(","))
-    for server in servers:
-        host_and_port(server)
-    return servers
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -169,18 +145,4 @@ def _rename(text: str) -> tuple[re.Pattern[str], str]:
 
 
 def _rate(text: str) -> float:
-    return _number(text, "a number of megabytes a second")
-
-
-def _seconds(text: str) -> float:
-    return _number(text, "a number of seconds")
-
-
-def _number(text: str, expected: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 < number < 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {expected} above 0")
-    return number
+    return above_zero(text, "a number of megabytes a second")

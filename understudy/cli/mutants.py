@@ -8,23 +8,21 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import BadInput, Failed, Verbs, count, os_error
+from understudy.cli.arguments import BadInput, Failed, count, reported_as
 from understudy.cli.progress import Progress
-
-if TYPE_CHECKING:
-    from understudy.trials.hunt.mutants import SearchResult
+from understudy.clusters.problems import one_of
+from understudy.foundation.eventlog.fences import SWITCHES
+from understudy.trials.experiments.language.library import find, names
+from understudy.trials.experiments.language.reading import read_experiment_file
+from understudy.trials.hunt.mutants import SearchResult, search_all
 
 BEGIN = "<!-- the table of `understudy mutants` begins -->"
 END = "<!-- the table of `understudy mutants` ends -->"
 HEAD = ("| switch | hits | random search | noticed by | experiment |", "|---|---|---|---|---|")
 
 
-def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser(
-        "mutants", help="switch off each fence and fix: which check notices?", description=__doc__
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--switch", action="append", metavar="NAME", help="only this fence or fix; may be repeated (default all)"
     )
@@ -42,12 +40,9 @@ def register(verbs: Verbs) -> None:
         action="store_true",
         help="search for nothing: update the experiments in the table of --write FILE",
     )
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    from understudy.trials.hunt.mutants import search_all
-
     if options.experiments_only:
         return _update_experiments(options.write)
     names = _switches(options.switch)
@@ -76,9 +71,6 @@ def _update_experiments(path: Path | None) -> int:
 
 
 def _switches(chosen: Sequence[str] | None) -> tuple[str, ...]:
-    from understudy.clusters.problems import one_of
-    from understudy.foundation.eventlog.fences import SWITCHES
-
     for name in chosen or ():
         if name not in SWITCHES:
             raise BadInput(f"--switch {name}: {one_of(name, tuple(SWITCHES), 'fence or fix')}")
@@ -106,9 +98,6 @@ def experiments() -> dict[str, str]:
 
     A switch that no experiment names is left out.
     """
-    from understudy.trials.experiments.language.library import find, names
-    from understudy.trials.experiments.language.reading import read_experiment_file
-
     found: dict[str, list[str]] = {}
     for each in names():
         for defect_name, defect in read_experiment_file(find(each)).defects.items():
@@ -124,8 +113,6 @@ def with_rows(page: str, rows: Mapping[str, str]) -> str:
     Raises:
         BadInput: the page has no place for the table.
     """
-    from understudy.foundation.eventlog.fences import SWITCHES
-
     before, begin, rest = page.partition(BEGIN)
     table, end, after = rest.partition(END)
     if not begin or not end:
@@ -143,15 +130,10 @@ def _rows(table: str) -> Iterator[tuple[str, str]]:
 
 
 def _read(path: Path) -> str:
-    try:
-        page = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise Failed(os_error(error)) from None
-    return with_rows(page, {})
+    with reported_as(Failed, OSError):
+        return with_rows(path.read_text(encoding="utf-8"), {})
 
 
 def _write(path: Path, page: str) -> None:
-    try:
+    with reported_as(Failed, OSError):
         path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise Failed(os_error(error)) from None

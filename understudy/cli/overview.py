@@ -1,9 +1,27 @@
-"""The verbs grouped by use: the front page that `understudy --help` prints, and the list of `understudy help`."""
+"""The verbs of the command in one table: what each does and which module runs it; and the two lists of them.
+
+`understudy --help` prints the front page, `understudy help` the whole list. A module is imported when its verb is used.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
+
+from understudy.clusters.control.verb_table import VERBS as ON_A_RUNNING_CLUSTER
+from understudy.kafka_tools.names import NAMES as TOOLS
+
+
+class Verb(NamedTuple):
+    """One verb.
+
+    Attributes:
+        meaning: what it does, in a few words.
+        module: the module of this package that has its `add_arguments` and `run`.
+    """
+
+    meaning: str
+    module: str
 
 
 class Group(NamedTuple):
@@ -15,49 +33,89 @@ class Group(NamedTuple):
     """
 
     title: str
-    verbs: tuple[str, ...]
+    verbs: Mapping[str, Verb]
     begin: tuple[str, ...] = ()
 
 
 GROUPS: Final = (
-    Group("Learning", ("demo", "lesson", "plan"), begin=("demo", "lesson", "plan")),
+    Group(
+        "Learning",
+        {
+            "demo": Verb("kill a controller and watch another take over", "demo"),
+            "lesson": Verb("learn how controllers fail over, by example", "lesson"),
+            "plan": Verb("show where replicas, records and members would go", "plan"),
+        },
+        begin=("demo", "lesson", "plan"),
+    ),
     Group(
         "A cluster",
-        ("up", "status", "watch", "page", "mirror", "health", "zookeeper"),
+        {
+            "up": Verb("run brokers and a ZooKeeper until Ctrl-C", "up"),
+            "status": Verb("show the controller, the brokers and the partitions", "status"),
+            "watch": Verb("show a run in a browser, live or afterwards", "watch"),
+            "page": Verb("write the page of a run as one HTML file", "page"),
+            "mirror": Verb("copy topics and group offsets to another cluster", "mirror"),
+            "health": Verb("check that a broker or a ZooKeeper server answers", "health"),
+            "zookeeper": Verb("run a ZooKeeper server in the foreground", "zookeeper"),
+        },
         begin=("up", "status", "watch"),
     ),
     Group(
         "Faults",
-        ("kill", "pause", "resume", "stop", "start", "restart", "depose", "isolate", "heal", "arm", "soak"),
+        {
+            **{name: Verb(verb.meaning, "verbs") for name, verb in ON_A_RUNNING_CLUSTER.items()},
+            "soak": Verb("inject faults into a running cluster for hours", "soak"),
+        },
         begin=("kill", "pause", "soak"),
     ),
     Group(
         "Kafka's tools",
-        (
-            *("topics", "configs", "groups", "reassign", "leader-election", "delete-records", "get-offsets"),
-            *("log-dirs", "dump-log", "produce", "consume", "producer-perf", "consumer-perf"),
-        ),
+        {name: Verb(meaning, "tools") for name, (_, meaning) in TOOLS.items()},
         begin=("topics", "produce", "consume"),
     ),
     Group(
         "Experiments",
-        ("experiment", "simulate", "hunt", "crash-points", "mutants", "sweep"),
+        {
+            "experiment": Verb("run failure experiments from files", "experiment"),
+            "simulate": Verb("run seeds in the simulator, or replay one", "simulate"),
+            "hunt": Verb("run seeds, and shrink and report each that fails", "hunt"),
+            "crash-points": Verb("inject faults at each point of the controller's procedures", "crash_points"),
+            "mutants": Verb("switch off each fence and fix: which check notices?", "mutants"),
+            "sweep": Verb("run a failover for every combination of settings", "sweep"),
+        },
         begin=("experiment", "simulate", "hunt"),
     ),
-    Group("Analysis", ("check", "replay", "compare", "ingest", "import-kafka"), begin=("check", "replay", "compare")),
-    Group("This command", ("help", "completion")),
+    Group(
+        "Analysis",
+        {
+            "check": Verb("check the invariants over the logs of a run", "check"),
+            "replay": Verb("compute metrics from event logs with Spark", "replay"),
+            "compare": Verb("compare the failovers of runs with different settings", "compare"),
+            "ingest": Verb("bring event logs into a lake of Parquet files", "ingest"),
+            "import-kafka": Verb("turn Apache Kafka's logs into event logs", "import_kafka"),
+        },
+        begin=("check", "replay", "compare"),
+    ),
+    Group(
+        "This command",
+        {
+            "help": Verb("list all verbs, or explain one", "help"),
+            "completion": Verb("print the script that completes words in a shell", "completion"),
+        },
+    ),
 )
-"""Every verb is in one group; a test compares them with the parser."""
+
+VERBS: Final[Mapping[str, Verb]] = {name: verb for group in GROUPS for name, verb in group.verbs.items()}
+"""Every verb by its name."""
 
 SLOGAN: Final = "A Kafka control plane you can kill."
 
 
-def front_page(usage: str, descriptions: Mapping[str, str]) -> str:
+def front_page(usage: str) -> str:
     """Return the help of the whole command: the verbs to begin with, in at most 24 lines of 80 columns.
 
     Args:
         usage: the line with the flags of the command itself, with its end of line.
-        descriptions: what each verb does, by its name.
     """
     title_width = max(len(group.title) for group in GROUPS if group.begin)
     verb_width = max(len(verb) for group in GROUPS for verb in group.begin)
@@ -65,23 +123,23 @@ def front_page(usage: str, descriptions: Mapping[str, str]) -> str:
     for group in GROUPS:
         for place, verb in enumerate(group.begin):
             title = "" if place else group.title
-            lines.append(f"{title:<{title_width}}  {verb:<{verb_width}}  {descriptions[verb]}\n")
-    last = f"`understudy help` lists all {len(descriptions)} verbs, `understudy help VERB` explains one."
+            lines.append(f"{title:<{title_width}}  {verb:<{verb_width}}  {VERBS[verb].meaning}\n")
+    last = f"`understudy help` lists all {len(VERBS)} verbs, `understudy help VERB` explains one."
     return "".join((*lines, "\n", f"{last}\n"))
 
 
-def whole_list(descriptions: Mapping[str, str]) -> str:
+def whole_list() -> str:
     """Return the page of `understudy help`: every verb with what it does, by group."""
-    return "\n".join(_list_lines(descriptions)) + "\n"
+    return "\n".join(_list_lines()) + "\n"
 
 
-def _list_lines(descriptions: Mapping[str, str]) -> Iterator[str]:
-    width = max(map(len, descriptions))
+def _list_lines() -> Iterator[str]:
+    width = max(map(len, VERBS))
     yield "usage: understudy VERB ..."
     for group in GROUPS:
         yield ""
         yield group.title
-        for verb in group.verbs:
-            yield f"  {verb:<{width}}  {descriptions[verb]}"
+        for name, verb in group.verbs.items():
+            yield f"  {name:<{width}}  {verb.meaning}"
     yield ""
     yield "`understudy help VERB` explains one, as `understudy VERB --help` does."

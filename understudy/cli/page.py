@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import BadInput, Verbs
+from understudy.cli.arguments import BadInput, reported_as
 from understudy.cli.page_file import write_page
-
-if TYPE_CHECKING:
-    from understudy.page.window import Window
+from understudy.page.export import page_of
+from understudy.page.runs import NoSuchRun
+from understudy.page.window import Window
 
 OUTPUT = Path("run.html")
 
 
-def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser("page", help="write the page of a run as one HTML file", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths", nargs="+", type=Path, metavar="RUN", help="a run folder; or folders or files of event logs"
     )
@@ -30,24 +28,16 @@ def register(verbs: Verbs) -> None:
     parser.add_argument(
         "--to", dest="to_s", type=_seconds, metavar="SECONDS", help="show the run until so long after its start"
     )
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    from understudy.page.export import page_of
-    from understudy.page.runs import NoSuchRun
-
     window = _window(options)
-    try:
+    with reported_as(BadInput, NoSuchRun):
         print(write_page(options.output, lambda: page_of(options.paths, options.run_id, window), "--output"))
-    except NoSuchRun as error:
-        raise BadInput(str(error)) from None
     return 0
 
 
 def _window(options: argparse.Namespace) -> Window | None:
-    from understudy.page.window import Window
-
     if options.from_s is None and options.to_s is None:
         return None
     from_s = options.from_s or 0.0

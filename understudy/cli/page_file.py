@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from understudy.cli.arguments import Failed, os_error
+from understudy.cli.arguments import Failed, reported_as
+from understudy.page.export import TooLarge
 
 
 def write_page(file: Path, make: Callable[[], str], option: str = "") -> str:
@@ -18,14 +19,8 @@ def write_page(file: Path, make: Callable[[], str], option: str = "") -> str:
         Failed: the page is too large for a file, or the file cannot be written.
         NoSuchRun: as `make`.
     """
-    from understudy.page.export import TooLarge
-
-    try:
+    with reported_as(Failed, TooLarge):
         html = make()
-    except TooLarge as error:
-        raise Failed(str(error)) from None
-    try:
+    with reported_as(Failed, OSError, about=option):
         file.write_text(html, encoding="utf-8")
-    except OSError as error:
-        raise Failed(f"{option} {os_error(error)}".strip()) from None
     return f"{file}  {file.stat().st_size:,} bytes; open it in a browser"

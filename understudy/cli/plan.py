@@ -11,23 +11,22 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from understudy.cli import plan_partitions
-from understudy.cli.arguments import BadInput, Failed, Verbs, os_error
-
-if TYPE_CHECKING:
-    from understudy.kafka_tools.planning.paper import Paper
+from understudy.cli.arguments import BadInput, Verbs, reported_as
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.kafka_tools.planning.keys import KeyPlan, key_paper
+from understudy.kafka_tools.planning.member_words import changes, members, replica_racks
+from understudy.kafka_tools.planning.members import ASSIGNORS, GroupPlan, member_paper
+from understudy.kafka_tools.planning.paper import BadPlan, Paper
+from understudy.kafka_tools.planning.replicas import ReplicaPlan, replica_paper
 
 MOST = 10_000
 """The most partitions or records of one plan."""
 MOST_BROKERS = 1_000
 
-_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", "historic-roundrobin")
 
-
-def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser("plan", help="show where replicas, records and members would go", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     plans = parser.add_subparsers(dest="plan", required=True, metavar="PLAN", title="plans")
     assignment = plans.add_parser(
         "assignment",
@@ -117,7 +116,9 @@ def _register_members(what: Verbs) -> None:
         "the order given. A MEMBER is NAME, NAME:TOPIC,… for one that is subscribed to some topics only, and "
         "NAME@RACK or NAME:TOPIC,…@RACK for one in a rack.",
     )
-    parser.add_argument("--assignor", choices=_ASSIGNORS, default="range", help="the strategy (default %(default)s)")
+    parser.add_argument(
+        "--assignor", choices=tuple(ASSIGNORS), default="range", help="the strategy (default %(default)s)"
+    )
     parser.add_argument(
         "--topic", nargs="+", type=_topic, required=True, action="extend", metavar="NAME:PARTITIONS", help="topics"
     )
@@ -153,26 +154,12 @@ def _finish(parser: argparse.ArgumentParser, make: Callable[[argparse.Namespace]
 
 
 def run(options: argparse.Namespace) -> int:
-    from understudy.kafka_tools.planning.paper import BadPlan, html_of, text_of
-
-    try:
+    with reported_as(BadInput, BadPlan):
         paper: Paper = options.make(options)
-    except BadPlan as bad:
-        raise BadInput(str(bad)) from None
-    if options.html is None:
-        print(text_of(paper), end="")
-        return 0
-    try:
-        options.html.write_text(html_of(paper), encoding="utf-8")
-    except OSError as error:
-        raise Failed(f"--html {os_error(error)}") from None
-    print(options.html)
-    return 0
+    return plan_partitions.show(paper, options.html)
 
 
 def _replicas(options: argparse.Namespace) -> Paper:
-    from understudy.kafka_tools.planning.replicas import ReplicaPlan, replica_paper
-
     racks = _rack_of(options.rack) if options.rack is not None else dict.fromkeys(options.brokers)
     return replica_paper(
         ReplicaPlan(
@@ -188,8 +175,6 @@ def _replicas(options: argparse.Namespace) -> Paper:
 
 
 def _keys(options: argparse.Namespace) -> Paper:
-    from understudy.kafka_tools.planning.keys import KeyPlan, key_paper
-
     return key_paper(
         KeyPlan(
             partitions=options.partitions,
@@ -204,9 +189,6 @@ def _keys(options: argparse.Namespace) -> Paper:
 
 
 def _members(options: argparse.Namespace) -> Paper:
-    from understudy.kafka_tools.planning.member_words import changes, members, replica_racks
-    from understudy.kafka_tools.planning.members import GroupPlan, member_paper
-
     topics = _once("--topic", options.topic)
     racks = _rack_of(options.rack) if options.rack is not None else {}
     return member_paper(
@@ -297,8 +279,6 @@ def _topic(text: str) -> tuple[str, int]:
 
 
 def _order(text: str) -> tuple[object, ...]:
-    from understudy.foundation.cluster.identifiers import TopicPartition
-
     found = []
     for part in text.split(","):
         topic, dash, number = part.strip().rpartition("-")

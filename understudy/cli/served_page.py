@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from understudy.cli.interruptions import Interruption
-    from understudy.page.server import PageServer
+from understudy.cli.interruptions import Interruption
+from understudy.page.server import PageServer
 
 LOOK_EVERY_S: Final = 0.5
 

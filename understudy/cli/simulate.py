@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import (
-    BadInput,
-    Failed,
-    Verbs,
-    accept_old_words,
-    claim_for_events,
-    count,
-    fences_off,
-)
+from understudy.cli.arguments import BadInput, Failed, accept_old_words, claim_for_events, count
+from understudy.cli.fences import fences_off
 from understudy.cli.progress import Progress
-from understudy.extras import require
-
-if TYPE_CHECKING:
-    from understudy.spark.context import SparkSettings
-    from understudy.spark.seed_ledger import SeedHunt
-    from understudy.trials.hunt.seed_tasks import SeedOutcome
-    from understudy.trials.seeds.seed_plans import SeedPlan
-    from understudy.trials.seeds.seeds import SeedReport
+from understudy.trials.hunt.plan_files import BadPlan, read_plan
+from understudy.trials.hunt.plan_shrinking import kind_of
+from understudy.trials.hunt.seed_tasks import SeedOutcome, outcome_of
+from understudy.trials.seeds.seed_plans import SeedPlan, draw_plan
+from understudy.trials.seeds.seeds import SeedReport, run_plan, run_seeds
 
 SHOWN_FAILURES = 5
 SECONDS = 30
 
 
-def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser("simulate", help="run seeds in the simulator, or replay one", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--seed", type=count, metavar="N", help="replay this seed, and print its schedule of faults")
     which.add_argument("--seeds", type=count, metavar="N", help="run N seeds")
@@ -69,7 +57,6 @@ def register(verbs: Verbs) -> None:
         help="with --spark: keep a ledger of the seeds and the records of failed ones in this lake; go on behind them",
     )
     parser.add_argument("--keep-all", action="store_true", help="with --lake: keep the records of all seeds")
-    parser.set_defaults(run=run, usage_error=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -94,13 +81,13 @@ def run(options: argparse.Namespace) -> int:
         )
     seeds = range(options.first, options.first + options.seeds)
     if options.spark is not None:
-        return _run_many_in_spark(seeds, options)
+        from understudy.cli.analysis.seeds import simulate_in_spark  # noqa: PLC0415  the extra `spark`
+
+        return simulate_in_spark(seeds, options, partial(_summarised, seeds, options.seconds))
     return _run_many(seeds, options)
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from understudy.trials.seeds.seeds import run_plan
-
     events = options.dir
     plan, violated = _plan(options)
     if events is not None:
@@ -120,9 +107,6 @@ def _replay(options: argparse.Namespace) -> int:
 
 def _plan(options: argparse.Namespace) -> tuple[SeedPlan, str]:
     """Draw the plan of --seed, or read --plan; return also what the file says that it violates."""
-    from understudy.trials.hunt.plan_files import BadPlan, read_plan
-    from understudy.trials.seeds.seed_plans import draw_plan
-
     if options.plan is None:
         off = fences_off(options.without)
         return draw_plan(options.seed, options.seconds, groups=not options.no_groups, fences_off=off), ""
@@ -135,67 +119,15 @@ def _plan(options: argparse.Namespace) -> tuple[SeedPlan, str]:
 
 def _compared(violated: str, report: SeedReport) -> str:
     """Say whether a run violates what the plan was shrunk for."""
-    from understudy.trials.hunt.plan_shrinking import kind_of
-
     if violated in map(kind_of, report.problems):
         return f"the plan was saved because it violates {violated}, and it does"
     return f"the plan was saved because it violated {violated}, and it does not: the software has changed since then"
 
 
 def _run_many(seeds: range, options: argparse.Namespace) -> int:
-    from understudy.trials.hunt.seed_tasks import outcome_of
-    from understudy.trials.seeds.seeds import run_seeds
-
     fences = fences_off(options.without)
     reports = run_seeds(seeds, options.seconds, workers=options.workers, fences_off=fences)
     return _summarised(seeds, options.seconds, map(outcome_of, reports), f"on {options.workers} workers")
-
-
-def _run_many_in_spark(seeds: range, options: argparse.Namespace) -> int:
-    from understudy.clusters.java import JavaNotFound, choose_java
-    from understudy.history.lake.manifest import LakeError, NotALake
-    from understudy.spark.context import SparkFailed, SparkSettings
-    from understudy.spark.gateway import GatewayFailed
-
-    try:
-        settings = SparkSettings.with_class_cache(choose_java(), master=options.spark)
-        outcomes = _outcomes_in_spark(seeds, options, settings)
-        return _summarised(seeds, options.seconds, outcomes, f"on {settings.engine}")
-    except NotALake as error:
-        raise BadInput(str(error)) from None
-    except (JavaNotFound, GatewayFailed, SparkFailed, LakeError) as error:
-        raise Failed(str(error)) from None
-    except OSError as error:
-        raise Failed(f"the lake {options.lake} cannot be written: {error}") from None
-
-
-def _outcomes_in_spark(seeds: range, options: argparse.Namespace, settings: SparkSettings) -> Iterator[SeedOutcome]:
-    """Run the seeds that are not in the ledger; yield the outcomes of all."""
-    from understudy.spark.context import spark_context
-    from understudy.spark.seeds_job import run_seeds
-
-    hunt = None if options.lake is None else _hunt(options.lake, options.seconds)
-    known = {} if hunt is None else hunt.known
-    left = [seed for seed in seeds if seed not in known]
-    if len(left) < len(seeds):
-        print(f"{len(seeds) - len(left)} of {len(seeds)} seeds are in the ledger already", file=sys.stderr, flush=True)
-    yield from (known[seed] for seed in seeds if seed in known)
-    if not left:
-        return
-    with spark_context(settings) as context:
-        logs = None if hunt is None else hunt.logs
-        for outcomes in run_seeds(context, left, options.seconds, events=logs, keep_all=options.keep_all):
-            if hunt is not None:
-                hunt.keep(outcomes)
-            yield from outcomes
-
-
-def _hunt(lake: Path, seconds: int) -> SeedHunt:
-    """Open the ledger of a lake."""
-    require("spark", "pyarrow")
-    from understudy.spark.seed_ledger import SeedHunt
-
-    return SeedHunt.in_lake(lake, seconds)
 
 
 def _summarised(seeds: range, seconds: int, outcomes: Iterable[SeedOutcome], where: str) -> int:

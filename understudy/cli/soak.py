@@ -10,18 +10,24 @@ from __future__ import annotations
 import argparse
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import Failed, Verbs, count, os_error
+from understudy.cli.arguments import Failed, count, reported_as
 from understudy.cli.interruptions import interruptible
+from understudy.clusters.cluster import ClusterError
+from understudy.clusters.control.client import ControlRefused
+from understudy.clusters.control.control_file import NoControlPort
+from understudy.clusters.problems import BadValue
+from understudy.clusters.processes.run_folder import NotARunFolder, read_cluster_file
+from understudy.clusters.values import parse_duration
+from understudy.trials.soak.live.clients import TopicBehind, TopicNotReadable
+from understudy.trials.soak.live.files import BadState, SoakFiles
+from understudy.trials.soak.live.world import LiveWorld
+from understudy.trials.soak.loop import MINUTE_MS, ClusterGone, Ending, Soak, Status
+from understudy.trials.soak.minute_file import experiment_file, of_minutes
+from understudy.trials.soak.profiles import PROFILES
+from understudy.trials.soak.tally import Totals, total_lines
 
-if TYPE_CHECKING:
-    from understudy.trials.soak.live.files import SoakFiles
-    from understudy.trials.soak.live.world import LiveWorld
-    from understudy.trials.soak.loop import Ending
-    from understudy.trials.soak.tally import Totals
-
-PROFILE_NAMES = ("gentle", "rough", "evil")
+PROFILE_NAMES = tuple(PROFILES)
 DEFAULT_PROFILE = "rough"
 DEFAULT_FOR = "8h"
 DEFAULT_SETTLE = "2m"
@@ -40,8 +46,7 @@ class NotStarted(Failed):
     exit_code = 2
 
 
-def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser("soak", help="inject faults into a running cluster for hours", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="RUN", help="the run folder that `understudy up` named")
     parser.add_argument(
         "--profile", choices=PROFILE_NAMES, help=f"what is injected (default {DEFAULT_PROFILE}, or that of before)"
@@ -70,49 +75,30 @@ def register(verbs: Verbs) -> None:
         metavar="N",
         help="write the faults of minute N as an experiment file, and inject nothing",
     )
-    parser.set_defaults(run=run)
 
 
+@reported_as(NotStarted, OSError)
+@reported_as(BadSoak, BadValue, BadState, ClusterError, NotARunFolder)
 def run(options: argparse.Namespace) -> int:
-    from understudy.clusters.cluster import ClusterError
-    from understudy.clusters.problems import BadValue
-    from understudy.clusters.processes.run_folder import NotARunFolder, read_cluster_file
-    from understudy.clusters.values import parse_duration
-    from understudy.trials.soak.live.files import BadState, SoakFiles
-
+    lasts_ms, settle_ms = parse_duration(options.lasts), parse_duration(options.settle)
+    read_cluster_file(options.folder)
+    files = SoakFiles(options.folder)
+    if options.minute is not None:
+        return _offer(options, files)
+    files.lock()
     try:
-        lasts_ms, settle_ms = parse_duration(options.lasts), parse_duration(options.settle)
-        read_cluster_file(options.folder)
-        files = SoakFiles(options.folder)
-        if options.minute is not None:
-            return _offer(options, files)
-        files.lock()
-        try:
-            return _soak(options, files, lasts_ms, settle_ms)
-        finally:
-            files.unlock()
-    except (BadValue, BadState, ClusterError, NotARunFolder) as error:
-        raise BadSoak(str(error)) from None
-    except OSError as error:
-        raise NotStarted(os_error(error)) from None
+        return _soak(options, files, lasts_ms, settle_ms)
+    finally:
+        files.unlock()
 
 
 def _soak(options: argparse.Namespace, files: SoakFiles, lasts_ms: float, settle_ms: float) -> int:
-    from understudy.clusters.control.client import ControlRefused
-    from understudy.clusters.control.control_file import NoControlPort
-    from understudy.trials.soak.live.clients import TopicBehind, TopicNotReadable
-    from understudy.trials.soak.live.world import LiveWorld
-    from understudy.trials.soak.loop import ClusterGone, Ending, Status
-    from understudy.trials.soak.tally import total_lines
-
     totals = _totals(options, files)
     if totals.violation:
         raise Failed(f"this soak has ended: {totals.violation}; move {files.folder} away to begin anew")
     with interruptible() as interruption:
-        try:
+        with reported_as(NotStarted, NoControlPort, ControlRefused):
             world = LiveWorld(options.folder, files, interruption.wait, totals.checked_ms)
-        except (NoControlPort, ControlRefused) as error:
-            raise NotStarted(str(error)) from None
         try:
             totals.sessions += 1
             totals.shape = world.shape
@@ -136,8 +122,6 @@ def _soak(options: argparse.Namespace, files: SoakFiles, lasts_ms: float, settle
 def _begin_and_run(
     options: argparse.Namespace, world: LiveWorld, totals: Totals, lasts_ms: float, settle_ms: float
 ) -> Ending:
-    from understudy.trials.soak.loop import MINUTE_MS, Soak
-
     print(
         f"soak of {options.folder}: profile {totals.profile}, seed {totals.seed}, session {totals.sessions}, "
         f"from minute {totals.minutes + 1}",
@@ -164,8 +148,6 @@ def _begin_and_run(
 
 def _totals(options: argparse.Namespace, files: SoakFiles) -> Totals:
     """Return what the soak goes on with. Raises BadSoak if the options are those of another one."""
-    from understudy.trials.soak.tally import Totals
-
     found = files.read_totals()
     if found is None:
         seed = options.seed if options.seed is not None else secrets.randbelow(1_000_000) + 1
@@ -180,8 +162,6 @@ def _totals(options: argparse.Namespace, files: SoakFiles) -> Totals:
 
 
 def _said(options: argparse.Namespace, ending: Ending) -> int:
-    from understudy.trials.soak.loop import Status
-
     match ending.status:
         case Status.HELD:
             print(f"held: {ending.why}")
@@ -210,8 +190,6 @@ def _offer(options: argparse.Namespace, files: SoakFiles) -> int:
 
 
 def _write_minutes(files: SoakFiles, totals: Totals, first: int, last: int, reason: str) -> Path:
-    from understudy.trials.soak.minute_file import experiment_file, of_minutes
-
     assert totals.shape is not None, "the soak has begun"
     faults = of_minutes(files.faults(), first, last)
     text = experiment_file(totals.shape, faults, first=first, last=last, seed=totals.seed, reason=reason)

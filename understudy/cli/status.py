@@ -9,38 +9,33 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from understudy.cli.arguments import Failed, Verbs, zookeeper_connect
+from understudy.cli.arguments import Failed, reported_as, zookeeper_connect
+from understudy.clusters.processes.cluster_summary import summary
+from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView
+from understudy.clusters.processes.run_folder import NotARunFolder, read_cluster_file
 
 SHOWN_PARTITIONS = 20
 """How many partitions are printed for each kind of finding; the JSON has all of them."""
 
 
-def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser("status", help="show the controller, the brokers and the partitions", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, nargs="?", metavar="RUN", help="the run folder that `understudy up` named")
     parser.add_argument(
         "--zookeeper", type=zookeeper_connect, metavar="CONNECT", help="read from this ZooKeeper instead"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=run, usage_error=parser.error)
 
 
+@reported_as(Failed, NotARunFolder, *NO_ANSWER)
 def run(options: argparse.Namespace) -> int:
-    from understudy.clusters.processes.cluster_summary import summary
-    from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView
-    from understudy.clusters.processes.run_folder import NotARunFolder, read_cluster_file
-
     if (options.folder is None) == (options.zookeeper is None):
         options.usage_error("give either the run folder that `understudy up` named, or --zookeeper CONNECT")
-    try:
-        cluster = read_cluster_file(options.folder) if options.folder is not None else None
-        if cluster is not None and not cluster.owner.is_running:
-            again = f"understudy up --dir {shlex.quote(str(options.folder))}"
-            raise Failed(f"the cluster of {options.folder} has ended; `{again}` starts it again")
-        with ClusterView(cluster.zookeeper if cluster else options.zookeeper) as view:
-            picture = view.picture()
-    except (NotARunFolder, *NO_ANSWER) as error:
-        raise Failed(str(error)) from None
+    cluster = read_cluster_file(options.folder) if options.folder is not None else None
+    if cluster is not None and not cluster.owner.is_running:
+        again = f"understudy up --dir {shlex.quote(str(options.folder))}"
+        raise Failed(f"the cluster of {options.folder} has ended; `{again}` starts it again")
+    with ClusterView(cluster.zookeeper if cluster else options.zookeeper) as view:
+        picture = view.picture()
     found = summary(picture, cluster)
     print(json.dumps(found, indent=2) if options.json else "\n".join(describe(found)))
     return 0

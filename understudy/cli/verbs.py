@@ -5,32 +5,29 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import BadInput, Failed, Verbs
+from understudy.cli.arguments import BadInput, Failed, reported_as
 from understudy.cli.interruptions import interruptible
-from understudy.clusters.control.verb_table import ARM, POINT_ACTIONS, TARGETS, VERBS, Verb
-
-if TYPE_CHECKING:
-    from understudy.clusters.containers.compose_project import Service
-    from understudy.clusters.control.verbs import VerbRequest
+from understudy.clusters.cluster import ClusterError
+from understudy.clusters.containers.compose_project import Service
+from understudy.clusters.control.bodies import body_of, decode
+from understudy.clusters.control.client import ControlClient, ControlRefused
+from understudy.clusters.control.compose import ComposeVerbs
+from understudy.clusters.control.control_file import NoControlPort
+from understudy.clusters.control.verb_table import ARM, POINT_ACTIONS, TARGETS, VERBS
+from understudy.clusters.control.verbs import VerbRequest, checked
+from understudy.clusters.problems import BadValue
+from understudy.clusters.processes.cluster_view import NO_ANSWER
 
 _TARGETS = "\n".join(f"  {form:<18} {meaning}" for form, meaning in TARGETS.items())
 
 
-def register(verbs: Verbs) -> None:
-    for name, verb in VERBS.items():
-        _register_one(verbs, name, verb)
-
-
-def _register_one(verbs: Verbs, name: str, verb: Verb) -> None:
-    parser = verbs.add_parser(
-        name,
-        help=verb.meaning,
-        description=f"On a running cluster: {verb.meaning}.",
-        epilog=f"targets:\n{_TARGETS}\n\nIt is on record in the event log of the run before it is done.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    name = parser.prog.rpartition(" ")[2]
+    verb = VERBS[name]
+    parser.description = f"On a running cluster: {verb.meaning}."
+    parser.epilog = f"targets:\n{_TARGETS}\n\nIt is on record in the event log of the run before it is done."
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("folder", type=Path, metavar="RUN", help="the run folder that `understudy up` named")
     parser.add_argument("target", metavar="TARGET", help="a broker's id or a role, see below")
     if name == ARM:
@@ -46,19 +43,13 @@ def _register_one(verbs: Verbs, name: str, verb: Verb) -> None:
         parser.add_argument(
             "--compose", action="store_true", help=f"RUN is the folder of a compose project ({verb.on_compose})"
         )
-    parser.set_defaults(run=run, compose=False)
+    parser.set_defaults(compose=False)
 
 
 def run(options: argparse.Namespace) -> int:
-    from understudy.clusters.control.bodies import body_of, decode
-    from understudy.clusters.control.verbs import checked
-    from understudy.clusters.problems import BadValue
-
     body = _body(options)
-    try:
+    with reported_as(BadInput, BadValue):
         request = checked(options.verb, decode(json.dumps(body).encode(), body_of(options.verb)))
-    except BadValue as error:
-        raise BadInput(str(error)) from None
     if options.compose:
         return _on_compose(options.folder, request)
     return _on_processes(options.folder, options.verb, body)
@@ -71,36 +62,26 @@ def _body(options: argparse.Namespace) -> dict[str, str]:
     return {key: value for key, value in given.items() if value is not None}
 
 
+@reported_as(Failed, NoControlPort)
 def _on_processes(folder: Path, verb: str, body: dict[str, str]) -> int:
-    from understudy.clusters.control.client import ControlClient, ControlRefused
-    from understudy.clusters.control.control_file import NoControlPort
-
     try:
         print(ControlClient.of_run(folder).verb(verb, body)["message"])
     except ControlRefused as refused:
         raise (BadInput if refused.is_wrong_request else Failed)(str(refused)) from None
-    except NoControlPort as error:
-        raise Failed(str(error)) from None
     return 0
 
 
+@reported_as(Failed, ClusterError, OSError, *NO_ANSWER)
 def _on_compose(folder: Path, request: VerbRequest) -> int:
     """Do a verb on containers. This command itself waits for the duration, and undoes the verb also after Ctrl-C."""
-    from understudy.clusters.cluster import ClusterError
-    from understudy.clusters.control.compose import ComposeVerbs
-    from understudy.clusters.processes.cluster_view import NO_ANSWER
-
-    try:
-        with interruptible() as interruption:
-            verbs = ComposeVerbs.of_project(folder)
-            done: list[Service] = []
-            try:
-                print(verbs.do(request, done.append), flush=True)
-                if request.lasts_ms is not None:
-                    interruption.wait(request.lasts_ms / 1000)
-            finally:
-                if request.lasts_ms is not None and done:
-                    print(verbs.undo(VERBS[request.verb].undo, done), flush=True)
-    except (ClusterError, OSError, *NO_ANSWER) as error:
-        raise Failed(str(error)) from None
+    with interruptible() as interruption:
+        verbs = ComposeVerbs.of_project(folder)
+        done: list[Service] = []
+        try:
+            print(verbs.do(request, done.append), flush=True)
+            if request.lasts_ms is not None:
+                interruption.wait(request.lasts_ms / 1000)
+        finally:
+            if request.lasts_ms is not None and done:
+                print(verbs.undo(VERBS[request.verb].undo, done), flush=True)
     return 0

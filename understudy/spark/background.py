@@ -36,8 +36,7 @@ class SparkInBackground:
         """Compute the metrics as `SparkReplay.replay`; start Spark where `start` has not, and list files meanwhile.
 
         Raises:
-            GatewayFailed: Java did not start.
-            SparkFailed: Spark does not run, or `output` cannot be written.
+            SparkFailed: Java did not start, or Spark does not run, or `output` cannot be written.
             TablesExist: `output` holds tables already.
         """
         if output is not None:

@@ -41,8 +41,7 @@ def make(java: JavaRuntime) -> Path | None:
     """Make the cache, if it is missing and no other process is making it; return its file, None if there is none.
 
     Raises:
-        GatewayFailed: Java did not start.
-        SparkFailed: Spark does not run.
+        SparkFailed: Java did not start, or Spark does not run.
         OSError: the folder cannot be written.
     """
     file = cache_file(java)

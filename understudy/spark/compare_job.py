@@ -51,7 +51,7 @@ def compare_folder(
     """Compare the runs whose tables are in a folder, in a Spark of its own. Raises as `compare_tables`.
 
     Raises:
-        GatewayFailed: Java did not start.
+        SparkFailed: Java did not start.
     """
     with spark_context(settings, progress) as context:
         tables = read_tables(SparkSession(context), folder)

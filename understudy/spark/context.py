@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import socket
 import sys
 import threading
@@ -23,6 +22,8 @@ from pyspark.errors import PySparkException
 from understudy.clusters.java import JavaRuntime
 from understudy.spark import class_cache
 from understudy.spark.gateway import STOP_TIMEOUT_S, Gateway, gateway, jvm_flags
+from understudy.spark.gateway import SparkFailed as SparkFailed
+from understudy.spark.gateway import redacted as redacted
 
 LOCAL_MASTER = "local[*]"
 
@@ -43,22 +44,6 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 def no_progress(step: str) -> None:
     """Show no progress."""
-
-
-_PASSWORD_IN_URL = re.compile(r"://[^/@\s]+@")
-_SECRET_OPTION = re.compile(r"((?:token|password|secret)[\w.]*=)[^;&\s'\"]+", re.IGNORECASE)
-
-
-def redacted(text: str) -> str:
-    """Return text without the secrets that a master's URL may have: passwords before its host, and tokens."""
-    return _SECRET_OPTION.sub(r"\1…", _PASSWORD_IN_URL.sub("://…@", text))
-
-
-class SparkFailed(Exception):
-    """Spark raised an exception. The message says what it was doing, and has one line about the first cause."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(redacted(message))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +88,7 @@ def spark_context(settings: SparkSettings, progress: Progress = no_progress) -> 
     """Run a SparkContext while the block runs.
 
     Raises:
-        GatewayFailed: Java did not start.
-        SparkFailed: Spark does not run with the `master` of the settings.
+        SparkFailed: Java did not start, or Spark does not run with the `master` of the settings.
     """
     if settings.master.startswith(_STANDALONE):
         _check_that_a_master_listens(settings.master)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -48,8 +49,23 @@ _FIRST_JAVA_WITH_NATIVE_ACCESS_WARNING = 24
 _LAST_JAVA_WITH_SECURITY_ACTION = 23
 
 
-class GatewayFailed(Exception):
-    """Spark's Java process did not start. The message has the end of its output."""
+_PASSWORD_IN_URL = re.compile(r"://[^/@\s]+@")
+_SECRET_OPTION = re.compile(r"((?:token|password|secret)[\w.]*=)[^;&\s'\"]+", re.IGNORECASE)
+
+
+def redacted(text: str) -> str:
+    """Return text without the secrets that a master's URL may have: passwords before its host, and tokens."""
+    return _SECRET_OPTION.sub(r"\1…", _PASSWORD_IN_URL.sub("://…@", text))
+
+
+class SparkFailed(Exception):
+    """Spark's Java did not start, or Spark raised an exception.
+
+    The message has the end of Java's output, or what Spark was doing and a line about the first cause.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(redacted(message))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +107,7 @@ def gateway(
         loopback: whether only this machine can connect; false where executors on other machines must connect.
 
     Raises:
-        GatewayFailed: the process ended, or was not ready within a minute.
+        SparkFailed: the process ended, or was not ready within a minute.
     """
     with tempfile.TemporaryDirectory(prefix="understudy-spark-") as folder:
         connection, output = Path(folder) / "connection", Path(folder) / "output"
@@ -139,9 +155,9 @@ def _wait_for(process: subprocess.Popen[bytes], connection: Path, output: Path) 
             port, secret = _read_connection(connection.read_bytes())
             return Gateway(pid=process.pid, folder=connection.parent, port=port, secret=secret)
         if process.poll() is not None:
-            raise GatewayFailed(f"Spark's Java ended with exit code {process.returncode}. Its output:\n{_tail(output)}")
+            raise SparkFailed(f"Spark's Java ended with exit code {process.returncode}. Its output:\n{_tail(output)}")
         time.sleep(_POLL_S)
-    raise GatewayFailed(f"Spark's Java was not ready within {START_TIMEOUT_S:g} s. Its output:\n{_tail(output)}")
+    raise SparkFailed(f"Spark's Java was not ready within {START_TIMEOUT_S:g} s. Its output:\n{_tail(output)}")
 
 
 def _read_connection(data: bytes) -> tuple[int, str]:

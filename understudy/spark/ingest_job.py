@@ -67,8 +67,7 @@ class EngineInBackground:
         """Wait until Spark has started; start it where `start` has not.
 
         Raises:
-            GatewayFailed: Java did not start.
-            SparkFailed: Spark does not run with the `master` of the settings.
+            SparkFailed: Java did not start, or Spark does not run with the `master` of the settings.
         """
         self.start(progress)
         assert self._started is not None

@@ -45,8 +45,7 @@ class SparkReplay:
         progress: called with the name of each step of the start before it begins.
 
     Raises:
-        GatewayFailed: Java did not start.
-        SparkFailed: Spark does not run with the `master` of the settings.
+        SparkFailed: Java did not start, or Spark does not run with the `master` of the settings.
     """
 
     def __init__(self, settings: SparkSettings, *, progress: Progress = no_progress) -> None:

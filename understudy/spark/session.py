@@ -25,8 +25,7 @@ def spark_session(*, master: str = LOCAL_MASTER, memory: str = SESSION_MEMORY) -
 
     Raises:
         JavaNotFound: there is no Java.
-        GatewayFailed: Java did not start.
-        SparkFailed: Spark does not run with `master`.
+        SparkFailed: Java did not start, or Spark does not run with `master`.
     """
     with spark_context(SparkSettings.with_class_cache(choose_java(), master=master, memory=memory)) as context:
         session = SparkSession(context)

@@ -49,8 +49,7 @@ def measure_in_spark(
         lake: a new folder.
 
     Raises:
-        GatewayFailed: Java did not start.
-        SparkFailed: Spark does not run, or cannot read the lake.
+        SparkFailed: Java did not start, or Spark does not run, or cannot read the lake.
         LakeError: there are no logs.
         OSError: the lake cannot be written.
     """

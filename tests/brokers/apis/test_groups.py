@@ -29,6 +29,7 @@ from understudy.brokers.apis import (
 from understudy.brokers.config.kafka_config import KafkaConfig
 from understudy.brokers.config.reading import read_config
 from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.cluster.leadership import LEADER_DURING_DELETE
 from understudy.foundation.wire.messages.delete_groups import DeleteGroupsRequest
 from understudy.foundation.wire.messages.describe_groups import AUTHORIZED_OPERATIONS_OMITTED, DescribeGroupsRequest
@@ -310,8 +311,6 @@ def test_old_clients_say_how_long_an_offset_is_kept_and_when_it_was_reached() ->
         offset = harness.services.groups.manager.groups[GROUP].offsets.get(at)
         assert offset is not None
         assert (offset.offset, offset.commit_timestamp, offset.expire_timestamp) == (6, 77, None)
-
-    from understudy.foundation.cluster.identifiers import TopicPartition
 
     at = TopicPartition("orders", 0)
     run(scenario)

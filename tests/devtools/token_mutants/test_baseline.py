@@ -5,6 +5,7 @@ from __future__ import annotations
 from devtools.token_mutants import calls
 from devtools.token_mutants.baseline import READ_SOURCES, Baseline, TestCalls, _tests_of
 from devtools.token_mutants.sites import Mutant
+from understudy.controller.leader_election import offline_partition_leader
 
 F = "controller/a.py:A.f"
 BASELINE = Baseline(
@@ -56,7 +57,5 @@ def test_a_function_that_no_test_calls_is_judged_by_seeds_alone() -> None:
 
 
 def test_calls_are_those_of_the_rooms() -> None:
-    from understudy.controller.leader_election import offline_partition_leader
-
     seen = calls.functions([offline_partition_leader.__code__, test_calls_are_those_of_the_rooms.__code__, "built in"])
     assert seen == ["controller/leader_election.py:offline_partition_leader"]

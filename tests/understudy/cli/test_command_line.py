@@ -12,11 +12,10 @@ import pytest
 
 from tests.foundation.eventlog.stories import killed_controller
 from understudy.cli import arguments
-from understudy.cli.main import VERBS as MODULES
+from understudy.cli.arguments import BadInput, Failed, reported_as
 from understudy.cli.main import main, parser
-from understudy.clusters.control.verb_table import VERBS as ON_A_RUNNING_CLUSTER
+from understudy.cli.overview import VERBS
 from understudy.extras import DISTRIBUTION
-from understudy.kafka_tools.names import NAMES as TOOLS
 
 
 @pytest.mark.parametrize(
@@ -97,19 +96,17 @@ def test_a_connect_string_is_returned_unchanged(text: str) -> None:
     assert arguments.zookeeper_connect(text) == text
 
 
-def verbs() -> list[str]:
-    """The verbs of every module, as `--help` lists them."""
+def test_every_module_of_a_verb_is_in_the_table_under_the_name_of_the_verb() -> None:
     [found] = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]
-    return list(found.choices)
+    assert list(found.choices) == list(VERBS)
+    folder = Path(arguments.__file__).parent
+    modules = {file.stem for file in folder.glob("*.py") if "\ndef add_arguments(" in file.read_text()}
+    assert {verb.module for verb in VERBS.values()} == modules
+    for name, verb in VERBS.items():
+        assert verb.module in ("verbs", "tools", name.replace("-", "_"))
 
 
-def test_every_module_of_a_verb_registers_it() -> None:
-    several = {"verbs": ON_A_RUNNING_CLUSTER, "tools": TOOLS}
-    modules = [module.__name__.rpartition(".")[2].replace("_", "-") for module in MODULES]
-    assert verbs() == [verb for name in modules for verb in several.get(name, (name,))]
-
-
-@pytest.mark.parametrize("verb", verbs())
+@pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_a_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     try:
         code: object = main([verb, "--help"])
@@ -127,6 +124,24 @@ def test_a_failure_prints_one_sentence_and_exits_with_code_1(
         f"understudy status: {tmp_path} is no run folder: cluster.json: No such file or directory; "
         "give the one that `understudy up` named\n"
     )
+
+
+def test_exceptions_are_reported_with_what_they_say() -> None:
+    with pytest.raises(BadInput, match=r"^it is wrong$"), reported_as(BadInput, ValueError):
+        raise ValueError("it is wrong")
+    message = r"^--html no/file: No such file or directory$"
+    with pytest.raises(Failed, match=message), reported_as(Failed, OSError, about="--html"):
+        Path("no/file").read_text()
+    with pytest.raises(KeyError), reported_as(Failed, ValueError, OSError):
+        raise KeyError
+
+    @reported_as(BadInput, ValueError)
+    def parse(text: str) -> int:
+        return int(text)
+
+    assert parse("3") == 3
+    with pytest.raises(BadInput, match="invalid literal"):
+        parse("x")
 
 
 @pytest.mark.parametrize("verb", ["demo", "up"])
@@ -178,7 +193,7 @@ def test_a_demo_refuses_a_folder_that_is_not_empty(tmp_path: Path, capsys: pytes
 
 def test_the_help_imports_no_slow_package() -> None:
     program = (
-        "import sys; from understudy.cli.main import parser; parser().format_help(); "
+        "import sys; from understudy.cli.main import parser; parser('').format_help(); "
         "print([name for name in ('msgspec', 'kazoo', 'structlog', 'pyspark', 'asyncio', 'ctypes') "
         "if name in sys.modules])"
     )

@@ -159,7 +159,9 @@ def test_spark_reads_one_folder_of_tables(runs: Path, capsys: pytest.CaptureFixt
 def test_without_numpy_the_extra_is_named(
     runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in [name for name in sys.modules if name.startswith("understudy.history.compare")]:
+    for name in [
+        name for name in sys.modules if name.startswith(("understudy.cli.analysis", "understudy.history.compare"))
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "numpy", None)
     assert main(["compare", str(runs), "--by", "world"]) == 1

@@ -14,7 +14,7 @@ from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.full_disk import no_larger_file
 from tests.understudy.history.lake.damaged_logs import write
 from tests.understudy.history.lake.lakes import assert_holds
-from understudy.cli.ingest import describe
+from understudy.cli.analysis.ingest import describe
 from understudy.cli.main import main
 from understudy.history.lake.ingest import Ingested
 from understudy.history.lake.lake import Lake

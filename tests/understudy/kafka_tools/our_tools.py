@@ -26,9 +26,7 @@ SHELL = "zookeeper-shell"
 
 # A script runs dozens of tools, whose imports take most of their time: each is a fork of a process that has done them.
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(
-    ["understudy.brokers.machine.real_world", "understudy.cli.main", "understudy.kafka_tools.tools"]
-)
+_FORKS.set_forkserver_preload(["understudy.cli.main", "understudy.cli.tools"])
 
 
 @dataclass(frozen=True, slots=True)

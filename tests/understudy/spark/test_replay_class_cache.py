@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from understudy.cli import replay
+from understudy.cli.analysis import replay
 from understudy.clusters.java import JavaRuntime
 from understudy.spark import class_cache, class_cache_making
-from understudy.spark.gateway import GatewayFailed
+from understudy.spark.gateway import SparkFailed
 
 
 class Screen(io.StringIO):
@@ -64,7 +64,7 @@ def test_a_cache_that_exists_is_not_made_again(java: JavaRuntime, monkeypatch: p
     ("error", "reason"),
     [
         (KeyboardInterrupt(), ""),
-        (GatewayFailed("Spark's Java ended"), ": Spark's Java ended"),
+        (SparkFailed("Spark's Java ended"), ": Spark's Java ended"),
         (OSError("the disk is full"), ": the disk is full"),
     ],
 )

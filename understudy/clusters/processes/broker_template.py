@@ -114,7 +114,7 @@ def _write(status: int, word: int) -> bool:
 
 def main() -> int:
     """Import, fork; return the broker's exit code in a fork."""
-    from understudy.brokers import __main__ as broker
+    from understudy.brokers import __main__ as broker  # noqa: PLC0415  the owner imports this module too
 
     with socket.socket(fileno=0) as requests:
         request = _Template(requests).serve()

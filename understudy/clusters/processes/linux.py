@@ -79,7 +79,7 @@ def limit_files(pid: int, count: int) -> int:
     Raises:
         OSError: the process has ended, or the system cannot limit it.
     """
-    import resource  # here, because the launcher has no use for it
+    import resource  # noqa: PLC0415  the launcher has no use for it
 
     before, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (min(count, hard) if hard >= 0 else count, hard))

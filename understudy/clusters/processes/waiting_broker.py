@@ -17,7 +17,7 @@ MODULE = "understudy.clusters.processes.waiting_broker"
 
 def main(arguments: Sequence[str]) -> int:
     """Import, wait and run; return the broker's exit code, or 0 if no line was read."""
-    from understudy.brokers import __main__ as broker
+    from understudy.brokers import __main__ as broker  # noqa: PLC0415  the owner imports this module too
 
     if not sys.stdin.readline():
         return 0

@@ -6,6 +6,7 @@ are words, as in YAML 1.2: only `true` and `false` are booleans.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
@@ -59,8 +60,6 @@ class _Loader(yaml.SafeLoader):
 
 
 def _resolve(tag: str, pattern: str, first: str) -> None:
-    import re
-
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(rf"^(?:{pattern})$"), list(first))
 
 

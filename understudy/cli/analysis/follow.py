@@ -10,86 +10,33 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from understudy.cli.activity import Activity
-from understudy.cli.arguments import BadInput, Failed, accept_old_words, os_error
+from understudy.cli.analysis.ingest import describe
+from understudy.cli.arguments import Failed, reported_as
 from understudy.cli.interruptions import Interruption, interruptible
 from understudy.cli.screen import Screen
-from understudy.extras import require
-
-if TYPE_CHECKING:
-    from understudy.history.report.result import Replay
-    from understudy.spark.follow_job import LogStream
-    from understudy.spark.lake_sink import LakeSink
+from understudy.clusters.java import JavaNotFound, choose_java
+from understudy.history.lake.manifest import LakeError
+from understudy.history.report.report import render
+from understudy.history.report.result import Replay
+from understudy.spark.context import SparkFailed, SparkSettings, spark_context
+from understudy.spark.follow_job import LogStream
+from understudy.spark.lake_sink import LakeSink
 
 _STATUS_EVERY_S = 0.5
 _PAGES_SHARE = 0.9
 """At most this share of the time goes into pages; the rest is for the records that come in."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    following = parser.add_argument_group("following runs that are going on")
-    following.add_argument(
-        "--follow", action="store_true", help="show the page while the logs grow; Ctrl-C ends, and prints the last page"
-    )
-    following.add_argument(
-        "--until-idle", type=_seconds, metavar="SECONDS", help="end when no line has come for so long"
-    )
-    lake = following.add_argument(
-        "--lake", type=Path, metavar="DIR", help="write the runs into this lake while they grow, and at the end"
-    )
-    accept_old_words(parser, lake, "--sink")
-    following.add_argument(
-        "--checkpoint",
-        type=Path,
-        metavar="DIR",
-        help="where Spark notes what it has read, to go on there later (default a temporary folder)",
-    )
-
-
-def check(options: argparse.Namespace) -> None:
-    """Raise `BadInput` if options do not go together, or a path to follow does not exist."""
-    if not options.follow:
-        for name in ("until_idle", "lake", "checkpoint"):
-            if getattr(options, name) is not None:
-                raise BadInput(f"--{name.replace('_', '-')} needs --follow")
-        return
-    if options.engine == "python":
-        raise BadInput("only Spark can --follow; leave --engine python out")
-    if options.dir is not None:
-        raise BadInput("--dir takes runs that have ended; give --lake DIR with --follow")
-    for path in options.runs:
-        if not path.exists():
-            raise BadInput(f"{path} does not exist; expected the folder of a run, which may still be empty")
-
-
+@reported_as(Failed, OSError, about="following ended:")
+@reported_as(Failed, JavaNotFound, SparkFailed, LakeError)
 def follow(options: argparse.Namespace) -> tuple[Replay, bool]:
     """Follow runs until interrupted or idle; return the last page, and whether all runs are in the lake, if any.
 
     Raises:
         Failed: Spark does not start, a log was deleted, or the lake cannot be written at the end.
     """
-    require("spark", "pyarrow")
-    from understudy.clusters.java import JavaNotFound
-    from understudy.history.lake.manifest import LakeError
-    from understudy.spark.context import SparkFailed
-    from understudy.spark.gateway import GatewayFailed
-
-    try:
-        return _follow(options)
-    except (JavaNotFound, GatewayFailed, SparkFailed, LakeError) as error:
-        raise Failed(str(error)) from None
-    except OSError as error:
-        raise Failed(f"following ended: {os_error(error)}") from None
-
-
-def _follow(options: argparse.Namespace) -> tuple[Replay, bool]:
-    from understudy.clusters.java import choose_java
-    from understudy.spark.context import SparkSettings, spark_context
-    from understudy.spark.follow_job import LogStream
-    from understudy.spark.lake_sink import LakeSink
-
     java = choose_java(options.java_home)
     print(f"Spark starts with {java}", file=sys.stderr, flush=True)
     settings = SparkSettings.with_class_cache(java, master=options.master, memory=options.driver_memory)
@@ -128,8 +75,6 @@ def _pages(stream: LogStream, engine: str, interruption: Interruption, until_idl
 
 
 def _rendered(page: Replay, options: argparse.Namespace) -> str:
-    from understudy.history.report.report import render
-
     if options.wanted is not None:
         page = dataclasses.replace(page, runs=tuple(run for run in page.runs if run.run in options.wanted))
     return render(page)
@@ -150,21 +95,9 @@ def _status(stream: LogStream, sink: LakeSink | None) -> str:
 
 def _finished(sink: LakeSink, options: argparse.Namespace) -> bool:
     """Write the lake for the last time, and return whether all runs are in it."""
-    from understudy.cli.ingest import describe
-
     result = sink.finish()
     if result is None:
         return True
     for line in describe(result, options.lake):
         print(line, file=sys.stderr)
     return not result.refused
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return seconds

@@ -1,0 +1,101 @@
+"""What `understudy compare` does: it reads the runs, compares them, and prints or writes the pages."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from understudy.cli.activity import Activity
+from understudy.cli.arguments import BadInput, Failed, reported_as
+from understudy.cli.progress import Progress
+from understudy.clusters.java import JavaNotFound, choose_java
+from understudy.extras import require
+from understudy.history.compare.comparison import Comparison, compare
+from understudy.history.compare.folders import ObservedFolders, observe_folders
+from understudy.history.compare.groups import CannotCompare, check_settings, command_in_lake, observe
+from understudy.history.compare.html_page import write_page
+from understudy.history.compare.json_page import as_json
+from understudy.history.compare.text_page import render
+from understudy.history.lake.manifest import LakeError, is_lake, read_newest
+
+SHOWN_FINDINGS = 5
+
+
+@reported_as(BadInput, CannotCompare)
+def compare_runs(options: argparse.Namespace) -> None:
+    """Print the page. Raises `BadInput` if the runs cannot be compared as requested."""
+    # Before the logs are read, which may take minutes.
+    check_settings(options.by, "--by")
+    check_settings(tuple(options.baseline), "--baseline")
+    _compare(options)
+
+
+def _compare(options: argparse.Namespace) -> None:
+    if options.spark is not None:
+        comparison, findings = _in_spark(options), 0
+    else:
+        observed = _in_lake(options) if any(map(is_lake, options.runs)) else _observed(options.runs)
+        comparison, findings = compare(observed.runs, options.by, options.baseline), len(observed.findings)
+    if options.html is not None:
+        try:
+            write_page(comparison, options.html)
+        except OSError as error:
+            raise BadInput(f"--html {options.html}: {error.strerror}; give a file that can be written") from None
+    if options.json:
+        print(as_json(comparison))
+        return
+    print(render(comparison))
+    if findings:
+        print(f"\nLogs: {findings} findings; understudy replay of these runs lists them")
+    if options.html is not None:
+        print(f"\npage with pictures: {options.html}")
+
+
+def _in_spark(options: argparse.Namespace) -> Comparison:
+    from understudy.spark.compare_job import compare_folder  # noqa: PLC0415  Spark only if it is asked for
+    from understudy.spark.context import SparkFailed, SparkSettings  # noqa: PLC0415  Spark only if it is asked for
+
+    try:
+        if is_lake(options.runs[0]):
+            # A lake that cannot be read is named before Spark has started, which takes seconds.
+            read_newest(options.runs[0])
+        settings = SparkSettings.with_class_cache(choose_java(options.java_home), master=options.spark)
+        with Activity(sys.stderr, plain_lines=False) as activity:
+            return compare_folder(options.runs[0], options.by, options.baseline, settings, activity.step)
+    except (JavaNotFound, SparkFailed, LakeError) as error:
+        raise Failed(str(error)) from None
+
+
+@reported_as(Failed, LakeError)
+def _in_lake(options: argparse.Namespace) -> ObservedFolders:
+    """Observe the runs of a lake, from its tables."""
+    require("spark", "pyarrow")
+    from understudy.history.lake.lake import Lake  # noqa: PLC0415  pyarrow only for a lake
+
+    if len(options.runs) > 1:
+        raise BadInput("a lake is compared alone; ingest the other runs into it, or leave it out")
+    (path,) = options.runs
+    lake = Lake(path)
+    runs = [observe(metrics, command_in_lake(str(path), metrics.run)) for metrics in lake.run_metrics()]
+    return ObservedFolders(tuple(sorted(runs, key=lambda run: run.run)), lake.findings())
+
+
+def _observed(paths: list[Path]) -> ObservedFolders:
+    """Read the runs, with the progress on a terminal."""
+    progress: list[Progress] = []
+    try:
+        observed = observe_folders(
+            paths,
+            begin=lambda total: progress.append(Progress(total, "runs read")),
+            step=lambda: progress[0].step(),
+        )
+    finally:
+        for each in progress:
+            each.wipe()
+    if not observed.runs:
+        problems = "\n".join(f"  {finding}" for finding in observed.findings[:SHOWN_FINDINGS])
+        raise BadInput(
+            f"there is no run to compare; expected event-log files (*.jsonl) in the given folders\n{problems}"
+        )
+    return observed

@@ -1,0 +1,110 @@
+"""What `understudy ingest` does: it brings event logs into a lake, or removes runs from it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from understudy.cli.activity import Activity
+from understudy.cli.arguments import BadInput, Failed, os_error, reported_as
+from understudy.clusters.java import JavaNotFound, choose_java
+from understudy.history.lake.ingest import (
+    IN_PROCESS_BYTES,
+    Engine,
+    Ingested,
+    NothingToIngest,
+    find_log_files,
+    in_process,
+    ingest,
+    remove,
+)
+from understudy.history.lake.manifest import LakeError, LaterLake, NotALake, is_lake
+from understudy.history.lake.writer import UnknownRun, check_is_lake
+
+if TYPE_CHECKING:
+    from understudy.spark.ingest_job import EngineInBackground
+
+SHOWN = 5
+"""So many refused runs and skipped files are printed, and the number of others."""
+
+
+@reported_as(Failed, LakeError)
+@reported_as(BadInput, NothingToIngest, NotALake, LaterLake, UnknownRun)
+def ingest_runs(options: argparse.Namespace) -> int:
+    """Bring runs into the lake, or remove some; return the exit code. Raises BadInput, Failed."""
+    try:
+        return _remove(options) if options.remove else _ingest(options)
+    except OSError as error:
+        raise Failed(
+            f"the lake {options.lake} cannot be written: {os_error(error)}; the same command goes on when it can be"
+        ) from None
+
+
+def _remove(options: argparse.Namespace) -> int:
+    version = remove(options.remove, options.lake)
+    print(f"removed {len(set(options.remove))} runs; {options.lake} has version {version}")
+    return 0
+
+
+def _ingest(options: argparse.Namespace) -> int:
+    check_is_lake(options.lake)
+    with Activity(sys.stderr, plain_lines=False) as activity, contextlib.ExitStack() as stack:
+        activity.step("listing the event logs")
+        logs = find_log_files(options.runs)
+        spark: EngineInBackground | None = None
+        if not is_lake(options.lake) and _is_for_spark(options, logs.bytes):
+            # All runs are new: Spark starts while they are looked at.
+            spark = stack.enter_context(_spark(options, activity))
+            spark.start()
+
+        def open_engine(size: int) -> AbstractContextManager[Engine]:
+            nonlocal spark
+            if not _is_for_spark(options, size):
+                return in_process(size)
+            spark = spark or stack.enter_context(_spark(options, activity))
+            return contextlib.nullcontext(spark.engine(activity.step))
+
+        result = ingest(logs.runs(), options.lake, open_engine, activity.step)
+    for line in describe(result, options.lake):
+        print(line)
+    return 1 if result.refused else 0
+
+
+def _is_for_spark(options: argparse.Namespace, size: int) -> bool:
+    return options.engine == "spark" or (options.engine == "auto" and size > IN_PROCESS_BYTES)
+
+
+@contextlib.contextmanager
+def _spark(options: argparse.Namespace, activity: Activity) -> Iterator[EngineInBackground]:
+    """Run Spark from when it is first needed until the block ends."""
+    from understudy.spark.context import SparkFailed, SparkSettings  # noqa: PLC0415  Spark only if it is needed
+    from understudy.spark.ingest_job import EngineInBackground  # noqa: PLC0415  Spark only if it is needed
+
+    try:
+        java = choose_java(options.java_home)
+        settings = SparkSettings.with_class_cache(java, master=options.master, memory=options.driver_memory)
+        with EngineInBackground(settings) as spark:
+            yield spark
+            activity.step("stopping Spark")
+    except JavaNotFound as error:
+        raise Failed(f"{error}; or use --engine python, which needs none") from None
+    except SparkFailed as error:
+        raise Failed(str(error)) from None
+
+
+def describe(result: Ingested, lake: Path) -> list[str]:
+    """Return the lines that are printed."""
+    done = f"{len(result.added)} runs added, {len(result.replaced)} replaced, {len(result.unchanged)} unchanged"
+    lines = [f"{lake} has version {result.version}: {done}; {result.records:,} records written"]
+    lines += _shown([f"skipped {file}: no line in it names a run" for file in result.skipped], "files skipped")
+    return lines + _shown([f"refused run {each.run}: {each.why}" for each in result.refused], "runs refused")
+
+
+def _shown(lines: list[str], what: str) -> list[str]:
+    more = [f"and {len(lines) - SHOWN} more {what}"] if len(lines) > SHOWN else []
+    return lines[:SHOWN] + more

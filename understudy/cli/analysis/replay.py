@@ -1,0 +1,56 @@
+"""Spark for `understudy replay`, and the cache of its classes."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Callable
+
+from understudy.cli.activity import Activity
+from understudy.cli.arguments import Failed, reported_as
+from understudy.clusters.java import JavaNotFound, JavaRuntime, choose_java
+from understudy.history.report.result import Replay
+from understudy.spark import class_cache, class_cache_making
+from understudy.spark.background import SparkInBackground
+from understudy.spark.context import SparkFailed, SparkSettings
+from understudy.spark.replay_job import TablesExist
+
+
+@reported_as(Failed, SparkFailed, TablesExist)
+def replay_in_spark(options: argparse.Namespace, show: Callable[[Replay], None]) -> None:
+    """Compute the tables of runs in Spark; show them, or write them to --dir too. Raises Failed."""
+    try:
+        java = choose_java(options.java_home)
+        print(f"Spark starts with {java}", file=sys.stderr, flush=True)
+        settings = SparkSettings.with_class_cache(java, master=options.master, memory=options.driver_memory)
+        with contextlib.ExitStack() as stack:
+            with Activity(sys.stderr, plain_lines=False) as activity:
+                spark = stack.enter_context(SparkInBackground(settings))
+                result = spark.replay(options.runs, output=options.dir, whole=options.json, progress=activity.step)
+            # Stopping Spark takes a second.
+            show(result)
+    except JavaNotFound as error:
+        raise Failed(f"{error}; or use --engine python, which needs none") from None
+    _make_class_cache(java)
+
+
+def _make_class_cache(java: JavaRuntime) -> None:
+    """Make the cache with which Spark's next start takes half the time, and wait for it.
+
+    Only a person at a terminal gets to wait: what reads the output of a command, such as a script, waits for its end.
+    """
+    if not sys.stderr.isatty() or not class_cache_making.can_be_made(java):
+        return
+    off = f"{class_cache.VARIABLE}=off turns it off"
+    try:
+        with Activity(sys.stderr) as activity:
+            activity.step(f"making a cache of Spark's classes, once; Ctrl-C ends it, {off}")
+            made = class_cache_making.make(java)
+    except KeyboardInterrupt:
+        print(f"The cache of Spark's classes is not made; {off}", file=sys.stderr)
+    except (SparkFailed, OSError) as error:
+        print(f"The cache of Spark's classes is not made; {off}: {error}", file=sys.stderr)
+    else:
+        if made is not None:
+            print(f"Spark's next start takes half the time, by a cache of its classes: {made}", file=sys.stderr)
