@@ -63,8 +63,8 @@ objects without reference cycles, and an event that changes all makes a million 
 takeover would spend a third of its time in collections."""
 
 SWITCH_INTERVAL_S = 0.0005
-"""How long the event loop's thread and that of the ZooKeeper connection may hold the interpreter while the other waits.
-With Python's own 5 ms each answer to a pipelined write may wait that long."""
+"""Time for which the thread of the event loop or of the ZooKeeper connection may hold the interpreter while the other
+waits. With Python's own 5 ms each answer to a pipelined write may wait that long."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -128,7 +128,7 @@ def read_properties(path: Path, overrides: Sequence[str]) -> dict[str, str]:
 
 
 def _text(data: bytes) -> str:
-    """Decode as UTF-8, as editors write; where that fails, as ISO 8859-1, as Java reads all of these files."""
+    """Decode as UTF-8, as editors write; if that fails, as ISO 8859-1, as Java reads all of these files."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:

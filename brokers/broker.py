@@ -4,7 +4,7 @@ The order of the start matters (BR-1):
 
 1. a ZooKeeper session, the cluster's id, the broker's id, the stored configs; the logs are opened
 2. listeners of port 0 are bound, because their ports have to be registered
-3. the addresses are compared with those of other brokers, and the broker registers
+3. the addresses are compared with the addresses of other brokers, and the broker registers
 4. listeners of fixed ports are bound
 5. the controller election, and the first answers to requests
 
@@ -501,7 +501,7 @@ class KafkaBroker:
             log.error("logs were not closed in order", why=str(error))
 
     def _record_exit(self, reason: str) -> None:
-        # Where the event log cannot be written, that is the reason, and it is not recorded.
+        # If the event log cannot be written, that is the reason of the exit, which then is not recorded.
         with contextlib.suppress(OSError):
             self.world.events.append(ProcessExiting(reason=reason))
 

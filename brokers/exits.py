@@ -17,4 +17,4 @@ TRY_AGAIN: Final = 75
 
 TEMPORARY: Final = (RegistrationRefused, SessionLost, ZooKeeperUnreachable)
 """ZooKeeper does not answer, the session has expired during the start, or its id is registered by another session,
-which may be that of its last run."""
+perhaps the session of its last run."""

@@ -1,4 +1,4 @@
-"""The MBeans that a broker serves on `metrics.port`, with those of its controller and its ZooKeeper client."""
+"""The MBeans that a broker serves on `metrics.port`, with the MBeans of its controller and its ZooKeeper client."""
 
 from __future__ import annotations
 

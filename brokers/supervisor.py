@@ -53,7 +53,7 @@ class Supervisor:
         self._append(name, what)
 
     def _append(self, name: str, what: str) -> None:
-        # Where the disk is full, `event_log_lost` has stopped the broker already.
+        # If the disk is full, `event_log_lost` has stopped the broker already.
         with contextlib.suppress(OSError):
             self._events.append(TaskFailed(task=name, error=what))
 

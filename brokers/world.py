@@ -35,7 +35,7 @@ class DirectoryLocked(Exception):
 
 
 def check_path(path: str) -> str:
-    """Return `path`, which must be that of a file or folder inside a node's directory, in the one form that it has.
+    """Return `path`, which must lead to a file or folder inside a node's directory, in the one form that it has.
 
     Raises:
         ValueError: it is empty, absolute, has an empty part, `.` or `..`, or a NUL.
@@ -74,7 +74,7 @@ class Disk(Protocol):
         """The file's bytes, or None if there is no such file."""
 
     def read_at(self, path: str, position: int, size: int) -> bytes:
-        """Up to `size` bytes of the file from `position` on; fewer where the file ends before.
+        """Up to `size` bytes of the file from `position` on; fewer if the file ends before.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -98,7 +98,7 @@ class Disk(Protocol):
     def write(self, path: str, data: bytes, *, flush: bool = True) -> None:
         """Replace the file as a whole, or create it: after a crash it holds the old bytes or the new ones.
 
-        Its folder exists. Where the disk fails or is full, the old bytes stay.
+        Its folder exists. If the disk fails or is full, the old bytes stay.
 
         Args:
             flush: whether the bytes and the name are durable when it returns. Without it a loss of power may leave the
@@ -106,7 +106,7 @@ class Disk(Protocol):
         """
 
     def append(self, path: str, data: Buffer) -> None:
-        """Add `data` to the end of the file; create it where it is missing. Its folder exists.
+        """Add `data` to the end of the file; create it if it is missing. Its folder exists.
 
         Raises:
             OSError: the disk fails or is full; a part of `data` may have been added.

@@ -71,7 +71,7 @@ async def process_alter_partition(term: Term, event: AlterPartitionReceived) -> 
                 _log_rejected(term, partition, proposed, error)
                 outcomes[partition] = error
     outcomes |= await _write(term, accepted)
-    # For the rejected partitions, too: their leaders may have missed an earlier UpdateMetadata.
+    # Also for the rejected partitions: their leaders may have missed an earlier UpdateMetadata.
     await term.send_update_metadata(context.live_or_shutting_down_broker_ids, proposals)
     event.reply.resolve(AlterPartitionResponse(topics=(*unknown_topics, *_topics(context, outcomes, version))))
     succeeded = [partition for partition, outcome in outcomes.items() if isinstance(outcome, LeaderAndIsr)]
@@ -95,7 +95,7 @@ def verdict(current: LeaderAndIsr | None, proposed: LeaderAndIsr, live: Collecti
     if proposed.leader_epoch < current.leader_epoch:
         return Errors.FENCED_LEADER_EPOCH
     if proposed.leader != current.leader or proposed.leader not in proposed.isr:
-        # Kafka compares only the epochs and would make the sender leader; its KRaft controller checks this, too.
+        # Kafka compares only the epochs and would make the sender leader; its KRaft controller also checks this.
         return Errors.INVALID_REQUEST
     if proposed == replace(current, partition_epoch=proposed.partition_epoch):
         return AlreadySo()

@@ -125,7 +125,7 @@ async def process_log_dir_event_notification(term: Term) -> None:
 
 
 async def on_broker_startup(term: Term, new: Sequence[BrokerId]) -> None:
-    """Send the metadata to new brokers, start their replicas, and elect leaders where that is possible now (BR-12)."""
+    """Send the metadata to new brokers, start their replicas, and elect leaders if that is possible now (BR-12)."""
     context = term.context
     log.info("new broker startup callback", brokers=new)
     for broker in new:
@@ -186,7 +186,7 @@ async def process_leader_and_isr_response(term: Term, event: LeaderAndIsrRespons
     (SN-6)."""
     context, broker = term.context, event.broker_id
     if event.controller_epoch != context.epoch or event.broker_epoch != context.broker_epoch(broker):
-        # Kafka marks replicas by responses of an earlier registration, too.
+        # Kafka also marks replicas by responses of an earlier registration.
         return
     if event.response.error_code:
         log.error("error in LeaderAndIsr response", error=error_name(event.response.error_code), broker=broker)

@@ -183,7 +183,7 @@ class ControllerContext:
         self.changes += 1
 
     def leader_epoch(self, partition: TopicPartition) -> int:
-        """Return the leader epoch for a StopReplica: that of a topic queued for deletion overrides any other (CX-4)."""
+        """Return the leader epoch for a StopReplica: a topic queued for deletion overrides any other epoch (CX-4)."""
         if partition.topic in self.topics_to_be_deleted:
             return EPOCH_DURING_DELETE
         known = self.leadership.get(partition)
@@ -231,7 +231,7 @@ class ControllerContext:
 
     @property
     def offline_partition_count(self) -> int:
-        """Offline partitions, except those of topics whose deletion has started (CX-2)."""
+        """Return the number of offline partitions without the topics whose deletion has started (CX-2)."""
         return sum(
             partition.topic not in self.topics_with_deletion_started
             for partition in self.partitions_in(PartitionState.OFFLINE)

@@ -126,7 +126,7 @@ class Expire:
 class ForcedResignation:
     """The controller must resign, because a bound was exceeded or an essential task has failed.
 
-    `controller_epoch` is that of the term that must end; None stands for the current one.
+    `controller_epoch` names the term that must end; None stands for the current one.
     """
 
     why: str
@@ -202,7 +202,7 @@ class PartitionReassignmentIsrChange:
 class AutoPreferredReplicaLeaderElection:
     """The timer for the check of leader imbalance has fired.
 
-    `controller_epoch` is that of the timer's term; a later term has a timer of its own.
+    `controller_epoch` names the timer's term; a later term has a timer of its own.
     """
 
     controller_epoch: int

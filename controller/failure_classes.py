@@ -18,7 +18,7 @@ class Consequence(Enum):
     """What follows for the controller from an exception."""
 
     NOTHING = "nothing"
-    """The event failed; the controller goes on (EQ-4)."""
+    """The event failed; the controller continues (EQ-4)."""
     WAIT_FOR_EXPIRE = "wait for Expire"
     """The session has expired. `Expire` will follow and resign; no request to ZooKeeper can succeed before."""
     MAYBE_RESIGN = "maybe resign"
@@ -55,6 +55,6 @@ def classify(failure: Exception, *, electing: bool) -> FailureClass:
         case ZooKeeperFailure() | MalformedZNode() if not electing:
             return FailureClass(Consequence.NOTHING, Errors.UNKNOWN_SERVER_ERROR, type(failure).__name__)
         case _:
-            # Kafka logs an unexpected exception and goes on with the context as the event left it. Here a new
+            # Kafka logs an unexpected exception and continues with the context as the event left it. Here a new
             # controller reads everything again from ZooKeeper.
             return FailureClass(Consequence.MOVE_CONTROLLER, Errors.UNKNOWN_SERVER_ERROR, type(failure).__name__)

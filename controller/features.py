@@ -1,7 +1,7 @@
 """The finalized features of the cluster, `/feature` (KIP-584). Mirrors `maybeSetupFeatureVersioning`
 and `processFeatureUpdates`.
 
-A broker in ZooKeeper mode supports no feature. So the controller enables feature versioning (or disables it, where
+A broker in ZooKeeper mode supports no feature. So the controller enables feature versioning (or disables it, if
 `inter.broker.protocol.version` is too old), finalizes no feature, ignores brokers that are incompatible with features
 that are finalized all the same, and refuses every update.
 """
@@ -99,7 +99,7 @@ def process_update_features(term: Term, event: UpdateFeatures) -> None:
 
 
 def refusal(update: FeatureUpdate) -> ApiError:
-    """Return why an update is impossible where no feature is finalized or supported. Pure; the order of checks is
+    """Return why an update is impossible if no feature is finalized or supported. Pure; the order of checks is
     Kafka's."""
     if not update.feature:
         why = "Feature name can not be empty."

@@ -140,7 +140,7 @@ class KafkaController:
         self._is_registered = False
         self._term: Term | None = None
         self._former_context: ControllerContext | None = None
-        """The memory of the last term, where an experiment has a controller keep it."""
+        """The memory of the last term, if an experiment has a controller keep it."""
         self._next_election: asyncio.TimerHandle | None = None
         self._stats = ControllerStats(clock)
         self._counts = ClusterCounts()
@@ -252,7 +252,7 @@ class KafkaController:
         return await reply.wait()
 
     async def list_partition_reassignments(self, partitions: Sequence[TopicPartition] | None) -> OngoingReassignments:
-        """Return those of `partitions` that are being reassigned; None stands for all."""
+        """Return the `partitions` that are being reassigned; None stands for all."""
         reply: Reply[OngoingReassignments] = Reply()
         self._event_manager.put(ListPartitionReassignments(None if partitions is None else tuple(partitions), reply))
         return await reply.wait()
@@ -417,7 +417,7 @@ class KafkaController:
         """Queue another election if the elected broker is gone again: its znode may have been deleted before our watch
         was armed, and then no watch fires.
 
-        Kafka waits for the watch; where every broker was disconnected at that moment, it waits for ever.
+        Kafka waits for the watch; if every broker was disconnected at that moment, it waits for ever.
         """
         if self._is_registered_without_term:
             self._elect_again_after(ELECTION_BACKOFF_MS)

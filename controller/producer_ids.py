@@ -1,7 +1,7 @@
 """Allocates blocks of producer ids to brokers (KIP-730). Mirrors `processAllocateProducerIds` and
 `ZkProducerIdManager`.
 
-A block is given to a broker only when ZooKeeper has confirmed the write. Where the answer to a write was lost the block
+A block is given to a broker only when ZooKeeper has confirmed the write. If the answer to a write was lost, the block
 is left unused, because another controller may have written it. Each write expects the version that was read, so two
 controllers cannot allocate the same block.
 """

@@ -6,7 +6,7 @@ Three goals:
 
 1. Every broker gets about as many replicas, and leads about as many partitions, as any other.
 2. The partitions that one broker leads are followed by different brokers, so that its load spreads when it fails.
-3. Where every broker has a rack, the replicas of a partition are in different racks as far as there are racks.
+3. If every broker has a rack, the replicas of a partition are in different racks as far as there are racks.
 
 The first replicas go round the list of brokers. The others follow at a distance, the shift, which grows by one each
 time the first replicas have gone round: otherwise partition 5 of a five-broker cluster would repeat partition 0. Ten

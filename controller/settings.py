@@ -1,4 +1,4 @@
-"""The controller's settings: those of the broker's configuration, under Kafka's names, and bounds of our own."""
+"""The controller's settings: the broker's configuration, under Kafka's names, and bounds of our own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from understudy.foundation.cluster.metadata_version import LATEST_PRODUCTION, Me
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
-    """The settings of one controller; times are in milliseconds, where not in seconds."""
+    """The settings of one controller; each time is in the unit at the end of its name."""
 
     inter_broker_protocol_version: MetadataVersion = LATEST_PRODUCTION
     """Decides which requests the controller sends, in which version, and what it writes to ZooKeeper."""

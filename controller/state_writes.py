@@ -30,7 +30,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.
 
 
 class StateChangeFailed(NamedTuple):
-    """Why the state of a partition was not written. `failure` is ZooKeeper's, where ZooKeeper refused."""
+    """Why the state of a partition was not written. `failure` is ZooKeeper's, if ZooKeeper refused."""
 
     why: str
     failure: Failure | None = None

@@ -105,7 +105,7 @@ async def load_topics(term: Term, found: Mapping[str, TopicAssignment]) -> None:
 
 
 async def _with_topic_ids(term: Term, found: Mapping[str, TopicAssignment]) -> dict[str, TopicAssignment]:
-    """Give an id to topics without one, where the protocol version has topic ids (FO-5c).
+    """Give an id to topics without one, if the protocol version has topic ids (FO-5c).
 
     An existing id is kept whatever the version: it must not be lost by a downgrade (KAFKA-12835).
     """

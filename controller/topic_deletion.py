@@ -17,7 +17,7 @@ Every step may be repeated: a controller that takes over in between finds the ma
     topics_ineligible_for_deletion   waiting for a broker to start, or for the next takeover. Nothing else resumes them:
                                      a deletion that failed on a live broker is not repeated (BUG-16)
 
-A reassignment ends where the deletion of its topic begins, so no deletion waits for one. Kafka means to wait (TD-12),
+A reassignment ends when the deletion of its topic begins, so no deletion waits for one. Kafka means to wait (TD-12),
 but checks before the topic is queued, when the check has no effect.
 
 Replicas: Offline → DeletionStarted → DeletionSuccessful → NonExistent, or → DeletionIneligible → Offline, to begin
@@ -56,7 +56,7 @@ Replicas = Mapping[BrokerId, Sequence[TopicPartition]]
 async def initialise(term: Term) -> None:
     """Load the queued topics at a takeover, and mark those with an offline replica as ineligible (FO-6, FO-7).
 
-    A marker without a topic is queued, too: the previous controller may have died between deleting the topic's znode
+    A marker without a topic is also queued: the previous controller may have died between deleting the topic's znode
     and its marker.
     """
     queued = await term.zk.topic_deletions.topics(watch=True)
@@ -111,7 +111,7 @@ async def process_stop_replica_response(term: Term, event: TopicDeletionStopRepl
     """Mark replicas as deleted, or their topics as ineligible, according to a broker's response (TD-6)."""
     context, broker = term.context, event.broker_id
     if event.controller_epoch != context.epoch or event.broker_epoch != context.broker_epoch(broker):
-        # Kafka accepts responses of an earlier registration, too.
+        # Kafka also accepts responses of an earlier registration.
         return
     errors = {
         tp: error for tp, error in event.partition_errors.items() if tp.topic in context.topics_with_deletion_started
@@ -149,7 +149,7 @@ async def fail_replica_deletion(term: Term, replicas: Replicas) -> None:
 
 
 def _mark_ineligible(term: Term, topics: Collection[str], why: str) -> None:
-    """Mark those of `topics` that are queued as ineligible for deletion."""
+    """Mark the queued ones of `topics` as ineligible for deletion."""
     halted = sorted(term.context.topics_to_be_deleted.intersection(topics))
     if halted:
         term.context.topics_ineligible_for_deletion.update(halted)
@@ -165,7 +165,7 @@ async def resume_deletions_for_topics(term: Term, topics: Collection[str]) -> No
 
 
 def startable_replicas(context: ControllerContext, replicas: Replicas) -> Replicas:
-    """Return `replicas` without those that are deleted or being deleted. Kafka tries to start them, too, and logs an
+    """Return `replicas` without those that are deleted or being deleted. Kafka also tries to start them, and logs an
     error for each."""
     if not context.topics_with_deletion_started:
         return replicas
@@ -183,7 +183,7 @@ def startable_replicas(context: ControllerContext, replicas: Replicas) -> Replic
 
 
 class NextSteps(NamedTuple):
-    """Topics by their next step; one to be retried may be one to be started, too."""
+    """Topics by their next step; one to be retried may also be one to be started."""
 
     complete: tuple[str, ...]
     retry: tuple[str, ...]
@@ -262,8 +262,8 @@ async def _on_partition_deletion(term: Term, topics: Sequence[str]) -> None:
 
 
 async def _mark_replicas_ineligible(term: Term, replicas: Replicas) -> None:
-    """Move replicas to DeletionIneligible where that is valid. Kafka tries it for all, and logs an error for each
-    deleted one."""
+    """Move replicas to DeletionIneligible if that is valid. Kafka tries it for all, and logs an error for each deleted
+    one."""
     sources = VALID_PREVIOUS_REPLICA_STATES[ReplicaState.DELETION_INELIGIBLE]
     stopped = _only(replicas, lambda broker, partition: term.context.replica_state(broker, partition) in sources)
     await replica_state_machine.handle_state_changes(term, stopped, ReplicaState.DELETION_INELIGIBLE)

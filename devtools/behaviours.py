@@ -1,8 +1,8 @@
 """`python -m devtools.behaviours` prints every behaviour of docs/reference/behaviours.md with the tests that name it.
 
 An id is accounted for if a collected test names it (`@pytest.mark.spec`), if the page lists it as waiting, or if
-docs/inside/fidelity.md explains what becomes of it. Exits 1 if an id is none of the three, or where a test names an
-id that does not exist.
+docs/inside/fidelity.md explains what becomes of it. Exits 1 if an id is none of the three, or if a test names an id
+that does not exist.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 _ID = re.compile(r"\b[A-Z]{2,3}-\d+\b")
 _PAGE = ROOT / "docs/reference/behaviours.md"
 _ITEM = re.compile(r"^- \*\*([A-Z]{2,3}-\d+)\*\* \((\w+)\) (.+(?:\n  .+)*)", re.MULTILINE)
-"""An item of a list: the id, what a test of it needs, and a sentence that may go on in indented lines."""
+"""An item of a list: the id, what a test of it needs, and a sentence that may continue in indented lines."""
 
 
 class Behaviour(NamedTuple):

@@ -2,7 +2,7 @@
 `long`.
 
 A report is what `pytest --times-to FILE` writes (`tests/timing.py`). A test's time is the time of its own and of the
-fixtures that it shares, for a run without the other tests needs them, too. If several reports have a test, their median
+fixtures that it shares, for a run without the other tests also needs them. If several reports have a test, their median
 counts. Tests that no report has keep their line, so that a part of the tests can be measured again; `--whole` drops
 them, after a run of all tests.
 """
@@ -19,7 +19,7 @@ from statistics import median
 from typing import NamedTuple
 
 SLOW_S = 0.02
-"""Seconds from which a test is `slow`: not among those of `make fast`."""
+"""Seconds from which a test is `slow` and `make fast` leaves it out."""
 LONG_S = 0.5
 """Seconds from which a test is `long`: `make test` runs it only if it is the representative of a kind."""
 LIST = Path(__file__).parent.parent / "tests" / "slow_tests.tsv"
@@ -45,7 +45,8 @@ def listed() -> Mapping[str, TestTime]:
 
 
 def parse(text: str) -> dict[str, TestTime]:
-    """Read a list: lines of the seconds in total, those of shared fixtures, and the node id, with tabs between them.
+    """Read a list: lines of the seconds in total, the seconds of shared fixtures, and the node id, with tabs between
+    them.
 
     Raises:
         ValueError: a line has another form.

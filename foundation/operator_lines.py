@@ -28,7 +28,7 @@ def is_detailed(log: structlog.typing.FilteringBoundLogger) -> bool:
 def with_a_line(
     log: structlog.typing.FilteringBoundLogger, things: Iterable[T], *, level: int = logging.INFO
 ) -> Iterator[T]:
-    """Yield those of `things` that get a line at `level`; none if the log drops that level."""
+    """Yield the `things` that get a line at `level`; none if the log drops that level."""
     if is_detailed(log):
         return iter(things)
     return islice(things, LINES if log.is_enabled_for(level) else 0)
@@ -54,7 +54,7 @@ class LinesPerSecond:
         self._left_out = 0
 
     def take(self) -> Mapping[str, int] | None:
-        """Return fields to add to this line, `left_out` where some were; None if this line is left out."""
+        """Return fields to add to this line, `left_out` if lines were left out; None if this line is left out."""
         second = int(self._monotonic_ms() // 1000)
         if second != self._second:
             self._second, self._taken = second, 0

@@ -26,9 +26,9 @@ FIRST_VERSION_WITH_SOFTWARE = 3
 def answer(
     request: ApiVersionsRequest, version: int, served: Sequence[ApiVersion], features: FinalizedFeatures | None
 ) -> ApiVersionsResponse:
-    """Return what is `served`, and the epoch of the finalized features, of which there are none (KIP-584).
+    """Return the `served` versions, and the epoch of the finalized features, of which there are none (KIP-584).
 
-    The error is INVALID_REQUEST where the name or version of the client's software is malformed (KIP-511).
+    The error is INVALID_REQUEST if the name or version of the client's software is malformed (KIP-511).
     """
     names = (request.client_software_name, request.client_software_version)
     if version >= FIRST_VERSION_WITH_SOFTWARE and not all(map(_SOFTWARE.fullmatch, names)):

@@ -2,7 +2,7 @@
 
 The broker that receives the request writes the topic itself, controller or not (TC-9), and answers
 LEADER_NOT_AVAILABLE, after which clients request the metadata again. The coordinators' topics have settings of their
-own (TC-10). `__consumer_offsets` gets as many replicas as there are live brokers where these are fewer than
+own (TC-10). `__consumer_offsets` gets as many replicas as there are live brokers if these are fewer than
 `offsets.topic.replication.factor`: with Kafka's default of 3, a cluster of one or two brokers could have no groups.
 """
 

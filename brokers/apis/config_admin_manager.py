@@ -1,7 +1,7 @@
 """Alters the configs of topics and brokers, on any broker (TC-1). Mirrors Kafka's `ConfigAdminManager`, and the part of
 `ZkAdminManager` about configs.
 
-The resources of a request are independent: each is checked, written and announced, or refused. Where another client
+The resources of a request are independent: each is checked, written and announced, or refused. If another client
 changes the same config between read and write, the change is made again on top of the other one.
 """
 

@@ -44,7 +44,7 @@ DEFAULT = -1
 """Stands for `num.partitions` or `default.replication.factor` in a request."""
 
 TOPICS_WITHOUT_PAUSE = 100
-"""After so many topics of one request other requests may proceed: the refusal of a topic awaits nothing."""
+"""Number of topics of one request after which other requests may proceed: the refusal of a topic awaits nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +231,7 @@ async def _write(services: BrokerServices, creation: TopicCreation) -> TopicId:
     """Write the config, then the topic, and return its id (TC-6). As in Kafka not atomically: a crash in between leaves
     a config without a topic.
 
-    The id is the zero id where `inter.broker.protocol.version` has no topic ids.
+    The id is the zero id if `inter.broker.protocol.version` has no topic ids.
     """
     zk = services.zk()
     topic_id = random_topic_id(services.random) if services.config.metadata_version.is_topic_ids_supported else None

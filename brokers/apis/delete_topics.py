@@ -2,8 +2,8 @@
 
 The handler creates a marker in ZooKeeper for each; the controller is notified by its watch. The response is sent when
 the topics have left this broker's metadata cache: they have no leaders any more, but their data and znodes may still
-exist. REQUEST_TIMED_OUT says that they may still be deleted (TX-1). Versions: 3 has an error of its own where deletion
-is disabled; 6 names topics by id, too.
+exist. REQUEST_TIMED_OUT says that they may still be deleted (TX-1). Version 3 has an error of its own if deletion is
+disabled; version 6 can also name topics by id.
 """
 
 from __future__ import annotations

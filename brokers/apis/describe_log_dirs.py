@@ -46,7 +46,7 @@ async def handle(
 
 
 def requested_partitions(hosted: Iterable[TopicPartition], request: DescribeLogDirsRequest) -> list[TopicPartition]:
-    """The requested partitions that this broker hosts, sorted; all of them where the request names no topics."""
+    """The requested partitions that this broker hosts, sorted; all of them if the request names no topics."""
     if request.topics is None:
         return sorted(hosted)
     requested = {TopicPartition(topic.topic, partition) for topic in request.topics for partition in topic.partitions}

@@ -15,7 +15,7 @@ ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataReques
 
 
 def epoch_error(services: BrokerServices, request: ControlRequest) -> Errors:
-    """The error that `request` as a whole is refused with, or NONE. Records a hit where one of its epochs is stale.
+    """The error that `request` as a whole is refused with, or NONE. Records a hit if one of its epochs is stale.
 
     A broker epoch above ours is accepted: the controller may read our new registration before we do.
     """

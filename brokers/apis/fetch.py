@@ -4,7 +4,7 @@ A follower reads up to the leader's log end, and its Fetch shows the leader how 
 reads up to the high watermark, or up to the last stable offset. A Fetch that finds fewer than `min_bytes` waits for
 `max_wait_ms`, and its partitions are read again as they change; one with a partition in error is answered at once
 (BK-13). A follower whose log has another end of its last leader epoch is sent the end to truncate to (KIP-595), and a
-consumer the replica in its rack that it is to read from, where `replica.selector.class` says so (KIP-392).
+consumer the replica in its rack that it is to read from, if `replica.selector.class` says so (KIP-392).
 
 Most clients fetch in sessions (KIP-227): `understudy.brokers.replication.fetch_session`.
 """

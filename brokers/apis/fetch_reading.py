@@ -1,4 +1,4 @@
-"""Reads the partitions of a Fetch: which may be read, up to where, and what is found.
+"""Reads the partitions of a Fetch: which may be read, up to which offset, and what is found there.
 
 Mirrors `kafka.server.ReplicaManager.readFromLog`.
 """

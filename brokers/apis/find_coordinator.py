@@ -28,7 +28,7 @@ from understudy.foundation.wire.messages.find_coordinator import (
 FIRST_VERSION_WITH_MANY_KEYS = 4
 FIRST_VERSION_WITH_SHARE_GROUPS = 6
 KEYS_WITHOUT_PAUSE = 100
-"""After so many keys of one request other requests may proceed: a key may be as long as a string can be."""
+"""Number of keys of one request after which other requests may proceed: a key may be as long as a string can be."""
 
 
 class CoordinatorNode(NamedTuple):

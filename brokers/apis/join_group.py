@@ -1,4 +1,4 @@
-"""JoinGroup (key 11, versions 0 to 9): a member joins its group, and waits until the others have joined, too.
+"""JoinGroup (key 11, versions 0 to 9): a member joins its group, and waits until all others have joined.
 
 Mirrors `KafkaApis.handleJoinGroupRequest` and `GroupCoordinatorAdapter.joinGroup`.
 """

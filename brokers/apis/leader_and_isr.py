@@ -73,7 +73,7 @@ async def _apply(
 
 
 def _move_groups(services: BrokerServices, step: LeaderAndIsrStep) -> None:
-    """Load the groups of partitions this broker leads now, and forget those of partitions it follows (BK-11, CO-4)."""
+    """Load the groups of partitions this broker leads now, and forget the groups of those it follows (BK-11, CO-4)."""
     for led in step.leaders:
         if led.topic == GROUP_METADATA_TOPIC:
             services.groups.elected(led.partition, led.leader_epoch)

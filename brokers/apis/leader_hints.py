@@ -11,7 +11,7 @@ from understudy.foundation.cluster.leadership import NO_LEADER, NO_LEADER_EPOCH
 
 
 class CurrentLeader(NamedTuple):
-    """The leader of a partition as this broker knows it; -1 for both where it does not."""
+    """The leader of a partition as this broker knows it; -1 for both if it does not."""
 
     leader: int
     leader_epoch: int

@@ -1,6 +1,6 @@
 """LeaveGroup (key 13, versions 0 to 5): members leave their group, or an operator removes them (KIP-345).
 
-Mirrors `KafkaApis.handleLeaveGroupRequest`. Up to version 2 there is one member, whose error is that of the request.
+Mirrors `KafkaApis.handleLeaveGroupRequest`. Up to version 2 there is one member, whose error is the request's.
 """
 
 from __future__ import annotations

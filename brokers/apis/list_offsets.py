@@ -1,7 +1,7 @@
 """ListOffsets (key 2, versions 0 to 9): where a log begins and ends, and which record is the first of a time.
 
-Consumers get offsets up to the high watermark, or the last stable offset; followers those of the whole log. Version 0
-answers with the base offsets of segments. Mirrors `Partition.fetchOffsetForTimestamp`.
+Consumers get offsets up to the high watermark, or the last stable offset; followers get offsets of the whole log.
+Version 0 answers with the base offsets of segments. Mirrors `Partition.fetchOffsetForTimestamp`.
 """
 
 from __future__ import annotations

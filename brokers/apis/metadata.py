@@ -2,7 +2,7 @@
 
 In version 0 an empty list stands for all topics, and replicas without an address are left out; since version 1 null
 stands for all. Version 12 may name topics by id, and then only those are answered. A topic that is named twice is
-answered once. A topic that does not exist is created where the client and `auto.create.topics.enable` allow it (TC-9).
+answered once. A topic that does not exist is created if the client and `auto.create.topics.enable` allow it (TC-9).
 """
 
 from __future__ import annotations

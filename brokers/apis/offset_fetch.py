@@ -38,7 +38,7 @@ P = TypeVar("P", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)
 FIRST_VERSION_WITH_ERROR: Final = 2
 FIRST_VERSION_WITH_GROUPS: Final = 8
 NOTHING: Final = OffsetAndMetadata(offset=-1)
-"""What is answered for a partition without an offset."""
+"""Answer for a partition without a committed offset."""
 
 
 class _Fetched(NamedTuple):

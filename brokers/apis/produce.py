@@ -1,7 +1,7 @@
 """Produce (key 0, versions 0 to 11): a producer appends records to partitions that this broker leads.
 
 With acks=all the answer waits until the high watermark has passed the records, at most `timeout_ms`. With acks=0 there
-is no answer; where a partition fails the connection is closed, so that the producer reads new metadata. Mirrors
+is no answer; if a partition fails, the connection is closed, so that the producer reads new metadata. Mirrors
 `KafkaApis.handleProduceRequest`.
 """
 

@@ -1,4 +1,4 @@
-"""Says where requests of static members are refused: below `inter.broker.protocol.version` 2.3.
+"""Decides when requests of static members are refused: if `inter.broker.protocol.version` is below 2.3.
 
 An older coordinator that takes over would drop the instance ids, and static members would become dynamic ones.
 """

@@ -1,4 +1,4 @@
-"""SyncGroup (key 14, versions 0 to 5): a member waits for its assignment; the leader brings those of all members.
+"""SyncGroup (key 14, versions 0 to 5): a member waits for its assignment; the leader brings all assignments.
 
 Mirrors `KafkaApis.handleSyncGroupRequest`.
 """

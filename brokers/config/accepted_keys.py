@@ -6,7 +6,7 @@ out. The keys that have an effect are in `understudy.brokers.config.kafka_config
 (`listener.name.<listener>.…`) are recognised by their prefix, and their values are not checked.
 
 A row is a key, ` = ` and its default (without, there is none: null), then the range of a number (`1..`, `0..1`) or the
-choices (`{a,b}`), and `internal` where Kafka describes the key only if it is set.
+choices (`{a,b}`), and `internal` if Kafka describes the key only if it is set.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def _topic_default(config: KafkaConfig, key: ConfigKey) -> ConfigValue:
     if broker_key is None:
         return key.default
     if broker_key in ("log.message.timestamp.before.max.ms", "log.message.timestamp.after.max.ms"):
-        # The deprecated key is in force where the one that replaced it is at its default.
+        # The deprecated key is in force if the one that replaced it is at its default.
         limit = config.value_of(broker_key)
         return config.log_message_timestamp_difference_max_ms if limit == MAX_LONG else limit
     return time_ms(config, broker_key) if len(synonyms(broker_key)) > 1 else value(config, broker_key)

@@ -36,7 +36,8 @@ class DynamicBrokerConfig:
     Attributes:
         static: the configuration that the broker was started with.
         current: the configuration now; code that acts upon a dynamic key reads it here each time.
-        default_layer, broker_layer: what is stored for all brokers, and for this one, without what cannot be used.
+        default_layer, broker_layer: the configs stored for all brokers, and for this one, without those that cannot be
+            used.
     """
 
     def __init__(self, static: KafkaConfig) -> None:

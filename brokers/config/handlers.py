@@ -25,7 +25,7 @@ class ConfigHandler(Protocol):
 
 
 class TopicConfigHandler:
-    """Applies a topic's config to its logs; lets the controller elect a leader where unclean elections are allowed now.
+    """Applies a topic's config to its logs; lets the controller elect a leader if unclean elections are allowed now.
 
     Replication is not throttled, whichever replicas the config names (CF-5, RA-17).
 

@@ -75,7 +75,7 @@ class KafkaConfig:
     broker_rack: str | None = _key(STRING, None, "The broker's rack; replicas are placed on different racks.")
     listeners: str = _key(STRING, "PLAINTEXT://:9092", "The addresses to bind; without a host, the loopback address.")
     advertised_listeners: str | None = _key(
-        STRING, None, "The addresses for clients and brokers; default: those of listeners."
+        STRING, None, "The addresses for clients and brokers; default: the addresses to bind."
     )
     listener_security_protocol_map: str = _key(
         STRING,
@@ -161,7 +161,7 @@ class KafkaConfig:
     )
     # -- the log cleaner
     log_cleaner_enable: bool = _key(BOOLEAN, True, "Whether logs with cleanup.policy=compact are compacted.")
-    log_cleaner_backoff_ms: int = _key(LONG, 15_000, "The pause where no log needs compaction.", at_least=0)
+    log_cleaner_backoff_ms: int = _key(LONG, 15_000, "The pause if no log needs compaction.", at_least=0)
     log_cleaner_threads: int = _key(INT, 1, "Logs are compacted one at a time; buffers are shared out.", at_least=0)
     log_cleaner_dedupe_buffer_size: int = _key(LONG, 134_217_728, "Bytes for the keys of one compaction.")
     log_cleaner_io_buffer_load_factor: float = _key(DOUBLE, 0.9, "The share of these bytes that is used.")
@@ -196,7 +196,7 @@ class KafkaConfig:
         LONG, MAX_LONG, "How far after the leader's time a record's timestamp may be.", at_least=0
     )
     log_message_timestamp_difference_max_ms: int = _key(
-        LONG, MAX_LONG, "Deprecated: both of these where they are not set.", at_least=0
+        LONG, MAX_LONG, "Deprecated: both of these if they are not set.", at_least=0
     )
     log_message_downconversion_enable: bool = _key(BOOLEAN, True, "Convert record batches for old consumers.")
     # -- fetches
@@ -266,7 +266,7 @@ class KafkaConfig:
         INT, 10, "The percentage of non-preferred leaders that is tolerated."
     )
     unclean_leader_election_enable: bool = _key(
-        BOOLEAN, False, "Let a replica outside the ISR lead where no other can; data may be lost."
+        BOOLEAN, False, "Let a replica outside the ISR lead if no other can; data may be lost."
     )
     # -- replication
     replica_lag_time_max_ms: int = _key(

@@ -40,7 +40,7 @@ _NAMES: Final = {
     "message.downconversion.enable": "message_downconversion_enable",
     "unclean.leader.election.enable": "unclean_leader_election_enable",
 }
-"""The fields whose values are those of a topic's key as they are."""
+"""Fields that have the value of a topic's key unchanged."""
 
 
 class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,7 +125,7 @@ def log_config(topic: str, overrides: Mapping[str, str], broker: KafkaConfig) ->
             log.warning("topic config ignored", topic=topic, key=name, value=overrides[name], why=str(error))
     policy = values["cleanup.policy"]
     assert isinstance(policy, tuple), "cleanup.policy is a list"
-    # The values have been parsed by the types of their keys, which are those of the fields.
+    # The values have been parsed by the types of their keys, which are the types of the fields.
     return msgspec.convert(
         {
             **{field: values[name] for name, field in _NAMES.items()},
@@ -140,5 +140,5 @@ def log_config(topic: str, overrides: Mapping[str, str], broker: KafkaConfig) ->
 
 
 def _timestamp_limit(values: Mapping[str, ConfigValue], name: str) -> ConfigValue:
-    """Return a limit of timestamps; where it is at its default, that of the deprecated key is in force."""
+    """Return a limit of timestamps; if it is at its default, the limit of the deprecated key is in force."""
     return values["message.timestamp.difference.max.ms"] if values[name] == MAX_LONG else values[name]

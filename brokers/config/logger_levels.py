@@ -1,8 +1,8 @@
 """The level of each logger of this broker, which may be changed while it runs (KIP-412). Mirrors `Log4jController` and
 `RuntimeLoggerManager`. A restart forgets all changes.
 
-A logger without a level of its own has that of the nearest one above it, in the end that of `root`. Names and levels
-are Kafka's.
+A logger without a level of its own has the level of the nearest logger above it that has one, in the end of `root`.
+Names and levels are Kafka's.
 """
 
 from __future__ import annotations

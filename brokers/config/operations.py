@@ -40,7 +40,7 @@ def check_changes(changes: Iterable[ConfigChange]) -> None:
     """Check the changes of one resource, of whatever type.
 
     Raises:
-        ApiError: INVALID_REQUEST; INVALID_CONFIG where no znode could hold what is set.
+        ApiError: INVALID_REQUEST; INVALID_CONFIG if no znode could hold the configs.
     """
     changes = tuple(changes)
     set_bytes = sum(
@@ -76,8 +76,8 @@ def altered(
         table: the known keys, for the type and the default of a list.
 
     Raises:
-        ApiError: INVALID_CONFIG where a value is not a list and is appended to or subtracted from, where a list becomes
-            too long, and for an unknown key (Kafka: UNKNOWN_SERVER_ERROR).
+        ApiError: INVALID_CONFIG if a value that is not a list is appended to or subtracted from, if a list becomes too
+            long, and for an unknown key (Kafka: UNKNOWN_SERVER_ERROR).
     """
     config = dict(stored)
     for change in changes:

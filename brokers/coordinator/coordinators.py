@@ -44,7 +44,7 @@ def partition_counts(existing: Mapping[str, TopicAssignment], config: KafkaConfi
     """Return how many partitions each of `TOPICS` has, or will have when it is created (CO-2).
 
     Args:
-        existing: the assignments of those of the topics that exist.
+        existing: the assignments of the coordinators' topics that exist.
     """
     configured = {
         GROUP_METADATA_TOPIC: config.offsets_topic_num_partitions,

@@ -26,7 +26,7 @@ from understudy.foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost,
 from understudy.foundation.zk.znodes import MalformedZNode
 
 PREFETCH_PERCENT = 90
-"""When so many of a block's ids are allocated, the next block is requested."""
+"""Percentage of a block's ids after whose allocation the next block is requested."""
 RETRY_BACKOFF_MS = 50
 """Pause after the controller has refused or could not be reached."""
 CONFLICT_ROUNDS = 10
@@ -42,7 +42,7 @@ class ProducerIdManager(Protocol):
         """Return an id that no other producer is given.
 
         Raises:
-            ApiError: COORDINATOR_LOAD_IN_PROGRESS where the producer has to request an id again, as every client does.
+            ApiError: COORDINATOR_LOAD_IN_PROGRESS if the producer has to request an id again, as every client does.
         """
 
     async def run(self) -> None:
@@ -195,7 +195,7 @@ class ZkProducerIdManager:
         """Return the next id.
 
         Raises:
-            ApiError: COORDINATOR_LOAD_IN_PROGRESS, or UNKNOWN_SERVER_ERROR where the znode cannot be read.
+            ApiError: COORDINATOR_LOAD_IN_PROGRESS, or UNKNOWN_SERVER_ERROR if the znode cannot be read.
         """
         try:
             async with asyncio.timeout(self._timeout_ms / 1000), self._one_at_a_time:
@@ -245,5 +245,5 @@ def _none(broker_id: BrokerId) -> ProducerIdBlock:
 
 
 def _load_in_progress(message: str) -> ApiError:
-    """Return the error after which old clients, too, request an id again; REQUEST_TIMED_OUT would end them."""
+    """Return the error after which even old clients request an id again; REQUEST_TIMED_OUT would end them."""
     return ApiError(Errors.COORDINATOR_LOAD_IN_PROGRESS, message)

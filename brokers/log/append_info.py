@@ -9,11 +9,11 @@ from understudy.foundation.records.batch import NO_TIMESTAMP, BatchHeader
 
 
 class LogAppendInfo(NamedTuple):
-    """What an append has added, or where a batch that is sent again was added before.
+    """The batches that an append has added, or the earlier append of a batch that is sent again.
 
     Attributes:
         first_offset, last_offset: -1 if nothing was added.
-        log_append_time: milliseconds since 1970 where the log gives its records the broker's time, -1 otherwise.
+        log_append_time: milliseconds since 1970 if the log gives its records the broker's time, -1 otherwise.
         size: bytes.
     """
 

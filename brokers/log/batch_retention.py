@@ -38,7 +38,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RetainedBatch(NamedTuple):
-    """What is left of a batch.
+    """A batch after compaction.
 
     Attributes:
         data: empty if nothing is left.
@@ -54,7 +54,7 @@ class RetainedBatch(NamedTuple):
 
 
 def retained(batch: RecordBatch, retention: Retention) -> RetainedBatch:
-    """Return what is left of a batch. Batches are to be given in the order of the log.
+    """Return a batch with the records that stay. Batches are to be given in the order of the log.
 
     Raises:
         CorruptRecord, InvalidRecord: its records cannot be read.

@@ -1,4 +1,4 @@
-"""Decides which batches of transactions compaction removes: those of aborted ones at once, markers after them.
+"""Decides which batches of transactions compaction removes: aborted ones at once, markers after them.
 
 Mirrors `CleanedTransactionMetadata`. Kafka finds the aborted transactions in the index of transactions, which the logs
 here do not have: they are found by reading the markers.

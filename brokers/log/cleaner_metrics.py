@@ -25,7 +25,7 @@ DELAY = _gauge(
     "max-compaction-delay-secs",
     "By how much a record exceeded its max.compaction.lag.ms when the last compaction began.",
 )
-DEAD_THREADS = _gauge("LogCleaner", "DeadThreadCount", "Always 0: the broker stops where its log cleaner fails.")
+DEAD_THREADS = _gauge("LogCleaner", "DeadThreadCount", "Always 0: the broker stops if its log cleaner fails.")
 UNCLEANABLE = _gauge(
     "LogCleanerManager",
     "uncleanable-partitions-count",
@@ -37,7 +37,7 @@ UNCLEANABLE_BYTES = _gauge(
 )
 DIRTY = _gauge("LogCleanerManager", "max-dirty-percent", "The dirty share of the dirtiest log.")
 SINCE_LAST_RUN = _gauge(
-    "LogCleanerManager", "time-since-last-run-ms", "Time since logs were last looked at for what is to be compacted."
+    "LogCleanerManager", "time-since-last-run-ms", "Time since logs were last examined for compaction."
 )
 
 CLEANER_MBEANS = (

@@ -85,7 +85,7 @@ class Cleaned(NamedTuple):
     """A step that has finished a segment, which is to be swapped in before the next step.
 
     Attributes:
-        base_offsets: those of the segments that it replaces.
+        base_offsets: the base offsets of the segments that it replaces.
         end_offset: the offset after the last of them.
         counts: what was read of them and written.
     """
@@ -215,7 +215,7 @@ class Cleaning:
     # ------------------------------------------------------------------ writing
 
     def _clean(self, group: Sequence[LogSegment], end_offset: int, retention: Retention) -> Iterator[Step]:
-        """Write one segment with what is left of others, which end at `end_offset`."""
+        """Write one segment with the remaining records of others, which end at `end_offset`."""
         plan, base_offset, counts = self._plan, group[0].base_offset, CleaningCounts()
         self._delete_cleaned(base_offset)
         self._in_work = base_offset

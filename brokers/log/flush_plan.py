@@ -21,7 +21,7 @@ class FlushPlan(NamedTuple):
     generation: int
 
     def run(self, disk: Disk) -> None:
-        """Flush the files and their folder. What is gone was deleted with its segment or its partition.
+        """Flush the files and their folder. A file that is gone was deleted with its segment or its partition.
 
         Raises:
             OSError: the disk fails; the broker has to stop.

@@ -1,7 +1,7 @@
 """The two indexes of a log segment, in memory: positions by offset, and offsets by timestamp.
 
-An index is sparse: it has an entry for every few kilobytes of the log, and a search goes on in the log itself. On disk
-entries follow each other, big-endian; a file may end in zeros where its writer had reserved room and did not end in
+An index is sparse: it has an entry for every few kilobytes of the log, and a search continues in the log itself. On
+disk entries follow each other, big-endian; a file may end in zeros if its writer had reserved room and did not end in
 order. Mirrors `OffsetIndex` and `TimeIndex`.
 """
 

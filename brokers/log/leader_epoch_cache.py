@@ -34,7 +34,7 @@ class LeaderEpochCache:
     """The epochs of a log, with ascending epochs and ascending start offsets.
 
     Args:
-        entries: those of the checkpoint, in any order; entries that contradict later ones are dropped.
+        entries: the entries of the checkpoint, in any order; entries that contradict later ones are dropped.
     """
 
     def __init__(self, entries: Iterable[EpochEntry] = ()) -> None:

@@ -1,4 +1,4 @@
-"""Checks what is appended to a log or read from it against what it has. Plain functions; mirrors `UnifiedLog`."""
+"""Checks appends to a log and reads from it against its state. Plain functions; mirrors `UnifiedLog`."""
 
 from __future__ import annotations
 

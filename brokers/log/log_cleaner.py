@@ -78,7 +78,7 @@ class LogCleaner:
         return topic_partition == self._in_work
 
     async def run(self) -> None:
-        """Compact logs without end; pause for `log.cleaner.backoff.ms` where none has to be."""
+        """Compact logs without end; pause for `log.cleaner.backoff.ms` if no log needs it."""
         log.info("starting the log cleaner")
         while True:
             if not await self.clean_dirtiest():
@@ -248,7 +248,7 @@ class LogCleaner:
                     return False
 
     async def _pause(self, size: int) -> None:
-        """Let other tasks run, for longer where `log.cleaner.io.max.bytes.per.second` would be exceeded."""
+        """Let other tasks run, for longer if `log.cleaner.io.max.bytes.per.second` would be exceeded."""
         pause_ms = self._throttle.pause_ms(
             size,
             now_ms=self._clock.monotonic_ms(),

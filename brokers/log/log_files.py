@@ -53,7 +53,7 @@ def folder_name(topic_partition: TopicPartition) -> str:
 def renamed_folder(topic_partition: TopicPartition, unique: str, suffix: str) -> str:
     """Return the name of a folder whose log is to be deleted, or is stray: `TOPIC-PARTITION.UNIQUE-delete`.
 
-    The topic is cut off where the name would become too long for a file system.
+    The topic is cut off if the name would become too long for a file system.
     """
     end = f"-{topic_partition.partition}.{unique}{suffix}"
     return f"{topic_partition.topic[: MAX_FOLDER_NAME - len(end)]}{end}"
@@ -63,7 +63,7 @@ def partition_of(folder: str) -> TopicPartition:
     """Return the partition of a folder, which may be one of a log that is to be deleted, is stray or is a future log.
 
     Raises:
-        NotALogFolder: the name is not that of a partition's folder.
+        NotALogFolder: the name is not a partition folder's.
     """
     name = folder
     for suffix in (DELETE_FOLDER, STRAY_FOLDER, FUTURE_FOLDER):

@@ -102,7 +102,7 @@ class LogLoader:
         self._epochs = LeaderEpochCache()
 
     def load(self) -> LoadedLog:
-        """Read the folder, which is created where it is missing.
+        """Read the folder, which is created if it is missing.
 
         Raises:
             OSError: the disk fails.
@@ -134,7 +134,7 @@ class LogLoader:
             log_start_offset=start_offset,
             log_end_offset=end_offset,
             recovery_point=recovery_point,
-            # What is lost may be appended again, and was not compacted then.
+            # Lost offsets may be given to new records, which are not compacted.
             first_dirty_offset=None if (self._first_dirty_offset or 0) > end_offset else self._first_dirty_offset,
             topic_id=self._read_topic_id(names),
             are_epochs_on_disk=has_epochs and self._epochs.entries == epochs_on_disk,
@@ -142,7 +142,7 @@ class LogLoader:
         )
 
     def _end_offset(self) -> int:
-        """Return where the log ends; begin it anew where it ends before its start, or has no segment."""
+        """Return where the log ends; begin it anew if it ends before its start, or has no segment."""
         end_offset = self._log_start_offset
         if self._segments:
             last = self._segments[-1]
@@ -170,8 +170,8 @@ class LogLoader:
     def _finish_swaps(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Finish or undo what the cleaner or a deletion has left half done; return the names that are left.
 
-        `.swap` files are complete and replace the segments that they span; `.cleaned` files are not complete. Where
-        there are some, swap files at or behind the first of them belong to the same unfinished work.
+        `.swap` files are complete and replace the segments that they span; `.cleaned` files are not complete. If there
+        are some, swap files at or behind the first of them belong to the same unfinished work.
         """
         cleaned = [offset for name in names if name.endswith(CLEANED) and (offset := offset_of(name)) is not None]
         removed = {name for name in names if name.endswith((DELETED, CLEANED))}
@@ -226,7 +226,8 @@ class LogLoader:
         except MalformedPartitionMetadata as malformed:
             if self._had_clean_shutdown and any(segment.size for segment in self._segments):
                 raise
-            # It is flushed before the first record is appended, so a loss of power may have cut that of an empty log.
+            # It is flushed before the first record is appended, so a loss of power may have cut the file of an empty
+            # log.
             log.warning("the topic id of a log is taken from the controller again", why=str(malformed))
             self._disk.delete(path)
             return NO_TOPIC_ID
@@ -240,7 +241,7 @@ class LogLoader:
         path = f"{self._folder}/{LEADER_EPOCH_CHECKPOINT}"
         text = self._disk.read(path) or b""
         try:
-            # It is flushed with the records. One that changed without them may be cut after an orderly end, too.
+            # It is flushed with the records. A file that changed without them may be cut even after an orderly end.
             if not text.endswith(b"\n"):
                 raise MalformedCheckpoint(f"{path} has no line end, as after a loss of power within a number")
             self._epochs = LeaderEpochCache(decode_epochs(path, text))
@@ -255,7 +256,7 @@ class LogLoader:
                 self._note_epoch(batch.header)
 
     def _note_epoch(self, header: BatchHeader) -> None:
-        """Let the epochs agree with a batch. An old checkpoint may have those of records that were truncated since.
+        """Let the epochs agree with a batch. An old checkpoint may have epochs of records that were truncated since.
 
         A batch of an earlier epoch than the one before removes the later one, as when it was appended: Kafka's
         checkpoint, which is flushed whenever an epoch begins, has them so.

@@ -54,7 +54,7 @@ DELETION_CHECK_MS: Final = 1_000
 
 
 class LogUnusable(Exception):
-    """The log of a partition cannot be opened. The message names it, and what is wrong."""
+    """The log of a partition cannot be opened. The message names it and the reason."""
 
 
 class LogManager:
@@ -123,7 +123,7 @@ class LogManager:
         }
 
     async def load(self, overrides: Mapping[str, Mapping[str, str]]) -> None:
-        """Open all logs of the directory; recover them where the broker has not closed them.
+        """Open all logs of the directory; recover them if the broker has not closed them.
 
         Args:
             overrides: the topics' own configurations, as texts.
@@ -294,7 +294,7 @@ class LogManager:
                 opened.use_config(config)
 
     def log_config(self, topic: str) -> LogConfig:
-        """Return the configuration of a topic's logs: its own, and the broker's where it has none."""
+        """Return the configuration of a topic's logs: its own, or the broker's if it has none."""
         config = self._configs.get(topic)
         if config is None:
             config = log_config(topic, self._overrides.get(topic, {}), self._config())
@@ -320,7 +320,7 @@ class LogManager:
             await asyncio.sleep(self._config().log_retention_check_interval_ms / 1000)
 
     async def run_checkpoints(self) -> None:
-        """Flush closed segments, and write the checkpoints of what is flushed and where logs begin, without end."""
+        """Flush closed segments, and write checkpoints of flushed offsets and of log start offsets, without end."""
         while True:
             await asyncio.sleep(self._config().log_flush_offset_checkpoint_interval_ms / 1000)
             await self.checkpoint()
@@ -400,7 +400,7 @@ class LogManager:
         def run() -> None:
             for _, plan in plans:
                 plan.run(self._disk)
-            # A folder that was created since is durable, too.
+            # Folders that were created since are made durable as well.
             self._disk.flush_directory("")
 
         await self._offload(run)

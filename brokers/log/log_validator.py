@@ -53,7 +53,7 @@ NO_OFFSET: Final = -1
 _SHOWN_ERRORS: Final = 3
 
 _MANY_RECORDS: Final = 5_000
-"""So many take some five milliseconds to check."""
+"""Number of records that take some five milliseconds to check."""
 
 _MOST_RECORD_ERRORS: Final = 10_000
 """A batch of one MB may have millions of records; with an error for each a broker would run out of memory."""
@@ -97,7 +97,7 @@ class UnexpectedAppendOffset(ApiError):
     """A leader's batches begin before the end of the follower's log. Mirrors `UnexpectedAppendOffsetException`.
 
     Attributes:
-        first_offset, last_offset: those of the batches.
+        first_offset, last_offset: the first and last offset of the batches.
     """
 
     def __init__(self, message: str, first_offset: int, last_offset: int) -> None:
@@ -115,7 +115,7 @@ class ValidatedBatches(NamedTuple):
         max_timestamp: the largest of all records in ms, or the log append time; -1 if no record has one.
         offset_of_max_timestamp: the last offset of the first batch with that timestamp, because followers and recovery
             read no records (`shallowOffsetOfMaxTimestamp`); -1 without a timestamp.
-        log_append_time: the timestamp that the records got, in ms; -1 if they keep those of the producer.
+        log_append_time: the timestamp that the records got, in ms; -1 if they keep the producer's timestamps.
     """
 
     data: bytearray
@@ -129,7 +129,7 @@ class ReplicatedBatches(NamedTuple):
     """The batches that a follower fetched from its leader.
 
     Attributes:
-        headers: those of the whole batches.
+        headers: the headers of the whole batches.
         valid_bytes: the size of the whole batches; what follows is a batch that was cut off.
     """
 
@@ -147,7 +147,7 @@ class _Rules(NamedTuple):
 
 
 class _Checked(NamedTuple):
-    """A producer's batch that may be appended: its bytes, recompressed or converted where that is needed."""
+    """A producer's batch that may be appended: its bytes, recompressed or converted if needed."""
 
     data: Buffer
     max_timestamp: int
@@ -162,7 +162,7 @@ class CheckedBatches(NamedTuple):
 def takes_long(data: Buffer) -> bool:
     """Whether the check of a producer's batches may take more than some milliseconds.
 
-    It does if there are many records, and where that is not known, because they are compressed or of an old format:
+    It does if there are many records, or if their number is not known, because they are compressed or of an old format:
     one MB may become 32 MB with millions of records.
     """
     if len(data) < HEADER.size or data[SIZE_UP_TO_MAGIC - 1] != MAGIC:
@@ -212,7 +212,7 @@ def validate(
         data: the producer's bytes; or what `checked_batches` has returned for them, which are not checked again.
         next_offset: the offset of the first record.
         leader_epoch: the epoch of this leader.
-        config: that of the topic's logs.
+        config: the configuration of the topic's logs.
         now_ms: the leader's time.
         from_client: whether a client produced the batches, and no coordinator of this broker.
         max_decompressed_bytes: the most that the records of one batch may become when they are decompressed; by default
@@ -365,7 +365,7 @@ def _check_header(header: BatchHeader) -> None:
     if refusal is not None:
         raise InvalidRecord(refusal)
     if header.is_transactional:
-        # What Kafka answers where the coordinator has not added the partition to a transaction.
+        # Kafka's answer if the coordinator has not added the partition to a transaction.
         raise ApiError(Errors.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
 
 

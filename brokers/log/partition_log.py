@@ -156,7 +156,7 @@ class PartitionLog:
         on_offsets_changed: Callable[[], None] | None = None,
         **checkpoints: Unpack[Checkpoints],
     ) -> PartitionLog:
-        """Open the log in `folder`, which is created where it is missing.
+        """Open the log in `folder`, which is created if it is missing.
 
         Takes and raises what `LogLoader` does.
         """
@@ -186,7 +186,7 @@ class PartitionLog:
         if not had_clean_shutdown or opened._snapshots.offsets:
             opened._rebuild_producers(now_ms)
         if opened._snapshots.offsets != snapshots:
-            # A loss of power must not bring back those of batches that are lost.
+            # A loss of power must not bring back snapshots of batches that are lost.
             disk.flush_directory(folder)
         return opened
 
@@ -281,7 +281,7 @@ class PartitionLog:
         self, data: Buffer, headers: tuple[BatchHeader, ...], max_timestamp: int, offset_of_max: int, now_ms: float
     ) -> None:
         if not self._is_topic_id_flushed:
-            # Records without the id of their topic could be taken for those of a later topic of the same name.
+            # Records without the id of their topic could be taken for records of a later topic of the same name.
             self._disk.write(f"{self.folder}/{PARTITION_METADATA}", encode_topic_id(self.topic_id))
             self._is_topic_id_flushed = True
         last_offset = headers[-1].last_offset
@@ -308,7 +308,7 @@ class PartitionLog:
         base_offset = max(base_offset, self.log_end_offset)
         if active.base_offset == base_offset:
             return active
-        # What is below the recovery point is not recovered, and so the indexes are not made again.
+        # Segments below the recovery point are not recovered, so their indexes are not made again.
         active.close(flush=self.recovery_point > active.base_offset)
         if len(self._segments) == 1:
             # Otherwise a loss of power could keep the new segment alone, and the log would begin with it.
@@ -332,7 +332,7 @@ class PartitionLog:
         return self.high_watermark
 
     def maybe_increment_log_start_offset(self, offset: int) -> bool:
-        """Let the log begin at `offset`, where that is after its present beginning; return whether it changed.
+        """Let the log begin at `offset`, if that is after its present beginning; return whether it changed.
 
         Raises:
             ApiError: OFFSET_OUT_OF_RANGE, the offset is above the high watermark.
@@ -536,7 +536,7 @@ class PartitionLog:
             self.mark_flushed(plan)
 
     def close(self) -> FlushPlan | None:
-        """Write the indexes and a snapshot of the producers; return what is to be flushed for an orderly end."""
+        """Write the indexes and a snapshot of the producers; return the files to flush for an orderly end."""
         written = [segment for segment in self._segments if segment.close()]
         if self._take_snapshot() or written:
             return self._plan_to(self.log_end_offset, written)

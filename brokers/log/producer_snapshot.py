@@ -22,7 +22,7 @@ _ENTRY: Final = Struct(">qhiqiqiq")
 
 
 class CorruptSnapshot(ValueError):
-    """A snapshot that cannot be read. The message names the file and what is wrong."""
+    """A snapshot that cannot be read. The message names the file and the mistake."""
 
 
 class ProducerEntry(msgspec.Struct, frozen=True, gc=False):

@@ -95,7 +95,7 @@ class ProducerSnapshots:
         log_end_offset: int,
         now_ms: float,
     ) -> ProducerStateManager:
-        """Return the producers as of the log's end: those of the newest usable snapshot, then the batches after it.
+        """Return the producers as of the log's end: from the newest usable snapshot, then from the batches after it.
 
         Snapshots of segments after it are lost, and are written again: compaction may remove all batches of a producer
         below a segment, because it has appended later ones, and these may be lost or truncated.

@@ -74,7 +74,7 @@ class LastRecord(NamedTuple):
     """Where a producer has appended last.
 
     Attributes:
-        offset: that of its last record; None if only the end of a transaction is known.
+        offset: the offset of its last record; None if only the end of a transaction is known.
     """
 
     offset: int | None
@@ -82,7 +82,7 @@ class LastRecord(NamedTuple):
 
 
 class _Producer:
-    """What is known of one producer id. Mirrors `ProducerStateEntry`."""
+    """The state of one producer id. Mirrors `ProducerStateEntry`."""
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "transaction_start_offset")
 
@@ -120,7 +120,7 @@ class ProducerStateManager:
         partition: for the messages of errors.
         entries: what a snapshot has. Of each producer that is the last batch alone, so that an older retry is refused
             as out of order after a restart. `remove_expired` removes those that have expired since.
-        end_offset: the offset up to which batches are reflected; that of the snapshot. `mapEndOffset` in Kafka.
+        end_offset: the offset up to which batches are reflected; the offset of the snapshot. `mapEndOffset` in Kafka.
         expiration_ms: `producer.id.expiration.ms`: how long a producer without a transaction is remembered.
     """
 

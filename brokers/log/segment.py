@@ -29,7 +29,7 @@ from understudy.foundation.records.errors import CorruptRecord, UnsupportedMagic
 from understudy.foundation.records.varint import Buffer
 
 SCAN_BYTES: Final = 1 << 20
-"""Bytes that are read at once where batches are read one after the other."""
+"""Number of bytes that are read at once if batches are read one after the other."""
 
 _SPAN: Final = Struct(">qi11xi")
 """Base offset, size and last offset delta: what a search looks at in each batch."""
@@ -37,7 +37,7 @@ _SPAN: Final = Struct(">qi11xi")
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 _LOOK_AHEAD: Final = 4096
-"""Bytes read beyond the distance of two index entries where one batch is looked for."""
+"""Number of bytes read beyond the distance of two index entries in the search for one batch."""
 
 _OLD_HEAD: Final = Struct(">8xiIb")
 """Size, checksum and magic of a batch of message format 0 or 1."""
@@ -102,7 +102,7 @@ class LogSegment:
         self._max_timestamp: TimestampOffset | None = None
         self._bytes_since_index_entry = 0
         self._last_append: tuple[int, int] | None = None
-        """The base offset of the first batch of the last append, and its position: what is read most."""
+        """The base offset of the first batch of the last append, and its position: the batch that is read most."""
         self._has_index_files = False
         """Whether the index files on disk are known to have what the indexes in memory have."""
 
@@ -133,7 +133,7 @@ class LogSegment:
 
     @property
     def largest_timestamp_ms(self) -> float:
-        """The largest timestamp of its records; where they have none, the time at which the segment was opened."""
+        """The largest timestamp of its records; if they have none, the time at which the segment was opened."""
         timestamp = self.max_timestamp.timestamp
         return timestamp if timestamp >= 0 else self.created_ms
 
@@ -146,7 +146,7 @@ class LogSegment:
         """Whether the next append has to go to a new segment.
 
         Args:
-            size: bytes of the append; `max_timestamp` and `last_offset` are those of its records.
+            size: bytes of the append; `max_timestamp` and `last_offset` belong to its records.
             jitter_ms: by how much earlier than `segment.ms` this segment is closed.
         """
         config = self._config
@@ -161,7 +161,7 @@ class LogSegment:
         return self.offset_index.is_full or self.time_index.is_full
 
     def _waited_ms(self, now_ms: float, timestamp: int) -> float:
-        """How long ago the segment began: by the timestamps of records, by the clock where they have none."""
+        """How long ago the segment began: by the timestamps of records, by the clock if they have none."""
         first = self.first_batch_timestamp()
         if first >= 0:
             return timestamp - first if timestamp >= 0 else 0
@@ -246,7 +246,7 @@ class LogSegment:
         self._bytes_since_index_entry = 0
 
     def _load_indexes(self) -> None:
-        """Read both index files; make the indexes from the batches where one is missing or damaged."""
+        """Read both index files; make the indexes from the batches if one is missing or damaged."""
         if self.size == 0:
             self._begin_indexes()
             return
@@ -268,7 +268,7 @@ class LogSegment:
         self._note_tail(self._times, last.position)
 
     def _note_tail(self, times: TimeIndex, position: int) -> None:
-        """Note the largest timestamp, which may be that of a batch after the last entry, at `position`."""
+        """Note the largest timestamp, which a batch may have after the last entry, at `position`."""
         largest = times.last
         for _, batch in self.batches(position):
             header = batch.header
@@ -448,14 +448,14 @@ class LogSegment:
     def truncate_to(self, offset: int) -> int:
         """Remove the batches that end at or after an offset; return the offset at which the segment ends then.
 
-        It is below `offset` where a batch has records on both sides of it: such a batch is removed as a whole.
+        It is below `offset` if a batch has records on both sides of it: such a batch is removed as a whole.
         """
         found = self.find(offset)
         if found is None:
             return offset
         end_offset = min(offset, found.base_offset)
-        # Deleted first: files on disk that lead behind the end would be taken for those of later batches. The index of
-        # transactions may lead there, too.
+        # Deleted first: entries on disk that lead behind the end would be taken for entries of later batches, also in
+        # the index of transactions.
         for suffix in (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX):
             self._disk.delete(self._file(suffix))
         self._has_index_files = False
@@ -474,7 +474,7 @@ class LogSegment:
 
 
 def _bytes_before(data: memoryview, end_offset: int, size: int) -> int:
-    """Return how many bytes, at most `size`, are those of batches that begin before `end_offset`."""
+    """Return how many bytes, at most `size`, belong to batches that begin before `end_offset`."""
     at = 0
     while at < size and len(data) - at >= _SPAN.size:
         base_offset, length, _ = _SPAN.unpack_from(data, at)

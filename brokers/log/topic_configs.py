@@ -1,4 +1,5 @@
-"""Reads the configurations of topics whose logs are to be created. No notification announces those of new topics.
+"""Reads the configurations of topics whose logs are to be created. No notification announces the configuration of a new
+topic.
 
 Kafka's broker waits here until ZooKeeper answers, with all later control requests. Here a log is created without the
 topic's configuration after `MAX_WAIT_MS`: with the broker's defaults, and until the configuration has been read every

@@ -33,8 +33,8 @@ class FileDisk:
     made on any thread; two threads do not change the same file.
 
     Args:
-        open_files: how many files stay open; a quarter of what the process may open, at most `MOST_OPEN_FILES`, where
-            it is not given.
+        open_files: how many files stay open; a quarter of what the process may open, at most `MOST_OPEN_FILES`, if it
+            is not given.
     """
 
     def __init__(self, root: Path, *, open_files: int | None = None) -> None:

@@ -34,7 +34,7 @@ class DiskFault(msgspec.Struct, frozen=True, kw_only=True):
     """A fault of some operations of the disk.
 
     Attributes:
-        name: what is written to `….applied`; another one for each fault.
+        name: the name written to `….applied`; another one for each fault.
         operations: methods of `Disk`.
         error: the errno that they fail with; 0 for none. An append that fails adds half of its data first.
         delay_ms: how much longer they take; the calling thread waits.

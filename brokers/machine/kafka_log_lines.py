@@ -64,7 +64,7 @@ class KafkaLogLines:
 
 
 def _value(value: object) -> str:
-    """As it is where no reader can mistake it; else as a JSON string, so that no value ends its field or its line."""
+    """As it is if no reader can mistake it; else as a JSON string, so that no value ends its field or its line."""
     if isinstance(value, str):
         is_plain = value.isprintable() and value and not any(character in ' ,="()' for character in value)
         return value if is_plain else json.dumps(value, ensure_ascii=False)

@@ -1,6 +1,6 @@
 """The operators' log of a broker process: structlog to standard error, under the names of Kafka's loggers.
 
-It has three formats: JSON for programs, columns for a terminal, and lines like those of Kafka's log4j.
+It has three formats: JSON for programs, columns for a terminal, and lines like Kafka's log4j.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def log_format(option: str | None, environment: Mapping[str, str]) -> LogFormat 
 
 
 def log_level(environment: Mapping[str, str]) -> str:
-    """The level of the root logger, a name of `LEVELS`: that of `LOG_LEVEL`, INFO where it is not set.
+    """The level of the root logger, a name of `LEVELS`: the value of `LOG_LEVEL`, INFO if it is not set.
 
     Raises:
         ConfigError: there is no such level.

@@ -86,7 +86,7 @@ async def on_another_thread(work: Callable[[], T]) -> T:
 
 
 def node_name(config: KafkaConfig, disk: Disk) -> str:
-    """`broker-N`, or a name by process id where ZooKeeper has yet to generate the broker id N."""
+    """`broker-N`, or a name by process id if ZooKeeper has yet to generate the broker id N."""
     if config.broker_id >= 0:
         return f"broker-{config.broker_id}"
     stored = read_meta_properties(disk.read(FILE)).broker_id

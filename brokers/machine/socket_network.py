@@ -86,7 +86,7 @@ _CANCELLED = _Cancelled()
 
 
 _chunks: WeakKeyDictionary[asyncio.AbstractEventLoop, memoryview] = WeakKeyDictionary()
-"""Where the connections of an event loop receive, one after the other."""
+"""Buffers into which the connections of an event loop receive, one after the other."""
 
 
 class SocketConnection(asyncio.BufferedProtocol):

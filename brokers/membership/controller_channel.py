@@ -89,7 +89,7 @@ class ControllerChannel:
             self._channel = None
 
     def forget_former_controller(self) -> None:
-        """Close the connection where the metadata cache names another controller than the one connected to."""
+        """Close the connection if the metadata cache names another controller than the one connected to."""
         if self._channel is not None and self._controller() not in (None, self._endpoint):
             self.forget_controller()
 

@@ -42,7 +42,7 @@ class Registration:
         self._events = events
 
     async def check_endpoints(self, zk: KafkaZkClient, advertised: Iterable[EndPoint]) -> None:
-        """Refuse to start where another broker has registered one of the `advertised` addresses (BR-2).
+        """Refuse to start if another broker has registered one of the `advertised` addresses (BR-2).
 
         Port 0 equals no port that is registered, as in Kafka: the kernel has just given this broker a free one.
 
@@ -96,7 +96,7 @@ class Registration:
     async def change(self, broker: Broker, zk: KafkaZkClient) -> None:
         """Write `broker`, this broker with other addresses, into its registration (BR-5). The epoch stays the same.
 
-        Where that fails, the next registration has the new addresses.
+        If that fails, the next registration has the new addresses.
         """
         if broker == self.broker and self._is_written:
             return

@@ -41,7 +41,7 @@ class MetadataSnapshot:
         return self.topics.get(topic, {}).get(partition)
 
     def topic_id(self, topic: str) -> TopicId:
-        """Return the topic's id; the zero id where none is known."""
+        """Return the topic's id; the zero id if none is known."""
         return self.topic_ids.get(topic, NO_TOPIC_ID)
 
     def is_alive(self, broker: int) -> bool:
@@ -55,7 +55,7 @@ class MetadataSnapshot:
         return next((endpoint for endpoint in alive.endpoints if endpoint.listener == listener), None)
 
     def differing_listeners(self, broker: int) -> dict[int, tuple[str, ...]]:
-        """Return every live broker's listeners where they are not all the same, and `broker` is alive (MC-4).
+        """Return every live broker's listeners if they are not all the same, and `broker` is alive (MC-4).
 
         Clients of a listener that some brokers lack see only a part of the cluster.
         """

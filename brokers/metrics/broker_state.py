@@ -8,7 +8,7 @@ from understudy.foundation.metrics.mbeans import MBean, MetricKind
 
 
 class BrokerState(IntEnum):
-    """Where a broker is between start and end. Mirrors `org.apache.kafka.metadata.BrokerState`."""
+    """The state of a broker between start and end. Mirrors `org.apache.kafka.metadata.BrokerState`."""
 
     NOT_RUNNING = 0
     STARTING = 1

@@ -1,6 +1,6 @@
 """Serves `GET /metrics` over HTTP on `metrics.port`, for Prometheus.
 
-It speaks only as much HTTP as a scraper needs, over the World's network and so in the simulator, too: one request per
+It speaks only as much HTTP as a scraper needs, over the World's network and so also in the simulator: one request per
 connection, answered and closed. Every other request is refused. Sizes, time and connections are bounded, so that no
 peer can hold up the broker.
 """
@@ -44,7 +44,7 @@ class Response(NamedTuple):
     body: str
     content_type: str = _PLAIN
     allow: str = ""
-    """The methods that are allowed, where the one of the request is not."""
+    """The methods that are allowed, if the request's method is not."""
 
     def encoded(self) -> bytes:
         body = self.body.encode()
@@ -130,7 +130,7 @@ def refusal(head: bytes) -> Response | None:
     """The response to a request that is refused; None for one that is answered with the metrics. Pure.
 
     Args:
-        head: the request up to its blank line, or its beginning where it is too long.
+        head: the request up to its blank line, or its beginning if it is too long.
     """
     if _END_OF_HEAD not in head[:REQUEST_BYTES]:
         return Response("431 Request Header Fields Too Large", f"A request may have {REQUEST_BYTES} bytes.\n")

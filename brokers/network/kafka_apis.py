@@ -124,7 +124,7 @@ class KafkaApis:
     """Answers requests, one frame at a time. All connections share it.
 
     Args:
-        supervisor: stops the broker where a control request was perhaps applied in part.
+        supervisor: stops the broker if a control request was perhaps applied in part.
     """
 
     def __init__(self, services: BrokerServices, supervisor: Supervisor) -> None:

@@ -61,7 +61,7 @@ class _IdleDeadline:
         """Begin a step, for the end of which the limit counts from now on.
 
         Args:
-            missing: what is missing if the limit is exceeded, for the message.
+            missing: the thing that is missing if the limit is exceeded, for the message.
         """
         limit_ms = self._config().connections_max_idle_ms
         self._missing = missing
@@ -71,7 +71,7 @@ class _IdleDeadline:
             self._set_timer()
 
     def check_cancelled(self) -> None:
-        """Raise `_Idle` where the deadline, and nothing else, has cancelled the task."""
+        """Raise `_Idle` if the deadline, and nothing else, has cancelled the task."""
         if self._has_expired and self._task.uncancel() == 0:
             raise _Idle(f"{self._missing} for {self._for_ms} ms (connections.max.idle.ms)")
 

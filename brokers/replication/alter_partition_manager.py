@@ -85,7 +85,7 @@ class AlterPartitionManager:
 
     Args:
         broker_epoch: the epoch of this broker's registration now.
-        highest_version: the highest version of the request, used where all topics have ids.
+        highest_version: the highest version of the request, used if all topics have ids.
         on_answer: called with each change and its answer, in order; it may submit the next change.
     """
 
@@ -115,7 +115,7 @@ class AlterPartitionManager:
         return True
 
     async def run(self) -> None:
-        """Send what is queued, without end; `maybePropagateIsrChanges`."""
+        """Send the queued changes, without end; `maybePropagateIsrChanges`."""
         while True:
             if not self._unsent:
                 self._submitted.clear()

@@ -70,7 +70,7 @@ class DelayedOperationPurgatory:
         self._watchers: dict[TopicPartition, list[DelayedOperation]] = {}
 
     def has_room_for(self, partitions: int) -> bool:
-        """Whether an operation on so many partitions may be watched."""
+        """Whether an operation on `partitions` partitions may be watched."""
         return self.watched + partitions <= self._max_watched
 
     @contextmanager
@@ -104,8 +104,8 @@ class DelayedOperationPurgatory:
     ) -> None:
         """Call `is_complete` now and whenever one of `partitions` changes, until it returns True.
 
-        The last call is at the end of `timeout_ms`, which counts as `MAX_DELAY_MS` where a client sends more. Without
-        room in the purgatory there is only the first one.
+        The last call is at the end of `timeout_ms`, which counts as `MAX_DELAY_MS` if a client sends more. Without room
+        in the purgatory there is only the first one.
         """
         if is_complete() or not self.has_room_for(len(partitions)):
             return

@@ -1,7 +1,7 @@
 """The fetch sessions that this broker keeps for its clients (KIP-227). Mirrors `kafka.server.FetchSession`.
 
 A session remembers what a client fetches and what it was answered: a request names only what has changed of the first,
-and an answer only the partitions where the second has changed. A request whose epoch is not the expected one is
+and an answer only the partitions of which the second has changed. A request whose epoch is not the expected one is
 refused, because an answer may have been lost; the client then names everything again.
 
 The session of a follower also knows which of its partitions have changed since its last answer. A Fetch reads no others
@@ -59,11 +59,11 @@ Found: TypeAlias = dict[Key, PartitionData]
 
 
 class CachedPartition(msgspec.Struct, eq=False, gc=False):
-    """A partition of a session: what is fetched of it, and what the client was answered about it.
+    """A partition of a session: what the client fetches of it, and what the client was answered about it.
 
     Attributes:
         position: its place in the order of the session.
-        high_watermark, log_start_offset: those of the last answer about it.
+        high_watermark, log_start_offset: the offsets in the last answer about it.
     """
 
     requested: RequestedPartition
@@ -72,7 +72,7 @@ class CachedPartition(msgspec.Struct, eq=False, gc=False):
     log_start_offset: int = UNKNOWN_OFFSET
 
     def note_answer(self, data: PartitionData) -> bool:
-        """Remember what is about to be answered; return whether the answer has to name the partition at all.
+        """Remember the data of the next answer; return whether the answer has to name the partition at all.
 
         After an error the high watermark counts as unknown, so that the partition is named when the error is gone;
         `maybeUpdateResponseData`.
@@ -133,7 +133,7 @@ class FetchSession:
         self._keys: dict[TopicPartition, tuple[Key, ...]] = {}
         self._next_position = 0
 
-    # ------------------------------------------------------------------ what is fetched
+    # ------------------------------------------------------------------ the partitions fetched
 
     def update(self, named: Mapping[Key, RequestedPartition], forgotten: Iterable[Key]) -> list[RequestedPartition]:
         """Take over what a request names, and drop what it forgets; return what was dropped."""

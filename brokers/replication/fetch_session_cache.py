@@ -42,7 +42,7 @@ class FetchContext:
     """A Fetch without a session. Mirrors `SessionlessFetchContext`.
 
     Attributes:
-        requested: what is to be read; in the session of a follower only a part of what it fetches.
+        requested: the partitions to read; in the session of a follower only a part of those it fetches.
     """
 
     def __init__(self, requested: Requested) -> None:
@@ -116,7 +116,7 @@ class FetchSessionCache:
 
     Args:
         max_sessions: `max.incremental.fetch.session.cache.slots`.
-        purgatory: where the changes of partitions are reported.
+        purgatory: the purgatory to which changes of partitions are reported.
     """
 
     def __init__(

@@ -2,9 +2,9 @@
 
 Mirrors `org.apache.kafka.clients.FetchSessionHandler`.
 
-The handler knows what the leader was asked to fetch. The first request names everything; the next ones name what is
-different by now. When an answer is lost or refused, it is unknown what the leader's session holds, so the next request
-closes that session and names everything again.
+The handler knows what the leader was asked to fetch. The first request names everything; the next ones name the
+partitions that differ by now. When an answer is lost or refused, it is unknown what the leader's session holds, so the
+next request closes that session and names everything again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.
 
 
 class FetchedPartition(NamedTuple):
-    """What is fetched of one partition."""
+    """The fields of a Fetch for one partition."""
 
     topic_id: TopicId
     fetch: FetchPartition
@@ -106,8 +106,8 @@ class FetchSessionHandler:
         """Return what the next request says.
 
         Args:
-            wanted: where the request `is_full`, everything that is to be fetched; otherwise what may have changed about
-                that. None: the partition is not to be fetched.
+            wanted: if the request `is_full`, all partitions to fetch; otherwise those that may have changed. None: the
+                partition is not to be fetched.
         """
         if self.is_full:
             self._partitions.clear()

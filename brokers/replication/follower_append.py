@@ -16,7 +16,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.cluster
 
 
 def append_to_follower(partition: Partition, data: Buffer, *, now_ms: float, log_events: LogEvents) -> None:
-    """Append the leader's batches, and start an empty log earlier where the first one begins before it.
+    """Append the leader's batches, and start an empty log earlier if the first one begins before it.
 
     A follower without records starts at the leader's log start offset. DeleteRecords may have moved that into the
     middle of a batch, which then begins before the follower's log: the log begins with that batch instead.

@@ -60,10 +60,10 @@ def after_fetch(
     leader_epoch: int = NO_LEADER_EPOCH,
     log_start_offset: int = UNKNOWN_OFFSET,
 ) -> FollowerState:
-    """What is known of a follower after its Fetch: it has everything before `fetch_offset`; `updateFetchState`.
+    """Return the state of a follower after its Fetch: it has everything before `fetch_offset`; `updateFetchState`.
 
-    Under constant load it never fetches at the leader's end. It was caught up at its last Fetch, too, where it has now
-    got what the leader had then.
+    Under constant load it never fetches at the leader's end. It was caught up at its last Fetch also if it now has what
+    the leader had then.
     """
     known = known.current
     caught_up = known.last_caught_up_ms
@@ -224,7 +224,7 @@ def may_repeat(
 ) -> bool:
     """Whether a pending proposal that has been answered may be sent again, unchanged.
 
-    Unchanged, because an earlier controller may have written it: the maximal ISR must go on holding both outcomes. A
+    Unchanged, because an earlier controller may have written it: the maximal ISR must still hold both outcomes. A
     joining follower may have lost its log meanwhile, and must not be put into the ISR then; but one that is dead is
     proposed, so that the controller refuses it with INELIGIBLE_REPLICA.
     """

@@ -84,9 +84,9 @@ class IsrManager:
         log_start_offset: int = UNKNOWN_OFFSET,
         now_ms: float | None = None,
     ) -> None:
-        """Note that `follower` has fetched at `fetch_offset`, and propose that it joins the ISR where it may (IS-1).
+        """Note that `follower` has fetched at `fetch_offset`, and propose that it joins the ISR if it may (IS-1).
 
-        The high watermark rises where this was the last replica to have the records below.
+        The high watermark rises if this was the last replica to have the records below.
 
         Args:
             now_ms: when the Fetch came, if that was not just now.

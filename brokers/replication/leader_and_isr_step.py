@@ -77,7 +77,7 @@ _Change: TypeAlias = tuple[LocalPartitionState, RequestedState]
 
 
 class _Verdict(NamedTuple):
-    """The answer for one partition, and what is done with it."""
+    """The answer for one partition, and the action on it."""
 
     error: Errors
     is_newer: bool = False
@@ -152,11 +152,11 @@ def leader_and_isr_step(
 def _judge(
     before: LocalPartitionState, wanted: RequestedState, broker_id: int, *, refuses_older_epochs: bool
 ) -> _Verdict:
-    """Compare the leader epoch of one partition with what is known (BK-6)."""
+    """Compare the leader epoch of one partition with the known one (BK-6)."""
     _, topic_id, state = wanted
     id_known, id_given = before.topic_id != NO_TOPIC_ID, topic_id != NO_TOPIC_ID
     if state.leader_epoch == before.leader_epoch:
-        # An equal epoch is no hit of the fence: every new controller repeats what is known.
+        # An equal epoch is no hit of the fence: every new controller repeats the known states.
         gains_id = id_given and not id_known
         loses_id = id_known and not id_given and state.leader != broker_id
         return _NEW_TOPIC_ID if gains_id or loses_id else _STALE

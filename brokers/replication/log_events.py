@@ -1,4 +1,4 @@
-"""`LogEvents` writes the records of the logs of partitions to the event log, where `understudy.events.logs` is set.
+"""`LogEvents` writes the records of the logs of partitions to the event log, if `understudy.events.logs` is set.
 
 They are what the checks of the data read: appends, high watermarks, truncations and acknowledgements. Under load they
 are thousands per second, so that they are not written unless asked for.

@@ -53,7 +53,7 @@ class LastFetch:
 class FollowerState(NamedTuple):
     """The fetch progress of one follower, kept by the leader. Times are monotonic milliseconds.
 
-    Mirrors `kafka.cluster.ReplicaState`. Where `session` is set, each Fetch of that session is one at the leader's end,
+    Mirrors `kafka.cluster.ReplicaState`. If `session` is set, each Fetch of that session is one at the leader's end,
     and counts without a new state being set for every partition: `current` returns the state that it stands for.
     """
 
@@ -61,7 +61,7 @@ class FollowerState(NamedTuple):
     last_caught_up_ms: float = 0.0
     last_fetch_ms: float = 0.0
     leader_epoch: int = NO_LEADER_EPOCH
-    """The leader epoch of its last Fetch; `NO_LEADER_EPOCH` where that named none."""
+    """The leader epoch of its last Fetch; `NO_LEADER_EPOCH` if that named none."""
     last_fetch_leader_end_offset: int = UNKNOWN_OFFSET
     """Where the leader's log ended at its last Fetch."""
     log_start_offset: int = UNKNOWN_OFFSET

@@ -5,9 +5,9 @@ version, Fetch up to 17, or up to 12 while one topic has no id. The leader holds
 `replica.fetch.wait.max.ms` while there are no records. Requests are made in a fetch session: each names only the
 partitions of which it says something else than the one before (`fetch_session_handler`).
 
-A follower fetches from the end of its log and names the leader epoch of its last record. Where the leader's log has
-another end of that epoch, its answer says where, and the follower truncates (KIP-595). A leader whose protocol is older
-is asked with OffsetForLeaderEpoch before the first Fetch (KIP-101, KIP-279).
+A follower fetches from the end of its log and names the leader epoch of its last record. If that epoch ends elsewhere
+in the leader's log, the answer says where, and the follower truncates (KIP-595). A leader whose protocol is older is
+asked with OffsetForLeaderEpoch before the first Fetch (KIP-101, KIP-279).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class PartitionFetchState(NamedTuple):
 def fetched_partition(state: PartitionFetchState, config: KafkaConfig) -> FetchedPartition:
     """What a Fetch says of a partition: it is fetched from the end of this broker's log."""
     replica = state.partition.log
-    # Before 2.7 the request has no field for it: there the follower has asked where its last epoch ends.
+    # Before 2.7 the request has no field for it, and the follower has asked where its last epoch ends.
     names_epoch = config.metadata_version.is_truncation_on_fetch_supported
     fetch = FetchPartition(
         partition=state.partition.topic_partition.partition,
@@ -128,7 +128,7 @@ class FetcherSurroundings:
 
     Attributes:
         append: see `Append`.
-        address: where a leader is reached now; None while the metadata cache does not hold it.
+        address: the address of a leader now; None while the metadata cache does not hold it.
         broker_epoch: the epoch of this broker's registration now.
         log_events: writes the truncations.
     """
@@ -241,7 +241,7 @@ class ReplicaFetcher:
             self._changed[topic_partition] = None
 
     def _truncating(self) -> dict[TopicPartition, PartitionFetchState]:
-        """The partitions of which the leader is asked first where the last epoch ends."""
+        """The partitions for which the leader must first be asked where the last epoch ends."""
         if self._around.config.metadata_version.is_truncation_on_fetch_supported:
             return {}
         return {
@@ -313,7 +313,7 @@ class ReplicaFetcher:
             await self._reset_offset(topic_partition, state)
 
     def _wanted(self) -> dict[TopicPartition, FetchedPartition | None]:
-        """What the next Fetch says of the partitions that have changed; of all where the session begins."""
+        """The fields of the next Fetch for the partitions that have changed; for all if the session begins."""
         changed, self._changed = self._changed, {}
         if self._session.is_full:
             changed = dict.fromkeys(self.partitions)
@@ -344,7 +344,7 @@ class ReplicaFetcher:
             self._delay(topic_partition, refused.error)
 
     def _delay(self, topic_partition: TopicPartition, error: Errors) -> None:
-        """Fetch a partition no more for the backoff; where it is fenced, until a LeaderAndIsr (BK-13)."""
+        """Do not fetch a partition during the backoff or, if it is fenced, until a LeaderAndIsr (BK-13)."""
         again_ms = self._around.clock.monotonic_ms() + self._around.config.replica_fetch_backoff_ms
         self._delayed[topic_partition] = float("inf") if error is Errors.FENCED_LEADER_EPOCH else again_ms
         self._changed[topic_partition] = None
@@ -444,7 +444,7 @@ class ReplicaFetcher:
     async def _offset_of(
         self, topic_partition: TopicPartition, state: PartitionFetchState, timestamp: int
     ) -> int | None:
-        """Return where the leader's log ends or begins; None, with the partition delayed, where it is not known."""
+        """Return where the leader's log ends or begins; None, with the partition delayed, if it is not known."""
         partition = ListOffsetsPartition(
             partition_index=topic_partition.partition, current_leader_epoch=state.leader_epoch, timestamp=timestamp
         )

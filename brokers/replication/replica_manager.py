@@ -47,7 +47,7 @@ LOGS_CREATED_AT_ONCE: Final = 50
 
 
 class Appended(NamedTuple):
-    """What was appended to one partition, or where a batch that is sent again had been appended."""
+    """The batches appended to one partition, or the earlier append of a batch that is sent again."""
 
     partition: Partition
     info: LogAppendInfo
@@ -208,7 +208,7 @@ class ReplicaManager:
     def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaStep:
         """Apply a StopReplica request: fetching ends, and with `delete` the partition is hosted no more (BK-15).
 
-        The log of a deleted partition goes, too, also if only its folder was left.
+        The log of a deleted partition is deleted as well, even if only its folder was left.
 
         Raises:
             OSError: the disk fails; the broker has to stop.
@@ -347,7 +347,7 @@ class ReplicaManager:
     def maybe_increment_high_watermark(self, partition: Partition) -> None:
         """Raise the high watermark of a partition led here as far as its replicas allow.
 
-        It stays where the ISR is smaller than `min.insync.replicas` (KIP-966).
+        It stays if the ISR is smaller than `min.insync.replicas` (KIP-966).
         """
         state = partition.state
         is_joining = state.proposal is not None and state.proposal.joining

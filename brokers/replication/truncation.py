@@ -32,7 +32,7 @@ def truncation_offset(
     """Return where to truncate a log whose last epoch ends elsewhere in the leader's.
 
     Args:
-        epochs: those of the follower's log.
+        epochs: the leader epochs of the follower's log.
         leader_epoch: the largest epoch of the leader's log up to the follower's last one, -1 without any.
         leader_end_offset: where that epoch ends in the leader's log, -1 if it has no epochs.
     """

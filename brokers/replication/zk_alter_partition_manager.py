@@ -1,7 +1,7 @@
 """Writes this leader's ISR changes into ZooKeeper, as before KIP-497. Mirrors `kafka.server.ZkAlterPartitionManager`.
 
-Used where `inter.broker.protocol.version` is below 2.7-IV2: the leader writes the state znode itself, conditionally on
-its version (IS-16). The controller is notified seconds later, by one znode for many changes (IS-17).
+Used if `inter.broker.protocol.version` is below 2.7-IV2: the leader writes the state znode itself, conditionally on its
+version (IS-16). The controller is notified seconds later, by one znode for many changes (IS-17).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ZkAlterPartitionManager:
         return True
 
     async def run(self) -> None:
-        """Write and announce what is queued, without end."""
+        """Write and announce the queued changes, without end."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._write_changes(), name="isr-change-writes")
             tasks.create_task(self._announce_changes(), name="isr-change-propagation")

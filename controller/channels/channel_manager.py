@@ -5,7 +5,7 @@ is in flight at a time, so a broker receives requests in the order of the decisi
 sent again, unchanged, until there is a response or the channel is closed, which happens when the broker's registration
 ends or the controller resigns; that bounds the retries. Brokers therefore may receive a request twice.
 
-Responses become events, so that what follows from them happens in the event queue, too.
+Responses become events, so that their consequences happen in the event queue as well.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ RETRY_PAUSE_MS = 100
 """Pause between two attempts to send to a broker, as in Kafka's `RequestSendThread`."""
 
 REFUSALS_RECORDED = 100
-"""At most so many refused partitions are named in the record of a response."""
+"""Maximum number of refused partitions that the record of a response names."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.ControllerChannelManager")
 state_change_log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.logger")

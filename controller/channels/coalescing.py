@@ -82,7 +82,7 @@ class _Coalesced:
     starts: list[dict[_Key, LeaderAndIsrPartitionState]] = field(default_factory=list)
     stops: list[dict[_Key, StopReplicaPartitionState]] = field(default_factory=list)
     turn_of: dict[tuple[str, int], int] = field(default_factory=dict)
-    """Where the newest state of a partition is: 2n in `starts[n]`, 2n + 1 in `stops[n]`."""
+    """Place of the newest state of a partition: 2n in `starts[n]`, 2n + 1 in `stops[n]`."""
     metadata: dict[_Key, UpdateMetadataPartitionState] = field(default_factory=dict)
     leaders: dict[int, LeaderAndIsrLiveLeader] = field(default_factory=dict)
     last_start: LeaderAndIsrRequest | None = None

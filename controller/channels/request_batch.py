@@ -72,7 +72,7 @@ class LastUpdateMetadata:
     """The UpdateMetadata request that was built last, for a transition of the same event that needs an equal one.
 
     A broker that returns is sent every partition twice: before its replicas are online, so that it knows their leaders,
-    and afterwards, with all other brokers. Where nothing has changed in between, the request is built and encoded once.
+    and afterwards, with all other brokers. If nothing has changed in between, the request is built and encoded once.
     """
 
     def __init__(self) -> None:

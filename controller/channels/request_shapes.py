@@ -38,7 +38,7 @@ _OLDEST_LISTENER = "PLAINTEXT"
 
 
 def in_version(message: ControlMessage, version: int) -> ControlMessage:
-    """Return `message` in the form of `version`; the same object where the form is the same.
+    """Return `message` in the form of `version`; the same object if the form is the same.
 
     A StopReplica below version 3 must have deletions only, or none: see `split_by_deletion`.
     """

@@ -101,7 +101,7 @@ def leaving_replicas(assignment: ReplicaAssignment, isr: Sequence[BrokerId]) -> 
 
 
 def in_groups(items: Mapping[K, V], groups: int) -> Iterator[dict[K, V]]:
-    """Split `items`, in order, into at most `groups` groups of about equal size; up to so many items are in a group
+    """Split `items`, in order, into at most `groups` groups of about equal size. At most `groups` items are a group
     each."""
     size = -(-len(items) // groups)
     remaining = iter(items.items())

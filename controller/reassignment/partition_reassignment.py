@@ -91,8 +91,7 @@ async def process_list_partition_reassignments(term: Term, event: ListPartitionR
 async def _maybe_trigger_reassignment(term: Term, reassignments: Reassignments) -> dict[TopicPartition, ApiError]:
     """Start the reassignments that are possible; return the others, and why they are not (RA-5).
 
-    Where the ISR holds only replicas that are to be removed, Kafka deletes them; its KRaft controller refuses, as we
-    do.
+    If the ISR holds only replicas that are to be removed, Kafka deletes them; its KRaft controller refuses, as we do.
     """
     context = term.context
     possible: dict[TopicPartition, ReplicaAssignment] = {}

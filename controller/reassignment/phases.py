@@ -4,16 +4,14 @@ RS is the replica set of a partition, ORS its original and TRS its target replic
 to remove. The steps are numbered as in Kafka:
 
     U   The assignment changes, whatever triggered it.
-        U1  Write RS = TRS + ORS, AR, RR to the topic's znode.
-        U2  Take them into memory.
-        U3  Where another reassignment is cancelled or replaced: stop and delete replicas of its AR that are not in TRS.
+        U1  Write RS = TRS + ORS, AR, RR to the topic's znode. U2  Take them into memory. U3  If another reassignment is
+        cancelled or replaced: stop and delete replicas of its AR that are not in TRS.
     A   Not all of TRS is in the ISR.
         A1  Raise the leader epoch, and send LeaderAndIsr with RS, AR, RR to all replicas.
         A2  Move the replicas in AR to NewReplica, so that they start to fetch.
     B   All of TRS is in the ISR.
-        B1  Move the replicas in AR to OnlineReplica.
-        B2  Set RS = TRS, AR = RR = [] in memory.
-        B3  Where the leader is alive and in TRS: raise the leader epoch, and send LeaderAndIsr with RS = TRS.
+        B1  Move the replicas in AR to OnlineReplica. B2  Set RS = TRS, AR = RR = [] in memory. B3  If the leader is
+        alive and in TRS: raise the leader epoch, and send LeaderAndIsr with RS = TRS.
             Otherwise elect a leader from TRS.
         B4  Move the replicas in RR to OfflineReplica: they leave the ISR and stop.
         B5  Move them to NonExistentReplica: they are deleted. The controller does not wait for it, and does not
@@ -96,7 +94,7 @@ async def _with_target_in_sync(term: Term, reassignments: Reassignments) -> Reas
 
     The ISRs are read from ZooKeeper, as in Kafka, although memory holds what ZooKeeper last accepted (D15): a leader
     older than KIP-497 writes its ISR itself, and memory learns of it late. In a cluster of such leaders the states are
-    watched, too.
+    also watched.
     """
     if not reassignments:
         return {}
@@ -149,7 +147,7 @@ async def _update_assignments(term: Term, reassignments: Reassignments) -> Failu
 async def _write_assignments(term: Term, reassignments: Reassignments) -> Failures:
     """Write the topics' znodes with these assignments; other partitions keep theirs (U1, B6).
 
-    Unlike in Kafka, partitions that were added to the znode and are not in memory yet are kept, too (BUG-18).
+    Unlike in Kafka, partitions that were added to the znode and are not in memory yet are also kept (BUG-18).
     """
     if not reassignments:
         return {}
@@ -188,8 +186,8 @@ async def _start_adding_replicas(term: Term, reassignments: Reassignments) -> Fa
     """Phase A (RA-10). Returns the partitions whose leader epoch could not be raised."""
     await _elect_for_stopped_leaders(term, reassignments)
     outcomes = await _update_leader_epochs_and_send_requests(term, reassignments)  # A1
-    # Also if the write failed, or the partition has no state yet: the replica is assigned now, and its broker may
-    # start or fail at any time. Kafka leaves it in NonExistentReplica, from where neither can be followed.
+    # Also if the write failed, or the partition has no state yet: the replica is assigned now, and its broker may start
+    # or fail at any time. Kafka leaves it in NonExistentReplica, in which neither can be followed.
     adding = {partition: assignment.adding_replicas for partition, assignment in reassignments.items()}
     await _move_to_new(term, _by_replica(adding))  # A2
     return _failures(outcomes)
@@ -323,7 +321,7 @@ class LeadersMoved(NamedTuple):
     """The result of B3."""
 
     ready: list[TopicPartition]
-    """The partitions to go on with."""
+    """The partitions of the next step."""
     failures: Failures
 
 
@@ -332,8 +330,8 @@ async def _move_leaders(
 ) -> LeadersMoved:
     """Elect a leader from TRS where the leader is not in TRS, or else raise the leader epoch (B3).
 
-    Where no replica in TRS can lead, the replicas in RR are not stopped, because one of them may be able to. Kafka
-    stops and deletes them, which may be the only replicas alive.
+    If no replica in TRS can lead, the replicas in RR are not stopped, because one of them may be able to. Kafka stops
+    and deletes them, which may be the only replicas alive.
     """
     context, online = term.context, term.context.online_brokers()
     staying: dict[TopicPartition, ReplicaAssignment] = {}

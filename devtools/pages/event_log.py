@@ -46,7 +46,7 @@ larger than 64 MiB; the sequence numbers run on (`foundation/eventlog/files.py`)
 
 A broker writes to the folder `events` in its log directory, or to `understudy.events.dir`. `understudy up` puts them
 under the run folder: `broker-N/events/` for brokers, `testbed/events/` for the faults it injects. `understudy simulate
---seed N --dir DIR` leaves those of a simulated run in one folder.
+--seed N --dir DIR` leaves the files of a simulated run in one folder.
 
 A line has been handed to the operating system when the write returns: it survives the death of the process, not a loss
 of power. A broker that cannot write its event log stops. The reader (`understudy/history/reading/reader.py`) takes what
@@ -69,9 +69,10 @@ ORDER = """\
 `RequestReceived` with `RequestSent`: same `api`, `client_id` and `correlation_id`, and `to` is the node that received
 it.
 
-**Versions.** `version` is that of the record format. A released record type never changes its meaning: fields are only
-added, with a default, so older logs stay readable. In the tables below a field with a default may be absent. A record
-type that was renamed is read under its former name too (`FORMER_TYPE_NAMES` in `foundation/eventlog/records.py`).
+**Versions.** `version` is the version of the record format. A released record type never changes its meaning: fields
+are only added, with a default, so older logs stay readable. In the tables below a field with a default may be absent. A
+record type that was renamed is read under its former name too (`FORMER_TYPE_NAMES` in
+`foundation/eventlog/records.py`).
 
 **On demand.** Everything is written by default but `RequestDetail`, which needs `understudy.events.detail=true`, and
 the [records of logs](#records-of-the-logs-of-partitions), which need `understudy.events.logs=true`.

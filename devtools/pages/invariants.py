@@ -33,7 +33,7 @@ written from `understudy/checks/` by `python -m devtools.pages`.
 
 LOGS = """\
 
-- **T2** Every line of an event log is a record, and sequence numbers have no gaps. `understudy check` says so where it
+- **T2** Every line of an event log is a record, and sequence numbers have no gaps. `understudy check` says so if it
   does not hold.
 
 ## What is checked of the data
@@ -57,8 +57,8 @@ commit with its times, each fetched offset, who owned what in which generation, 
 `GroupLoad` in `understudy/clusters/clients/group_load.py` runs members and keeps that history. Half of the seeds have
 one to three groups, whose members join, leave, end without a word and start again during the faults, and two groups
 that commit once and early; at the end every group must settle, and everything that was committed is fetched. A group is
-excused where an unclean election or a loss of power took records of its partition of `__consumer_offsets`, and where
-its offsets were deleted or have expired; a commit without an answer may be stored or not, until its offset is fetched:
+excused if an unclean election or a loss of power took records of its partition of `__consumer_offsets`, and if its
+offsets were deleted or have expired; a commit without an answer may be stored or not, until its offset is fetched:
 """
 
 REST = """\
@@ -96,8 +96,8 @@ them, and that a session never reads an older state after a newer one.
   watches again and reports what may have changed meanwhile. The client of an ended session fails for ever, and the end
   of a session is processed before anything of the next one.
 - **D14** Every queue and every wait has a bound, and each bound has a consequence: the controller resigns, a channel
-  coalesces its requests, one partition fails while the others go on, a request that ZooKeeper would refuse is not sent.
-  Where Kafka has no such bound, [fidelity.md](../inside/fidelity.md#bounds-that-kafka-does-not-have) lists it.
+  coalesces its requests, one partition fails while the others proceed, a request that ZooKeeper would refuse is not
+  sent. If Kafka has no such bound, [fidelity.md](../inside/fidelity.md#bounds-that-kafka-does-not-have) lists it.
 - **D15** Many partition states are written in one transaction, decided from memory
   ([decision 2](../inside/decisions/0002-writes-from-memory.md)).
 - **D16** Znodes hold the bytes Kafka writes, and `server.properties` is read as Java reads it.

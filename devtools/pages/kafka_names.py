@@ -20,10 +20,10 @@ NAME = "reference/kafka-names.md"
 HEAD = """\
 # Kafka's names and ours
 
-Where Kafka has a word for something, this code uses it, in Python's case: `processBrokerChange` is
+If Kafka has a word for something, this code uses it, in Python's case: `processBrokerChange` is
 `process_broker_change`, `OnlinePartition` is `PartitionState.ONLINE`. So Kafka's source can be read beside ours; the
-names are those of Apache Kafka 3.9, the last release with ZooKeeper mode. `python -m devtools.pages` writes this page;
-a test checks that every module and name of ours exists, and that each class a docstring says it mirrors is listed.
+names are from Apache Kafka 3.9, the last release with ZooKeeper mode. `python -m devtools.pages` writes this page; a
+test checks that every module and name of ours exists, and that each class a docstring says it mirrors is listed.
 
 - [From Kafka to here](#from-kafka-to-here)
 - [From here to Kafka](#from-here-to-kafka)

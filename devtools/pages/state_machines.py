@@ -35,10 +35,10 @@ operators' logs and in the event log (`PartitionsMoved`, `ReplicasMoved`).
 
 A group coordinator keeps one state for every group, as its last record in `__consumer_offsets` gives it.
 
-The pictures are drawn from `controller/transitions.py` and `brokers/coordinator/group/group_state.py` by
-`python -m devtools.pages`, and a test compares them with these. A move of a partition or replica that is not in its
-picture is refused, written to the log as `InvalidTransition`, and the other partitions or replicas of the call go on
-(PSM-2, RSM-2).
+The pictures are drawn from `controller/transitions.py` and `brokers/coordinator/group/group_state.py` by `python -m
+devtools.pages`, and a test compares them with these. A move of a partition or replica that is not in its picture is
+refused, written to the log as `InvalidTransition`, and the call continues with its other partitions or replicas (PSM-2,
+RSM-2).
 """
 
 PARTITIONS = """\
@@ -66,7 +66,7 @@ Kafka: `GroupState`, and `GroupCoordinator`. Here: `brokers/coordinator/group/re
 
 
 class Move(NamedTuple):
-    """A valid transition: when it happens, and what is written and sent."""
+    """A valid transition: when it happens, and which writes and requests follow."""
 
     when: str
     effect: str
@@ -92,7 +92,7 @@ PARTITION_MOVES: Moves = {
         "state znode written with a higher leader epoch; LeaderAndIsr to its replicas, UpdateMetadata to all brokers",
     ),
     (_P.OFFLINE, _P.ONLINE): Move(
-        "A live replica is elected: one of the ISR or, where unclean election is allowed, any (PSM-12).",
+        "A live replica is elected: one of the ISR or, if unclean election is allowed, any (PSM-12).",
         "as Online to Online",
     ),
     (_P.NEW, _P.OFFLINE): Move(

@@ -24,8 +24,8 @@ prints all of them, and `--dir` and a lake hold them as Parquet, with the id of 
 compares the two.
 
 A column whose name ends in `_ms` is in milliseconds, to the microsecond; `_at_ms` is after the first record of the run.
-Where a log does not say a number, it is null and not zero. Nothing is estimated but the moment when a broker or
-controller was lost where no fault is on record: see *silence*. Records are named as in [event-log.md](event-log.md).
+A number that the log does not state is null, not zero. Nothing is estimated but the moment when a broker or controller
+was lost without a fault on record: see *silence*. Records are named as in [event-log.md](event-log.md).
 
 """
 

@@ -23,14 +23,14 @@ understudy arm runs/mine controller partition.after_write --action pause
 ```
 
 Each fault is in the event log of the run (`testbed/events`) before it is injected, with the role by which the broker
-was found. A verb acts only on processes that this cluster has started. What is not in the state for it is refused with
-the reason and exit code 1, and is not on record; a wrong target or duration has exit code 2. Of a target with several
-brokers those are acted on that are in the state for it, and the others are named.
+was found. A verb acts only on processes that this cluster has started. A process that is not in the state for it is
+refused with the reason and exit code 1, and is not on record; a wrong target or duration has exit code 2. If a target
+has several brokers, the verb acts on those that are in the state for it, and names the others.
 
 Verbs are done one after the other; `start` and `restart` return when the broker serves requests. With `--for` the
 process of `understudy up` undoes the verb after that time, or once the verb that is being done then has ended. Undoing
 it by hand earlier cancels that. At Ctrl-C paused brokers are resumed, isolations healed, and a ZooKeeper that a verb
-has paused or ended goes on, so that the brokers can stop in order.
+has paused or ended runs again, so that the brokers can stop in order.
 
 `python -m devtools.pages` writes this page from `understudy/clusters/control/verb_table.py`; a test compares the two.
 """
@@ -45,9 +45,9 @@ understudy kill . controller --compose
 understudy isolate . leader:orders/0 --compose --for 10s
 ```
 
-The fault is recorded in `run/compose/testbed/events`, which the user of the containers (uid 1000) owns; where the
-command may not write there, it refuses. With `--for` the command itself waits, and undoes the verb also at Ctrl-C.
-`isolate` takes the container off its network: traffic is lost, where a held connection would deliver it late.
+The fault is recorded in `run/compose/testbed/events`, which the user of the containers (uid 1000) owns; if the command
+may not write there, it refuses. With `--for` the command itself waits, and undoes the verb also at Ctrl-C. `isolate`
+takes the container off its network: traffic is lost, while a held connection would deliver it late.
 
 `understudy watch . --compose` shows the cluster in a browser, and does the verbs from there
 ([page.md](../guides/page.md)).
@@ -56,10 +56,10 @@ command may not write there, it refuses. With `--for` the command itself waits, 
 PORT = """\
 ## The control port
 
-The commands use a control port, which tests in any language can use as well. It listens on 127.0.0.1, on a free port
-or on that of `understudy up --control 127.0.0.1:PORT`, and on no address that is not loopback. `RUN/control.json`,
-readable only by its user, has the address and a token; with `--control` they are printed, too. What changes the cluster
-needs the token:
+The commands use a control port, which tests in any language can use as well. It listens on 127.0.0.1, on a free port or
+on the port of `understudy up --control 127.0.0.1:PORT`, and on no address that is not loopback. `RUN/control.json`,
+readable only by its user, has the address and a token; with `--control` they are also printed. A request that changes
+the cluster needs the token:
 
 ```
 curl -s localhost:8099/verbs/pause -H "Authorization: Bearer $TOKEN" -d '{"target": "controller", "for": "5s"}'

@@ -1,7 +1,7 @@
 """Draws mutants of single tokens, judges them by tests and seeds, and writes docs/inside/token-mutants.md.
 
-Exits 0 if every survivor has a reason in reasons.yaml, 1 if one has none. Results are kept as they come, so a run
-that is interrupted goes on where it stopped.
+Exits 0 if every survivor has a reason in reasons.yaml, 1 if one has none. Results are kept as they come, so a run that
+is interrupted continues where it stopped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the tests call where nothing is changed: measured once per test file, then read from a file.
+"""The functions that tests call in unchanged code: measured once per test file, then read from a file.
 
 A mutant is judged by the tests that call its function, the fastest first; other tests cannot notice it.
 """
@@ -18,7 +18,7 @@ from devtools.token_mutants.sites import Mutant
 from devtools.token_mutants.workshop import Workshop
 
 BESIDE = ("tests/stories", "tests/brokers/apis", "tests/simulation")
-"""The tests that follow those of the mutant's room."""
+"""Tests that follow the tests of the mutant's room."""
 LEFT_OUT = ("tests/simulation/test_seeds.py", "tests/simulation/test_determinism.py")
 """Tests that run seeds: the seeds of the tool do, and say which check has noticed."""
 READ_SOURCES = (
@@ -51,7 +51,7 @@ class Baseline:
     tests: list[TestCalls] = field(default_factory=list)
 
     def tests_for(self, mutant: Mutant, longest_s: float) -> list[TestCalls]:
-        """The tests that can notice a mutant: those that read the code, those of its room, then the others, each kind
+        """The tests that can notice a mutant: tests that read the code, tests of its room, then the others, each kind
         the fastest first.
 
         Code that runs at import is left to all tests, those that call its file first.
@@ -113,12 +113,12 @@ def measure(workshop: Workshop, rooms: Iterable[str], kept: Path) -> Baseline:
         for test in _tests_of((folder / name).read_text(), entry["tests"])
     ]
     if not tests:
-        sys.exit("no test has passed where nothing is changed: run the tests first")
+        sys.exit("no test has passed on unchanged code: run the tests first")
     return Baseline(tests)
 
 
 def _tests_of(source: str, lines: Sequence[Mapping[str, Any]]) -> list[TestCalls]:
-    """The tests of one file. Where they share what the first of them has computed, each depends on all calls."""
+    """The tests of one file. If they share what the first of them has computed, each depends on all calls."""
     functions = [frozenset[str](line["functions"]) for line in lines]
     if _SHARED.search(source):
         functions = [frozenset[str]().union(*functions)] * len(lines)

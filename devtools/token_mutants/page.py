@@ -21,7 +21,7 @@ what became of changes of one token each in `controller/` and `brokers/replicati
 `continue`, members of enumerations. A mutant is judged by the tests of its room that call its function, then by those
 of `tests/stories`, `tests/brokers/apis` and `tests/simulation`, then by seeds of the simulator with every check on. A
 survivor has a reason why no test can notice it; otherwise it gets a test, and is killed in the next run (`make
-token-mutants ARGS=--again`). Numbers of lines are those of the run.
+token-mutants ARGS=--again`). Numbers of lines are of the time of the run.
 
 """
 

@@ -82,7 +82,7 @@ def read_reasons(path: Path = REASONS) -> dict[Key, str]:
         if set(fields) != {"file", "function", "before", "after", "nth", "reason"} or not fields["reason"].strip():
             raise ValueError(
                 f"{path.name}: an entry has the keys {sorted(entry)}; file, function, before, after and reason are "
-                f"needed, and nth where the function has the line more than once"
+                f"needed, and nth if the function has the line more than once"
             )
         key = (fields["file"], fields["function"], fields["before"], fields["after"], fields["nth"])
         found[key] = " ".join(fields["reason"].split())

@@ -18,7 +18,7 @@ from types import CodeType
 
 ROOMS = ("controller", "brokers/replication")
 PACKAGES = ("foundation", "controller", "brokers")
-"""Where the enumerations are looked for whose members are exchanged."""
+"""Packages in which the enumerations are looked for whose members are exchanged."""
 
 _EXCHANGES: Mapping[str, tuple[str, ...]] = {
     "<": ("<=", ">="),
@@ -190,7 +190,7 @@ def _changes(tokens: Sequence[tokenize.TokenInfo], index: int, members: Members)
         return tuple(name for name in siblings if name != text) if text in siblings else ()
     if text in _FUNCTIONS and following == "(":
         return _FUNCTIONS[text]
-    # `not in` and `is not` change where their `not` is left out.
+    # `not in` and `is not` change if their `not` is left out.
     if (text == "in" and before[-1:] == ["not"]) or (text == "is" and following == "not"):
         return ()
     return _EXCHANGES.get(text, ())
@@ -235,7 +235,7 @@ def _innermost(functions: Iterable[tuple[Range, str]], position: Position) -> st
 
 
 def _range(node: ast.expr | ast.keyword | ast.stmt, lines: Sequence[str]) -> Range:
-    """Where a node is. The columns of `ast` count bytes."""
+    """Return the place of a node. The columns of `ast` count bytes."""
 
     def characters(row: int, column: int) -> int:
         return len(lines[row - 1].encode()[:column].decode())

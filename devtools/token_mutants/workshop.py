@@ -36,7 +36,7 @@ _PYTEST = ("-m", "pytest", "-q", "-n", "0", "-p", "no:randomly", "-p", "no:cache
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Who has noticed a mutant: `step` is `tests`, `seeds` or, where nothing has, `survived`."""
+    """Who has noticed a mutant: `step` is `tests`, `seeds` or, if neither has, `survived`."""
 
     step: str
     by: str = ""
@@ -64,17 +64,17 @@ class Workshop:
         code, output = self._run([*_PYTEST, *chosen], timeout_s=3600, compiles=True)
         print(output.rstrip().rsplit("\n", 1)[-1], flush=True)
         if code not in (0, 1):
-            raise RuntimeError(f"the tests do not run where nothing is changed:\n{output}")
+            raise RuntimeError(f"the tests do not run on unchanged code:\n{output}")
         return [json.loads(line) for line in calls.read_text().splitlines()]
 
     def warm(self, folders: Sequence[str]) -> None:
         """Compile everything that the tests of these folders import, so that a mutant compiles one file only."""
         code, output = self._run([*_PYTEST, "--collect-only", *folders], timeout_s=600, compiles=True)
         if code != 0:
-            raise RuntimeError(f"the tests cannot be collected where nothing is changed:\n{output}")
+            raise RuntimeError(f"the tests cannot be collected on unchanged code:\n{output}")
 
     def judge(self, mutant: Mutant, tests: Sequence[str], measured_s: float, seeds: range, seconds: int) -> Verdict:
-        """Run the tests, one after the other until one fails, then the seeds, where this one token is changed."""
+        """Run the tests, one after the other until one fails, then the seeds, with this one token changed."""
         with self._changed(mutant):
             if tests:
                 verdict = self._by_tests(tests, 60 + SLOWER * measured_s)
@@ -97,7 +97,7 @@ class Workshop:
         if code == pytest.ExitCode.USAGE_ERROR and _NO_SUCH_TEST in output and files != list(tests):
             # The name of a test with parameters may contain the value that is changed.
             return self._by_tests(files, timeout_s)
-        # pytest itself ends where what it loads first cannot be imported.
+        # pytest itself ends if the first modules that it loads cannot be imported.
         return Verdict("tests", "import" if "Error" in output else f"pytest's exit code {code}")
 
     def _by_seeds(self, seeds: range, seconds: int) -> Verdict:
@@ -114,7 +114,7 @@ class Workshop:
         path = self.folder / mutant.file
         source, before = path.read_text(), path.stat()
         path.write_text(mutant.applied_to(source))
-        # A compiled file is valid for one time of change, in seconds, and one size: never that of a mutant.
+        # A compiled file is valid for one time of change, in seconds, and one size: a mutant gets another time.
         os.utime(path, (before.st_atime, before.st_mtime + 10))
         try:
             yield

@@ -54,13 +54,13 @@ NO_ASSIGNMENT = ReplicaAssignment(())
 
 @lru_cache(maxsize=4_096)
 def those_in(replicas: tuple[BrokerId, ...], brokers: frozenset[BrokerId]) -> tuple[BrokerId, ...]:
-    """Return those of `replicas` that are in `brokers`, in order. Cached: thousands of partitions have the same."""
+    """Return the `replicas` that are in `brokers`, in order. Cached: thousands of partitions have the same."""
     return tuple([replica for replica in replicas if replica in brokers])
 
 
 @lru_cache(maxsize=4_096)
 def those_not_in(replicas: tuple[BrokerId, ...], brokers: frozenset[BrokerId]) -> tuple[BrokerId, ...]:
-    """Return those of `replicas` that are not in `brokers`, in order."""
+    """Return the `replicas` that are not in `brokers`, in order."""
     return tuple([replica for replica in replicas if replica not in brokers])
 
 

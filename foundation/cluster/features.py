@@ -1,7 +1,7 @@
 """The features that brokers support and the cluster has finalized (KIP-584). Mirrors `kafka.server.BrokerFeatures`.
 
-A broker in ZooKeeper mode supports no feature, and every broker must support what is finalized. So `/feature` is empty
-in a healthy cluster, and every broker in ZooKeeper mode stops where it is not.
+A broker in ZooKeeper mode supports no feature, and every broker must support every finalized feature. So `/feature` is
+empty in a healthy cluster, and every broker in ZooKeeper mode stops if it is not.
 """
 
 from __future__ import annotations

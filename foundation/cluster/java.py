@@ -1,4 +1,4 @@
-"""Computes what Java computes, where Kafka's choices depend on it."""
+"""Computes hashes and 32-bit integers as Java does, because Kafka's choices depend on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fences of a node: each refuses what is of an earlier epoch.
+"""The fences of a node: each refuses requests and writes of an earlier epoch.
 
 Each has a name and counts its hits, and writes a record at every hit. An experiment can switch it off, to show what it
 protects from. `Switch` and `SWITCHES` join them with the fixes of `understudy.foundation.eventlog.rules`.
@@ -42,7 +42,7 @@ class Fence(Enum):
 
 ROUTINE_FENCES: Final = frozenset({Fence.FETCH_LEADER_EPOCH.value})
 """The fences that are part of every change of a leader: a follower asks once in its old leader epoch, then in the new
-one. The page shows their hits less prominently than those of the others."""
+one. The page shows their hits less prominently than the hits of others."""
 
 
 Switch: TypeAlias = Fence | Fix
@@ -76,7 +76,7 @@ class Fences:
         """Record that something stale met `fence`, and return whether the fence is on, so that the caller refuses it.
 
         Args:
-            what: what is stale, for example `LeaderAndIsr from 1` or `orders-3`.
+            what: the stale thing, for example `LeaderAndIsr from 1` or `orders-3`.
             offered: the epoch or version that it carries.
             known: the epoch or version that it had to match or exceed.
         """

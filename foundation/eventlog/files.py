@@ -57,7 +57,7 @@ class JsonLinesFiles:
     processes that start as the same node never share one.
 
     Args:
-        folder: created where it is missing, with its parents.
+        folder: created if it is missing, with its parents.
         node: name of the node, for example `broker-1`.
         max_file_bytes: size at which the next file begins.
 

@@ -1,7 +1,7 @@
 """Writes the event log of one process: sequence numbers without gaps, every record with its cause.
 
 A record is written before the effect it describes leaves the node, so that after a SIGKILL the log still explains what
-the other nodes saw. Writing is synchronous. Callers pass a payload of `records` and, where they know it, the sequence
+the other nodes saw. Writing is synchronous. Callers pass a payload of `records` and, if they know it, the sequence
 number of the record that led to this one.
 """
 

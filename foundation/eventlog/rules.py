@@ -80,8 +80,8 @@ class Rules:
         """A write that conflicts after its answer was lost counts as success if ZooKeeper holds what was meant
         (KAFKA-1382)."""
         self.own_registration_counts_as_success = rule(Fix.KAFKA_1387)
-        """A broker that finds its registration taken by its own session goes on: the answer to its write was
-        lost (KAFKA-1387)."""
+        """A broker that finds its registration taken by its own session continues: the answer to its write was lost
+        (KAFKA-1387)."""
         self.acks_all_needs_min_isr = rule(Fix.KAFKA_1555)
         """A leader refuses acks=all if its ISR is smaller than `min.insync.replicas` (KAFKA-1555)."""
         self.undecided_isr_change_is_repeated = rule(Fix.KAFKA_2729)
@@ -97,7 +97,7 @@ class Rules:
         self.resignation_clears_context = rule(Fix.KAFKA_5310)
         """A controller forgets its memory when it resigns (KAFKA-5310)."""
         self.new_isr_member_has_epoch_start = rule(Fix.KAFKA_7128)
-        """A follower joins the ISR only when it has the records up to where the leader's epoch began (KAFKA-7128)."""
+        """A follower joins the ISR only when it has the records up to the start of the leader's epoch (KAFKA-7128)."""
         self.own_old_registration_is_replaced = rule(Fix.KAFKA_7165)
         """A broker replaces the registration that its own previous session has left behind (KAFKA-7165)."""
         self.new_leader_notes_epoch_start = rule(Fix.KAFKA_7415)
@@ -143,4 +143,4 @@ class Rules:
         self.stop_replica_of_old_epoch_is_refused = rule(Fix.KIP_570)
         """A broker refuses a StopReplica with an older leader epoch than its own (KIP-570)."""
         self.high_watermark_needs_min_isr = rule(Fix.KIP_966)
-        """The high watermark stays where it is while the ISR is smaller than `min.insync.replicas` (KIP-966)."""
+        """The high watermark stays while the ISR is smaller than `min.insync.replicas` (KIP-966)."""

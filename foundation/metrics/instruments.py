@@ -85,7 +85,7 @@ class Meter:
 
 
 def _kept(minutes: int) -> float:
-    """Return the share of a rate over so many minutes that one tick keeps."""
+    """Return the share that one tick keeps of a rate over `minutes`."""
     return math.exp(-TICK_MS / 60_000 / minutes)
 
 

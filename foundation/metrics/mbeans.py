@@ -1,8 +1,8 @@
 """Converts Kafka's MBeans to Prometheus text, as the JMX exporter does (docs/inside/decisions/0004-metrics-names.md).
 
-The rules are those of the exporter's own example for Kafka, `kafka-2_0_0.yml`: `kafka_<domain>_<type>_<name>` in lower
-case for a gauge, `…_total` without `PerSec` for the count of a meter, `…_count` and a label `quantile` for a histogram
-or timer. What these rules leave out of an instrument (mean, extremes, rates) follows under the name of its attribute.
+The rules are from the exporter's own example for Kafka, `kafka-2_0_0.yml`: `kafka_<domain>_<type>_<name>` in lower case
+for a gauge, `…_total` without `PerSec` for the count of a meter, `…_count` and a label `quantile` for a histogram or
+timer. What these rules leave out of an instrument (mean, extremes, rates) follows under the name of its attribute.
 MBeans without a name, which these rules leave out as a whole, get the exporter's own name: `kafka_<domain>_<type>_` and
 the attribute.
 """
@@ -66,7 +66,7 @@ class MBean:
 
 
 class MetricReading(NamedTuple):
-    """The present value of an MBean. `tag` is the value of its tag, where it has one."""
+    """The present value of an MBean. `tag` is the value of its tag, if it has one."""
 
     mbean: MBean
     value: Value

@@ -102,7 +102,7 @@ class BatchHeader(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def has_log_append_time(self) -> bool:
-        """Whether the maximal timestamp is that of all records, set by the leader."""
+        """Whether the maximal timestamp is every record's timestamp, set by the leader."""
         return bool(self.attributes & _LOG_APPEND_TIME)
 
     @property
@@ -273,7 +273,7 @@ def encode_batch(
     Args:
         records: its records, compressed already.
         count: their number.
-        last_offset_delta: by default `count` - 1; more where records at the end were removed by compaction.
+        last_offset_delta: by default `count` - 1; more if compaction removed records at the end.
         has_delete_horizon: whether `base_timestamp` is the time from which its tombstones may be removed.
     """
     attributes = compression | (_LOG_APPEND_TIME if has_log_append_time else 0)

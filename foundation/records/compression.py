@@ -33,7 +33,7 @@ _CODECS: Final[dict[Compression, ModuleType]] = {
     Compression.ZSTD: cramjam.zstd,
 }
 _FIRST_GUESS: Final = 8
-"""The buffer is this many times as large as what is decompressed at first, and again where that is not enough."""
+"""Factor by which the buffer exceeds the compressed bytes at first, and by which it grows if that is not enough."""
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)

@@ -27,8 +27,8 @@ class NotConvertible(ValueError):
 def down_convert(data: Buffer, magic: int, first_offset: int) -> Buffer:
     """Return the records of whole batches as messages of format 0 or 1; control batches and headers are left out.
 
-    The result is not larger than `data`, but for the first batch. Where not one batch is whole, `data` itself is
-    returned: its beginning is that of a message too, and shows the consumer how many bytes it has to fetch.
+    The result is not larger than `data`, but for the first batch. If not one batch is whole, `data` itself is returned:
+    it also begins as a message does, and shows the consumer how many bytes it has to fetch.
 
     Args:
         first_offset: records before it are left out, except in compressed batches.

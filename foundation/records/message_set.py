@@ -85,7 +85,7 @@ def messages(data: Buffer) -> Iterator[LegacyMessage]:
 def messages_in(wrapper: LegacyMessage, max_bytes: int) -> list[LegacyMessage]:
     """Return the messages in a compressed message, with timestamps as the wrapper demands.
 
-    Their offsets are those of the wrapper's format: relative ones in format 1, which not all producers set.
+    Their offsets follow the wrapper's format: relative ones in format 1, which not all producers set.
 
     Raises:
         CorruptRecord: they cannot be decompressed, or a size, magic or checksum is wrong.

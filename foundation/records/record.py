@@ -64,7 +64,7 @@ def records(batch: RecordBatch, *, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> I
     header = batch.header
     _check_count(header.count)
     data = decompress(batch.records, header.compression, max_bytes)
-    # Slices of bytes are values of their own, those of a view would keep all of it in memory.
+    # Slices of bytes are values of their own; slices of a view would keep all of it in memory.
     data = bytes(data)
     position, base_offset, base_timestamp = 0, header.base_offset, header.base_timestamp
     appended_ms = header.max_timestamp if header.has_log_append_time else None
@@ -79,11 +79,11 @@ def records(batch: RecordBatch, *, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> I
 
 
 class RecordsScan(NamedTuple):
-    """What is known of the records of a batch when each was looked at once.
+    """Facts about the records of a batch, collected by looking at each once.
 
     Attributes:
         largest_timestamp: -1 if no record has one.
-        smallest_timestamp: that of the records that have one; -1 if none has.
+        smallest_timestamp: -1 if no record has one.
         has_record_without_key: whether any record's key is null.
     """
 
@@ -346,7 +346,7 @@ def encode_records(
     is_transactional: bool = False,
     is_control: bool = False,
 ) -> bytes:
-    """Return a batch with these records, whose base offset is that of the first one.
+    """Return a batch with these records, whose base offset is the offset of the first one.
 
     Args:
         values: at least one, with ascending offsets.

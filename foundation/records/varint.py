@@ -51,7 +51,7 @@ def _read_rest(data: Buffer, position: int, value: int, max_shift: int, mask: in
         position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            # Java drops the bits beyond the type, too.
+            # Java also drops the bits beyond the type.
             value &= mask
             return (value >> 1) ^ -(value & 1), position
     raise ValueError(f"a varint has more than {max_shift // 7 + 1} bytes")
@@ -77,4 +77,4 @@ def varint(value: int) -> bytes:
 
 
 _ONE_BYTE: Final = tuple(bytes([(value << 1) ^ (value >> 63)]) for value in range(-64, 64))
-"""The varints of one byte, from that of -64 to that of 63."""
+"""Varints of one byte, for the numbers from -64 to 63."""

@@ -68,7 +68,7 @@ def decode(message_type: type[M], version: int, data: bytes, position: int = 0) 
 
     Raises:
         UnsupportedVersion: the API has no such version.
-        MalformedMessage: `data` is cut short, is no such message, or goes on after the end of a response. Bytes after
+        MalformedMessage: `data` is cut short, is no such message, or continues after the end of a response. Bytes after
             the end of a request are ignored, as in Kafka: librdkafka's request for all topics has three of them.
     """
     codec = _codecs.get((message_type, version)) or codec_of(message_type, version)

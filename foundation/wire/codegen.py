@@ -41,7 +41,7 @@ class GeneratedSource:
         self.depth -= 1
 
     def bind(self, value: object, name: str) -> str:
-        """Return a global name for `value`: `name`, with a number where another object has it."""
+        """Return a global name for `value`: `name`, with a number if another object has it."""
         name = name.replace("?", "o")  # `struct`'s letter for bool is no identifier
         candidate, number = name, 1
         while candidate in self.names and self.names[candidate] is not value:

@@ -22,7 +22,7 @@ MOST_ELEMENTS: Final = 20_000
 def why_malformed(
     message_type: type[Message], version: int, flexible: bool, data: bytes, *, to_the_end: bool = True
 ) -> MalformedMessage:
-    """Return the error that describes what is wrong with `data`.
+    """Return the error that describes the mistake in `data`.
 
     After `MOST_ELEMENTS` array elements and tagged fields it names only the place where it stopped.
     """

@@ -74,7 +74,7 @@ def encode_request(
 def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
     """Decode the header of a request frame (without its size); return it with the position of the body.
 
-    The API version is not checked: an ApiVersions request of an unknown version has to be answered, too.
+    The API version is not checked: even an ApiVersions request of an unknown version has to be answered.
 
     Raises:
         UnsupportedVersion: the API is unknown, and with it the end of the header.
@@ -128,7 +128,7 @@ def encode_response(api: Api, api_version: int, correlation_id: int, message: Me
 def decode_response(api: Api, api_version: int, frame: bytes) -> tuple[int, Message]:
     """Decode the correlation id and message of the response (without its size) to a request of `api_version`.
 
-    A broker that does not know the version of an ApiVersions request answers in version 0, which is tried, too.
+    A broker that does not know the version of an ApiVersions request answers in version 0, which is tried as well.
 
     Raises:
         UnsupportedVersion: the API has no such version.

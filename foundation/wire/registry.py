@@ -1,6 +1,6 @@
 """The table of APIs: key, name, versions, message classes. Mirrors `org.apache.kafka.common.protocol.ApiKeys`.
 
-Versions are those of Apache Kafka 3.9. They can be encoded and decoded; a broker's handlers decide which it serves.
+Versions are Apache Kafka 3.9's. They can be encoded and decoded; a broker's handlers decide which it serves.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class RequestChannel:
 
     Args:
         max_response_bytes: a larger answer is an error. Kafka accepts any size; here a peer cannot fill the memory.
-        first_correlation_id: the correlation id of the first request; after a reconnect the count goes on, as in
+        first_correlation_id: the correlation id of the first request; after a reconnect the count continues, as in
             Kafka's `NetworkClient`.
     """
 

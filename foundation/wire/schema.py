@@ -8,8 +8,8 @@ A message is a frozen `msgspec.Struct` whose annotations contain what Kafka's sc
         partition_states: tuple[LeaderAndIsrPartitionState, ...] = ()
 
 Types: `bool`, `int8` to `int64`, `str`, `bytes`, `TopicId` (Kafka's uuid), another message, a tuple of any of these; `|
-None` where the field is nullable. A field without further annotations exists in every version of its message, and may
-be null in every version if it may be null at all. Fields stand in wire order and carry Kafka's names in snake_case.
+None` if the field is nullable. A field without further annotations exists in every version of its message, and may be
+null in every version if it may be null at all. Fields stand in wire order and carry Kafka's names in snake_case.
 
 Every field has a default, its value in versions without it. It is Kafka's; nullable fields without a default in Kafka's
 schema have None, which is what Kafka's own code sends.

@@ -31,7 +31,8 @@ M = TypeVar("M", bound=Message)
 _VERSION: Final = struct.Struct(">h")
 VERSION_BYTES: Final = _VERSION.size
 _KEPT_PREFIXES: Final = 64
-"""So many pairs of a message and a version keep their codec: more than there are, as newer versions are read, too."""
+"""Maximum number of pairs of a message and a version that keep their codec: more than the pairs that exist, because
+newer versions are also read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,7 @@ class Reassignments:
     async def write(
         self, replicas_by_partition: Mapping[TopicPartition, Sequence[BrokerId]], epoch_zk_version: int
     ) -> None:
-        """Set the znode, or create it where it is absent, fenced (RA-14)."""
+        """Set the znode, or create it if it is absent, fenced (RA-14)."""
         path, data = ReassignPartitionsZNode.path, ReassignPartitionsZNode.encode(replicas_by_partition)
         for write in (SetData(path, data, MATCH_ANY_VERSION), Create(path, data)):
             result = (await self._transactions.fenced([write], "reassignment", Fenced(epoch_zk_version)))[0]

@@ -1,7 +1,7 @@
 """Encodes and decodes the znodes of configs, of `/admin` and of the cluster as a whole.
 
-As in `znodes`, they are written as Kafka 3.9 writes them and decoded where Kafka decodes them; all `decode` methods
-raise `MalformedZNode`. Mirrors the second half of `kafka.zk.ZkData`.
+As in `znodes`, they are written as Kafka 3.9 writes them and decoded if Kafka decodes them; all `decode` methods raise
+`MalformedZNode`. Mirrors the second half of `kafka.zk.ZkData`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ DEFAULT_ENTITY = "<default>"
 
 
 def sanitized(name: str) -> str:
-    """Return the znode name of a user, client or address; those of topics and brokers are not encoded (ZN-10).
+    """Return the znode name of a user, client or address; the names of topics and brokers are not encoded (ZN-10).
 
     Mirrors `Sanitizer`, which is Java's `URLEncoder` without `+` and `*`.
     """

@@ -77,8 +77,7 @@ class BrokerRegistrations:
             znode_version: the version of the registration's JSON (ZN-4).
 
         Raises:
-            ZooKeeperFailure: NODE_EXISTS where another session owns the id, or the znode keeps being created and
-                deleted.
+            ZooKeeperFailure: NODE_EXISTS if another session owns the id, or the znode keeps being created and deleted.
         """
         path = BrokerIdZNode.path(broker.id)
         ops = (

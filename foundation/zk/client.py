@@ -215,8 +215,8 @@ class ZooKeeperClient(Protocol):
     async def multi(self, ops: Sequence[Op]) -> MultiOk | MultiFailed | Failure:
         """Apply all operations or none, in one transaction.
 
-        It is never split: TOO_LARGE where it would exceed `MAX_REQUEST_BYTES` (see `request_bytes`). A Failure is
-        UNKNOWN, SESSION_EXPIRED or TOO_LARGE; an operation that fails is a `MultiFailed`.
+        It is never split: TOO_LARGE if it would exceed `MAX_REQUEST_BYTES` (see `request_bytes`). A Failure is UNKNOWN,
+        SESSION_EXPIRED or TOO_LARGE; an operation that fails is a `MultiFailed`.
         """
 
     async def close(self) -> None:

@@ -88,7 +88,7 @@ async def _register(transactions: Transactions, broker_id: BrokerId, timestamp_m
 
 
 async def _controller_epoch(transactions: Transactions) -> tuple[int, int]:
-    """Read the epoch and version of `/controller_epoch`; create it where it is missing."""
+    """Read the epoch and version of `/controller_epoch`; create it if it is missing."""
     node = await transactions.get(ControllerEpochZNode.path)
     if node is None:
         data = ControllerEpochZNode.encode(INITIAL_CONTROLLER_EPOCH)
@@ -101,7 +101,7 @@ async def _controller_epoch(transactions: Transactions) -> tuple[int, int]:
 async def _elected_before_lost_answer(transactions: Transactions, broker_id: BrokerId, epoch: int) -> Elected:
     """Return the election that a transaction whose answer was lost has won.
 
-    Kafka compares broker id and epoch. Here the session must be this one, too: a broker that was killed and restarted
+    Kafka compares broker id and epoch. Here the session must also be this one: a broker that was killed and restarted
     may find the `/controller` of its previous session, which is about to expire.
 
     Raises:

@@ -43,7 +43,7 @@ _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class EntityConfig(NamedTuple):
-    """A config as it was read: empty, with the version `ABSENT`, where there is no znode."""
+    """A config as it was read: empty, with the version `ABSENT`, if there is no znode."""
 
     config: dict[str, str]
     version: int
@@ -80,7 +80,7 @@ class EntityConfigs:
         return EntityConfig(ConfigEntityZNode.decode(path, node.data), node.stat.version)
 
     async def of_topics(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Read the configs of `topics`: empty if a topic has none, left out where it cannot be decoded (PSM-17)."""
+        """Read the configs of `topics`: empty if a topic has none, left out if it cannot be decoded (PSM-17)."""
         paths = [ConfigEntityZNode.path("topics", topic) for topic in topics]
         configs: dict[str, dict[str, str]] = {}
         for topic, path, node in zip(topics, paths, await self._transactions.get_many(paths), strict=True):
@@ -158,7 +158,7 @@ class EntityConfigs:
     async def changes(self) -> tuple[str, ...]:
         """List the names of all notifications, in order; other names are left out.
 
-        Arms the child watch, or a watch for its creation where the folder has been deleted.
+        Arms the child watch, or a watch for its creation if the folder has been deleted.
         """
         path = ConfigEntityChangeNotificationZNode.path
         listed = await self._transactions.children(path, watch=True)
@@ -167,7 +167,7 @@ class EntityConfigs:
         return tuple(name for name in (listed.names if listed else ()) if _NOTIFICATION.fullmatch(name))
 
     async def read_changes(self, names: Sequence[str]) -> list[ConfigChange]:
-        """Read those of `names` that still exist, in the same order (CF-2)."""
+        """Read the `names` that still exist, in the same order (CF-2)."""
         paths = [f"{ConfigEntityChangeNotificationZNode.path}/{name}" for name in names]
         changes = []
         for name, path, node in zip(names, paths, await self._transactions.get_many(paths), strict=True):

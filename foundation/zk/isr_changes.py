@@ -20,7 +20,8 @@ from understudy.foundation.zk.znodes import MalformedZNode, TopicPartitionStateZ
 PURPOSE = "isr-changes"
 
 PARTITIONS_PER_NOTIFICATION = 3_000
-"""Fit into a znode whatever their names. Kafka writes all into one, and loses its connection where they do not fit."""
+"""Number of partitions that fit into a znode whatever their names. Kafka writes all into one, and loses its connection
+if they do not fit."""
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 

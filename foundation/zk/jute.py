@@ -1,4 +1,4 @@
-"""Encodes the bodies of requests to ZooKeeper and decodes those of its answers.
+"""Encodes the bodies of requests to ZooKeeper and decodes the bodies of its answers.
 
 kazoo sends and receives the packets; their bodies are encoded here for three reasons. kazoo lacks MultiRead and
 SetWatches; its generic classes cost several times as much per znode; and the size of a request has to be known before

@@ -3,8 +3,8 @@
 Each part of it covers one family of znodes: `zk.states.update(...)`, `zk.topics.assignments(...)`. Every write of the
 controller's state goes out in transactions that check `/controller_epoch` at the version of this controller's election;
 there is no other way to write (EL-13). Many states share one transaction (docs/inside/decisions/0002). After a lost
-answer, reads are repeated, and a conditional write that conflicts counts as written where ZooKeeper holds exactly what
-was meant (`transactions`).
+answer, reads are repeated, and a conditional write that conflicts counts as written if ZooKeeper holds exactly what was
+meant (`transactions`).
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from understudy.foundation.zk.znodes import TopicAssignment as TopicAssignment
 class KafkaZkClient:
     """The ZooKeeper client of one session; a new session gets a new one.
 
-    All methods of all parts raise `SessionLost` once the session has expired, `ZooKeeperFailure` where ZooKeeper
-    refuses what must not fail or answers keep being lost, and `MalformedZNode` where a required znode cannot be
-    decoded. Methods that take `epoch_zk_version` are fenced and raise `ControllerMoved` when that is no longer the
-    version of `/controller_epoch`. `watch=True` arms the watch that Kafka's handler for the same znode arms.
+    All methods of all parts raise `SessionLost` once the session has expired, `ZooKeeperFailure` if ZooKeeper refuses
+    what must not fail or answers keep being lost, and `MalformedZNode` if a required znode cannot be decoded. Methods
+    that take `epoch_zk_version` are fenced and raise `ControllerMoved` when that is no longer the version of
+    `/controller_epoch`. `watch=True` arms the watch that Kafka's handler for the same znode arms.
 
     Attributes:
         controller: `/controller` and `/controller_epoch`.
@@ -83,7 +83,7 @@ class KafkaZkClient:
         await self._client.close()
 
     async def create_top_level_paths(self) -> None:
-        """Create the persistent paths that every Kafka cluster has, where they are missing (ZN-1)."""
+        """Create the persistent paths that every Kafka cluster has, if they are missing (ZN-1)."""
         present = await self._transactions.get_many(PERSISTENT_PATHS)
         for path, node in zip(PERSISTENT_PATHS, present, strict=True):
             if isinstance(node, Failure):

@@ -48,7 +48,7 @@ class PartitionStates:
     async def read(
         self, partitions: Sequence[TopicPartition], *, watch: bool = False
     ) -> dict[TopicPartition, LeaderIsrAndControllerEpoch | Failure]:
-        """Read the state of each partition: a Failure without one, BAD_ARGUMENTS where it cannot be decoded."""
+        """Read the state of each partition: a Failure without one, BAD_ARGUMENTS if it cannot be decoded."""
         return await _read(self._transactions, partitions, watch=watch)
 
     async def create(

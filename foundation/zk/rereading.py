@@ -21,7 +21,7 @@ class Rereading:
     """Calls `read` whenever it is due.
 
     Args:
-        what: what is read, for the operator's log.
+        what: a name of the data, for the operator's log.
         read: reads it and arms its watch.
         level: at which a failure is logged after which `read` is tried again.
     """

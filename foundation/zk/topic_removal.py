@@ -28,7 +28,7 @@ async def delete_topics(
 
     Raises:
         ControllerMoved: as all fenced writes.
-        ZooKeeperFailure: NOT_EMPTY where new children keep appearing.
+        ZooKeeperFailure: NOT_EMPTY if new children keep appearing.
     """
     known = [path for topic, partitions in partitions_by_topic.items() for path in _known_paths(topic, partitions)]
     remaining = await _delete(transactions, known, fence)

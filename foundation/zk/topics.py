@@ -1,8 +1,8 @@
 """Reads and writes topics, `/brokers/topics/T`: their ids and assignments.
 
-A topic's znode is always written as a whole. Kafka writes it at any version, so that of a reassignment that begins and
-partitions that are added at the same time one is lost; here a writer keeps partitions it did not know, and writes at
-the version it has read (BUG-18). Mirrors `setTopicIds`, `setTopicAssignmentRaw` and
+A topic's znode is always written as a whole. Kafka writes it at any version, so that one of two changes at the same
+time is lost, the start of a reassignment or the addition of partitions; here a writer keeps partitions it did not know,
+and writes at the version it has read (BUG-18). Mirrors `setTopicIds`, `setTopicAssignmentRaw` and
 `AdminZkClient.writeTopicPartitionAssignment`.
 """
 
@@ -79,7 +79,7 @@ class Topics:
     async def create(
         self, topic: str, topic_id: TopicId | None, assignment: Mapping[int, ReplicaAssignment]
     ) -> Failure | None:
-        """Create a topic's znode, unfenced (TC-6). NODE_EXISTS where it exists, TOO_LARGE where it exceeds a znode."""
+        """Create a topic's znode, unfenced (TC-6). NODE_EXISTS if it exists, TOO_LARGE if it exceeds a znode."""
         return await self._transactions.create_recursive(
             TopicZNode.path(topic), TopicZNode.encode(topic_id, assignment), "topic"
         )
@@ -92,7 +92,7 @@ class Topics:
 
         Raises:
             ControllerMoved: as all fenced writes.
-            ZooKeeperFailure: NOT_EMPTY where new children keep appearing.
+            ZooKeeperFailure: NOT_EMPTY if new children keep appearing.
         """
         await delete_topics(self._transactions, partitions_by_topic, Fenced(epoch_zk_version))
 
@@ -112,8 +112,8 @@ class Topics:
         """Write these partitions over what the znodes hold, fenced; other partitions of the topics stay.
 
         Returns:
-            The topics that could not be written: NO_NODE where there is no such topic, TOO_LARGE where the partitions
-            exceed a znode.
+            The topics that could not be written: NO_NODE if there is no such topic, TOO_LARGE if the partitions exceed
+            a znode.
         """
 
         def updated(topic: str, data: bytes) -> TopicAssignment:

@@ -89,7 +89,7 @@ class Fenced(NamedTuple):
 class Transactions:
     """Sends requests over one session until they are answered.
 
-    All methods raise `SessionLost` once the session has expired, and `ZooKeeperFailure` where answers keep being lost.
+    All methods raise `SessionLost` once the session has expired, and `ZooKeeperFailure` if answers keep being lost.
     """
 
     def __init__(self, client: ZooKeeperClient, *, events: EventLog, fences: Fences) -> None:
@@ -103,7 +103,7 @@ class Transactions:
         return _present(await self._answered(lambda: self.client.get(path, watch=watch), f"get {path}"), f"get {path}")
 
     async def must_get(self, path: str) -> ZNodeData:
-        """Read a znode that a conflict has just shown to exist; `ZooKeeperFailure` (NO_NODE) where it is gone."""
+        """Read a znode that a conflict has just shown to exist; `ZooKeeperFailure` (NO_NODE) if it is gone."""
         node = await self.get(path)
         if node is None:
             raise ZooKeeperFailure(Failure.NO_NODE, f"{path} existed a moment ago")
@@ -303,7 +303,7 @@ class Transactions:
             results[index] = (await self._commit([ops[index]], purpose, fence))[0]
 
     async def _send(self, ops: Sequence[Write], purpose: str, fence: Fenced) -> MultiOk | MultiFailed | Failure:
-        """Send one transaction with the fence's check; positions and results are those of `ops`."""
+        """Send one transaction with the fence's check; positions and results correspond to `ops`."""
         if not self.fences.is_on(Fence.ZK_CONTROLLER_EPOCH):
             await self._verify(ops, purpose, fence)
             seq = self._record_write(purpose, ops, None)
@@ -328,7 +328,7 @@ class Transactions:
         return answer
 
     async def _verify(self, ops: Sequence[Write], purpose: str, fence: Fenced) -> None:
-        """Compare the fence with the current version of `/controller_epoch` and record a hit where they differ.
+        """Compare the fence with the current version of `/controller_epoch` and record a hit if they differ.
 
         Raises:
             ControllerMoved: they differ, and the fence is not switched off.
@@ -401,7 +401,7 @@ class Transactions:
 
 
 def tolerate(result: OpResult | Failure | None, path: str, *failures: Failure) -> None:
-    """Raise `ZooKeeperFailure` where `result` is a failure other than `failures`."""
+    """Raise `ZooKeeperFailure` if `result` is a failure other than `failures`."""
     if isinstance(result, Failure) and result not in failures:
         raise ZooKeeperFailure(result, path)
 

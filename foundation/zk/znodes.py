@@ -1,9 +1,9 @@
 """Encodes and decodes the znodes of the controller, brokers, topics and partitions; `admin_znodes` has the others.
 
 Each znode has a class named as in Kafka, with its path. The bytes written are those that Kafka 3.9 writes (its order of
-keys, UTF-8, no spaces), except that partitions of a topic are written in order: Kafka's order is that of a hash map.
-Decoding accepts what Kafka accepts: unknown keys are ignored, and `version` is checked only if Kafka checks it.
-Mirrors `kafka.zk.ZkData`.
+keys, UTF-8, no spaces), except that partitions of a topic are written in order: Kafka's order is a hash map's. Decoding
+accepts what Kafka accepts: unknown keys are ignored, and `version` is checked only if Kafka checks it. Mirrors
+`kafka.zk.ZkData`.
 
 All `decode` methods raise `MalformedZNode`.
 """
@@ -28,7 +28,7 @@ encode_json = msgspec.json.Encoder().encode
 
 
 class MalformedZNode(Exception):
-    """A znode's data cannot be decoded. The message names the path, what is wrong and the data."""
+    """A znode's data cannot be decoded. The message names the path, the mistake and the data."""
 
     def __init__(self, path: str, why: str, data: bytes) -> None:
         shown = data[:200].decode("utf-8", "replace") + ("…" if len(data) > 200 else "")
@@ -62,7 +62,7 @@ class ControllerZNodeData(NamedTuple):
 
     broker_id: BrokerId
     kraft_epoch: int
-    """Above 0: a KRaft controller of a migration owns the znode. −1 otherwise and where the key is absent."""
+    """Above 0: a KRaft controller of a migration owns the znode. −1 otherwise and if the key is absent."""
 
 
 class ControllerZNode:
@@ -127,7 +127,7 @@ class BrokerIdZNode:
 
     @staticmethod
     def encode(broker: Broker, *, timestamp_ms: int, jmx_port: int = -1, version: int = VERSION) -> bytes:
-        """Encode a registration; `host` and `port` are those of the first PLAINTEXT endpoint, for old clients."""
+        """Encode a registration; `host` and `port` come from the first PLAINTEXT endpoint, for old clients."""
         plaintext = next((e for e in broker.endpoints if e.security_protocol is SecurityProtocol.PLAINTEXT), None)
         fields: dict[str, Any] = {
             "features": {

@@ -1,4 +1,4 @@
-"""`Expirations` does what is due: sessions, rebalances and syncs that end by their timeout.
+"""`Expirations` runs the tasks that are due: sessions, rebalances and syncs that end by their timeout.
 
 Mirrors `DelayedOperationPurgatory.ExpiredOperationReaper`. One task serves all groups, so that simulated time drives
 them, and an idle member costs nothing between two of its session timeouts.
@@ -14,7 +14,7 @@ from understudy.brokers.coordinator.group.timer import TaskTimer, TimerTask
 from understudy.foundation.eventlog.clock import Clock
 
 EXPIRED_WITHOUT_PAUSE = 100
-"""After so many other requests may proceed."""
+"""Number of tasks after which other requests may proceed."""
 
 
 class Expirations:
@@ -47,7 +47,7 @@ class Expirations:
         self._timer.cancel(task)
 
     async def run(self) -> None:
-        """Do what is due, for ever."""
+        """Run each task when it is due, without end."""
         while True:
             self.run_due()
             next_ms = self._timer.next_ms
@@ -59,7 +59,7 @@ class Expirations:
                     await self._woken.wait()
 
     def run_due(self) -> None:
-        """Do what is due by now, at most `EXPIRED_WITHOUT_PAUSE` of it."""
+        """Run the tasks that are due by now, at most `EXPIRED_WITHOUT_PAUSE`."""
         for _ in range(EXPIRED_WITHOUT_PAUSE):
             action = self._timer.take_due(self._clock.monotonic_ms())
             if action is None:

@@ -45,7 +45,7 @@ class GroupAdministration:
         self._error_for = error_for
 
     def list_groups(self, states: Collection[str], types: Collection[str]) -> tuple[Errors, list[GroupOverview]]:
-        """Return the groups of this broker in any of `states` and of any of `types`, or all where these are empty.
+        """Return the groups of this broker in any of `states` and of any of `types`, or all if these are empty.
 
         States and types are compared without regard to case.
         """

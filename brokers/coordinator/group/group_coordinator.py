@@ -1,7 +1,7 @@
 """What members of groups ask of their coordinator: join, sync, heartbeat, leave, commit offsets, fetch them.
 
 Mirrors `kafka.coordinator.group.GroupCoordinator`. A request that has to wait is a future, which the group's progress
-resolves; it stays a member's wait where its connection is closed meanwhile, as in Kafka.
+resolves; it stays a member's wait if its connection is closed meanwhile, as in Kafka.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class GroupCoordinator:
 
     Args:
         partitions: how many `__consumer_offsets` has, or is to have.
-        random: where member ids are drawn from.
+        random: the source of member ids.
         spawn: runs a coroutine as a task of the broker, under a name.
 
     Attributes:
@@ -379,7 +379,7 @@ class GroupCoordinator:
         return Errors.REBALANCE_IN_PROGRESS if group.state is GroupState.PREPARING_REBALANCE else Errors.NONE
 
     def leave_group(self, group_id: str, leaving: Sequence[LeavingMember]) -> tuple[Errors, tuple[Errors, ...]]:
-        """Remove members; return the error of the request, and without one that of each member."""
+        """Remove members; return the error of the request and, without one, the error of each member."""
         error = self.error_for(group_id)
         if error is not Errors.NONE:
             return error, ()
@@ -512,6 +512,6 @@ async def _answered(ask: Callable[[Callable[[T], None]], None]) -> T:
 
 
 def _resolve(future: asyncio.Future[T], result: T) -> None:
-    # It is cancelled where the connection was closed meanwhile.
+    # It is cancelled if the connection was closed meanwhile.
     if not future.done():
         future.set_result(result)

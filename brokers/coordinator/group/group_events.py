@@ -31,7 +31,7 @@ class GroupEvents:
     """Writes the records of groups.
 
     Args:
-        has_offsets: whether commits are written, too (`understudy.events.logs`).
+        has_offsets: whether commits are written as well (`understudy.events.logs`).
     """
 
     def __init__(self, events: EventLog, *, has_offsets: bool) -> None:

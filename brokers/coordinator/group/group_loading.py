@@ -32,7 +32,7 @@ _COMMIT_MARKER = b"\0\0\0\1"
 """The key of the control record that commits a transaction: version 0, type 1."""
 
 MOST_PROBLEMS = 20
-"""So many unreadable records are described; the others are counted."""
+"""Maximum number of unreadable records that are described; the others are counted."""
 
 
 _Offsets: TypeAlias = dict[str, dict[TopicPartition, CommittedOffset]]
@@ -51,7 +51,7 @@ class _Partitions(dict[bytes, TopicPartition]):
 
 
 class _GroupTopic(NamedTuple):
-    """Where the offsets of a group for a topic belong."""
+    """The group and the topic that offsets belong to."""
 
     offsets: dict[TopicPartition, CommittedOffset]
     """Those of the group."""
@@ -141,7 +141,7 @@ class GroupLoader:
     def _add_known(self, record: Record, appended_at: int) -> bool:
         """Take an offset of a group and topic that had one before, in less time than others; return whether it is one.
 
-        Nearly all records are: those of a commit have keys that differ in the partition alone.
+        Nearly all records are: the records of a commit have keys that differ in the partition alone.
         """
         key, value = record.key, record.value
         if key is None or value is None or (group_topic := self._group_topics.get(key[:-PARTITION_BYTES])) is None:

@@ -53,9 +53,9 @@ class GroupMetadata:
 
     Attributes:
         state_timestamp: when it entered its state, in wall ms; None if a record of an old version does not say.
-        protocol_type: that of its members, such as `consumer`; None while it never had any.
+        protocol_type: the type of its members, such as `consumer`; None while it never had any.
         protocol_name: the protocol of this generation.
-        subscribed_topics: those of a consumer group's members in this generation; None if they are not known.
+        subscribed_topics: the topics of a consumer group's members in this generation; None if they are not known.
         pending_members: ids that were given to members which have not joined with them yet (KIP-394), each with the
             timer after which it is taken back.
         pending_sync_members: members of this generation that have not sent SyncGroup yet.
@@ -137,7 +137,7 @@ class GroupMetadata:
             self._awaiting_join += 1
 
     def remove(self, member_id: str) -> MemberMetadata | None:
-        """Remove a member, if it is one; another one becomes leader where it was the leader."""
+        """Remove a member, if it is one; another one becomes leader if it was the leader."""
         member = self._members.pop(member_id, None)
         if member is not None:
             self._count_protocols(member, -1)
@@ -234,7 +234,7 @@ class GroupMetadata:
     def compute_subscribed_topics(self) -> frozenset[str] | None:
         """Return the topics that the members of a consumer group are subscribed to in this generation.
 
-        None for groups of other protocol types, and where a subscription cannot be read.
+        None for groups of other protocol types, and if a subscription cannot be read.
         """
         if not self.is_consumer_group:
             return None
@@ -309,8 +309,8 @@ class GroupMetadata:
     def remove_expired_offsets(self, now_ms: int, retention_ms: int) -> dict[TopicPartition, OffsetAndMetadata]:
         """Remove the offsets that nothing keeps any more; return them (KIP-211).
 
-        Without members all expire together, `retention_ms` after the last one left; without members ever, or where
-        nothing is subscribed to their topic, that long after their commit. During a rebalance none does.
+        Without members all expire together, `retention_ms` after the last one left; without members ever, or if no
+        member is subscribed to their topic, that long after their commit. During a rebalance none does.
         """
         since = self.state_timestamp
         if self.protocol_type is None:

@@ -42,7 +42,7 @@ MINUTE_MS = 60_000
 LOADED_AT_ONCE_BYTES = 1_000_000
 """The most that is read at a time, so that loading a large partition does not hold up other requests for long."""
 GROUPS_WITHOUT_PAUSE = 200
-"""So many groups are searched for expired offsets before other requests may proceed."""
+"""Number of groups that are searched for expired offsets before other requests may proceed."""
 
 OffsetsRemover = Callable[[GroupMetadata], dict[TopicPartition, OffsetAndMetadata]]
 
@@ -224,14 +224,14 @@ class GroupMetadataManager:
         else:
             group.offsets.fail(offsets)
             self.drop_if_unused(group)
-        # It is cancelled where the connection was closed meanwhile.
+        # It is cancelled if the connection was closed meanwhile.
         if not answer.done():
             answer.set_result(_COMMIT_ERRORS.get(error, error))
 
     def remove_offsets(self, group: GroupMetadata, remover: OffsetsRemover, *, reason: str) -> int:
-        """Remove offsets of a group, and the group where it has none left and no members; return how many offsets.
+        """Remove offsets of a group, and the group if it has none left and no members; return how many offsets.
 
-        Tombstones are appended without waiting: where they are lost, the next coordinator removes the same again.
+        Tombstones are appended without waiting: if they are lost, the next coordinator removes the same again.
         """
         removed = remover(group)
         stored: list[KeyAndValue] = [(offset_key(group.group_id, partition), None) for partition in removed]

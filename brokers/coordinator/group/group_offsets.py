@@ -1,6 +1,6 @@
 """The offsets of a group: those that are committed, and those that are appended and not replicated yet.
 
-Mirrors the offsets of `kafka.coordinator.group.GroupMetadata`, without those of transactions.
+Mirrors the offsets of `kafka.coordinator.group.GroupMetadata`, without the offsets of transactions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class OffsetAndMetadata(NamedTuple):
     """What a consumer commits for a partition. Mirrors `kafka.common.OffsetAndMetadata`.
 
     Attributes:
-        leader_epoch: that of the last record consumed; -1 if the client does not know it.
+        leader_epoch: the leader epoch of the last record consumed; -1 if the client does not know it.
         commit_timestamp: wall time in ms.
         expire_timestamp: wall time in ms from which the offset is removed; None for the broker's retention. Clients up
             to OffsetCommit version 4 may set it.
@@ -31,7 +31,7 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class CommittedOffset(NamedTuple):
-    """An offset, and where `__consumer_offsets` has the first record of its commit: the later commit counts.
+    """An offset, and the offset in `__consumer_offsets` of the first record of its commit: the later commit counts.
 
     For one that was read from the log it is the first record of the batch, which may have several commits.
     """

@@ -1,7 +1,7 @@
 """The records of `__consumer_offsets`, from and to groups and offsets. Mirrors the companion of `GroupMetadataManager`.
 
-The versions written are those of Kafka 3.9: 3 for offsets and groups, or older ones by `inter.broker.protocol.version`;
-an offset with an expiry of its own is of version 1. Every version is read.
+The versions written are Kafka 3.9's: 3 for offsets and groups, or older ones by `inter.broker.protocol.version`; an
+offset with an expiry of its own is of version 1. Every version is read.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class UnknownRecord(NamedTuple):
 
 
 class InvalidStoredGroup(ValueError):
-    """A stored group makes no sense; the message names the group and what is wrong."""
+    """A stored group makes no sense; the message names the group and the mistake."""
 
 
 StoredRecord: TypeAlias = OffsetRecord | GroupRecord | UnknownRecord

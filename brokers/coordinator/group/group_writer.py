@@ -1,4 +1,4 @@
-"""Appends records of groups to `__consumer_offsets`; those of one turn of the event loop go into one batch.
+"""Appends records of groups to `__consumer_offsets`; the records of one turn of the event loop go into one batch.
 
 Mirrors the batches of `CoordinatorRuntime`. Kafka's wait for `group.coordinator.append.linger.ms`; here nothing
 lingers. What arrives while a batch is appended and replicated makes the next one, so that batches grow with the load,
@@ -95,7 +95,7 @@ class GroupWriter:
             records: at least one; they are appended together or not at all.
             done: called when the in-sync replicas have them or it is known why not, in the order of writes and never
                 before this returns. The error is one of the append, or of `ReplicaManager.wait_until_replicated`.
-            base_sequence: the sequence number of the batch, where this is its first write.
+            base_sequence: the sequence number of the batch, if this is its first write.
         """
         write = _Write(records, sum([len(key) + len(value or b"") for key, value in records]), done)
         self._waiting_bytes += write.size
@@ -146,7 +146,7 @@ class GroupWriter:
                 offset += len(write.records)
 
     def _append(self, batch: _Batch) -> None:
-        """Append a batch. Where it is too large, each of its writes becomes a batch of its own."""
+        """Append a batch. If it is too large, each of its writes becomes a batch of its own."""
         if self._open.get(batch.number) is batch:
             del self._open[batch.number]
         try:

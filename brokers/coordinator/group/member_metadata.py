@@ -65,7 +65,7 @@ class MemberMetadata:
     Attributes:
         group_instance_id: the id of a static member, which keeps its place when its process starts again (KIP-345).
         client_host: the address it joined from, as Java writes it: `/10.0.0.1`.
-        supported_protocols: those of its last JoinGroup.
+        supported_protocols: the protocols in its last JoinGroup.
         assignment: what the leader assigned to it in this generation.
         is_new: whether it has joined and waits for its first generation; it cannot send heartbeats yet.
         awaiting_join, awaiting_sync: answers the request that waits; None if none does.

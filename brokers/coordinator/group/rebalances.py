@@ -188,7 +188,7 @@ class Rebalances:
             self._delay_join(group)
 
     def complete_join_if_ready(self, group: GroupMetadata) -> None:
-        """End the wait for members where all have joined (`tryCompleteJoin`)."""
+        """End the wait for members if all have joined (`tryCompleteJoin`)."""
         delayed = self._delayed_joins.get(group.group_id)
         if group.state is not GroupState.PREPARING_REBALANCE or delayed is None or delayed.is_initial:
             return
@@ -276,7 +276,7 @@ class Rebalances:
     def sync(
         self, group: GroupMetadata, member: MemberMetadata, assignment: Mapping[str, bytes], callback: SyncCallback
     ) -> None:
-        """Have a member wait for its assignment; the leader brings those of all members."""
+        """Have a member wait for its assignment; the leader brings the assignments of all members."""
         superseded, member.awaiting_sync = member.awaiting_sync, callback
         if superseded is not None:
             superseded(SyncGroupResult(Errors.REBALANCE_IN_PROGRESS))

@@ -1,4 +1,4 @@
-"""`TaskTimer` keeps what is to be done at a later time, ordered by that time. Mirrors `kafka.utils.timer.SystemTimer`.
+"""`TaskTimer` keeps tasks for a later time, ordered by that time. Mirrors `kafka.utils.timer.SystemTimer`.
 
 A heartbeat postpones its member's session, thousands of times a second in a large cluster: that sets one number, and
 the task is sorted in again when its old time has come.
@@ -62,7 +62,7 @@ class TaskTimer:
         return self.add(due_ms, action)
 
     def cancel(self, task: TimerTask | None) -> None:
-        """Do a task no more; harmless if there is none, or where it was done."""
+        """Cancel a task; harmless if there is none, or if it was done."""
         if task is None or task.action is None:
             return
         task.action = None

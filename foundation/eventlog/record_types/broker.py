@@ -52,7 +52,7 @@ class MetadataUpdated(RecordPayload, frozen=True, kw_only=True, gc=False):
     live_brokers: tuple[int, ...]
     """Ids of the live brokers in the request, sorted."""
     partitions: tuple[Leadership, ...]
-    """The partitions in the request; leader −2 where the topic is being deleted."""
+    """The partitions in the request; leader −2 if the topic is being deleted."""
 
 
 class IsrProposed(RecordPayload, frozen=True, kw_only=True, gc=False):
@@ -92,7 +92,7 @@ class IsrResult(RecordPayload, frozen=True, kw_only=True, gc=False):
     partition: int
     """The partition's number in the topic, from 0."""
     error: str
-    """Kafka's name of the error; `NONE` where the ISR was accepted."""
+    """Kafka's name of the error; `NONE` if the ISR was accepted."""
     leader_epoch: int
     """The leader epoch in the answer."""
     partition_epoch: int

@@ -10,7 +10,7 @@ from understudy.foundation.eventlog.record_types.base import RecordPayload
 class FenceHit(RecordPayload, frozen=True, kw_only=True, gc=False):
     """Written by a node when one of its fences meets something stale: a request or a write of an earlier epoch.
 
-    Also written where an experiment has switched off the fix of a historic bug, and the fix would have mattered.
+    Also written if an experiment has switched off the fix of a historic bug, and the fix would have mattered.
     """
 
     fence: str

@@ -15,7 +15,7 @@ class ProcessStarted(RecordPayload, frozen=True, kw_only=True, gc=False):
     broker_id: int = -1
     """The configured `broker.id`; −1 if none is configured or the process is no broker."""
     pid: int = 0
-    """The process id; 0 in the simulator and where an imported log does not name it."""
+    """The process id; 0 in the simulator and if an imported log does not name it."""
     software: str = ""
     """The name of the program."""
 

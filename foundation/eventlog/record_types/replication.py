@@ -1,7 +1,6 @@
-"""Records of the logs of partitions.
+"""Records of the logs of partitions: batches that are appended, replicated, truncated and acknowledged.
 
-What is appended, replicated, truncated and acknowledged. They are many, so a broker writes them only with
-`understudy.events.logs=true`.
+They are many, so a broker writes them only with `understudy.events.logs=true`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ class LoggedBatch(msgspec.Struct, frozen=True, array_like=True, gc=False):
     next_offset: int
     """The offset after its last record."""
     leader_epoch: int
-    """The leader epoch in the batch: that of the leader that appended it first."""
+    """The leader epoch in the batch: the epoch of the leader that appended it first."""
     crc: int
     """The checksum in the batch; it covers neither the base offset nor the leader epoch."""
     producer_id: int = -1
@@ -31,7 +30,7 @@ class LoggedBatch(msgspec.Struct, frozen=True, array_like=True, gc=False):
     base_sequence: int = -1
     """Sequence number of the first record; −1 without a producer id, and in control batches."""
     last_sequence: int = -1
-    """Sequence number of the last record; less than the first one where the numbers wrap at 2³¹."""
+    """Sequence number of the last record; less than the first one if the numbers wrap at 2³¹."""
 
 
 class LogOpened(RecordPayload, frozen=True, kw_only=True, gc=False):
@@ -40,7 +39,7 @@ class LogOpened(RecordPayload, frozen=True, kw_only=True, gc=False):
     topic: str
     """The topic's name."""
     topic_id: str
-    """The topic's id, which differs where a topic is created again under its name."""
+    """The topic's id, which differs if a topic is created again under its name."""
     partition: int
     """The partition's number in the topic, from 0."""
     log_start_offset: int
@@ -48,7 +47,7 @@ class LogOpened(RecordPayload, frozen=True, kw_only=True, gc=False):
     log_end_offset: int
     """The offset that the next record gets. Records that a loss of power took are not there any more."""
     high_watermark: int
-    """The high watermark with which the broker starts: that of its checkpoint, or the log start offset."""
+    """The high watermark with which the broker starts: the value of its checkpoint, or the log start offset."""
     epochs: tuple[tuple[int, int], ...]
     """The entries of the leader epoch cache: (leader epoch, its first offset)."""
 
@@ -114,7 +113,7 @@ class HighWatermarkChanged(RecordPayload, frozen=True, kw_only=True, gc=False):
 class LogTruncated(RecordPayload, frozen=True, kw_only=True, gc=False):
     """Written by a broker when it has removed records from the end of a log, or all of them, to follow a leader.
 
-    Also written where the log had no such record: its leader epoch cache may have lost entries.
+    Also written if the log had no such record: its leader epoch cache may have lost entries.
     """
 
     topic: str
@@ -161,15 +160,15 @@ class RecordsAcknowledged(RecordPayload, frozen=True, kw_only=True, gc=False):
     min_insync_replicas: int = 1
     """The topic's `min.insync.replicas`, but not more than the partition has replicas."""
     answered_in_epoch: int = -1
-    """The leader epoch of the answer. It is larger than that of the records where they were appended before an election
-    and sent again after it; −1: the same."""
+    """The leader epoch of the answer. It is larger than the epoch of the records if they were appended before an
+    election and sent again after it; −1: the same."""
 
 
 class LogCleaned(RecordPayload, frozen=True, kw_only=True, gc=False):
     """Written by a broker just before a compacted segment takes the place of others in a log.
 
     Of their records only the newest of each key is left, and tombstones for a time. Batches keep their offsets, but
-    have another checksum where they were changed. A follower that fetches them gets them so.
+    have another checksum if they were changed. A follower that fetches them gets them so.
     """
 
     topic: str
@@ -191,7 +190,7 @@ class LogCleaned(RecordPayload, frozen=True, kw_only=True, gc=False):
     bytes_read: int
     """The bytes of the segments before."""
     bytes_written: int
-    """The bytes of what is left."""
+    """The bytes of the remaining batches."""
 
 
 ReplicationRecord: TypeAlias = (

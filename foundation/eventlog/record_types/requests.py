@@ -10,9 +10,9 @@ from understudy.foundation.eventlog.record_types.base import RecordPayload, Refu
 class RequestQueued(RecordPayload, frozen=True, kw_only=True, gc=False):
     """Written by the controller when a control request has to wait in the channel to a broker.
 
-    That is where another request waits or is on its way, or where the channel is not connected. A request that finds
-    the channel idle is sent at once, so its `RequestSent` says everything. The first `RequestSent` of a request names
-    the `RequestQueued` in `queued`. A channel that is too far behind coalesces the requests that wait; each one that
+    It waits if another request waits or is on its way, or if the channel is not connected. A request that finds the
+    channel idle is sent at once, so its `RequestSent` says everything. The first `RequestSent` of a request names the
+    `RequestQueued` in `queued`. A channel that is too far behind coalesces the requests that wait; each one that
     remains is recorded once more, with `depth` from the beginning.
     """
 
@@ -56,7 +56,7 @@ class RequestSent(RecordPayload, frozen=True, kw_only=True, gc=False):
     attempt: int = 1
     """How often this request has been tried, from 1."""
     queued: int = 0
-    """The `seq` of its `RequestQueued`; 0 if it did not have to wait, and where it has been sent before."""
+    """The `seq` of its `RequestQueued`; 0 if it did not have to wait, or has been sent before."""
 
 
 class ResponseReceived(RecordPayload, frozen=True, kw_only=True, gc=False):

@@ -15,7 +15,7 @@ class DeleteTopicsRequest(Message, frozen=True, kw_only=True):
     topics: Annotated[tuple[DeleteTopicState, ...], since(6)] = ()
     topic_names: Annotated[tuple[str, ...], until(5), ignorable] = ()
     timeout_ms: int32 = 0
-    """How long the answer waits for the deletion, which goes on after a timeout."""
+    """Time for which the answer waits for the deletion, which continues after a timeout."""
 
 
 class DeleteTopicState(Message, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ class DescribeClusterResponse(Message, frozen=True, kw_only=True):
     controller_id: int32 = -1
     brokers: tuple[DescribeClusterBroker, ...] = ()
     cluster_authorized_operations: int32 = -(2**31)
-    """A bit for each operation; the default where the request did not include them."""
+    """A bit for each operation; the default if the request did not include them."""
 
 
 class DescribeClusterBroker(Message, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from understudy.foundation.wire.schema import Message, int8, int16, int32, since
 
 class ElectLeadersRequest(Message, frozen=True, kw_only=True):
     election_type: Annotated[int8, since(1)] = 0
-    """0 preferred; 1 unclean: the first live replica where no member of the ISR is live."""
+    """0 preferred; 1 unclean: the first live replica if no member of the ISR is live."""
     topic_partitions: tuple[TopicPartitions, ...] | None = None
     """None: all partitions."""
     timeout_ms: int32 = 60000

@@ -101,7 +101,7 @@ class PartitionData(Message, frozen=True, kw_only=True):
     last_stable_offset: Annotated[int64, since(4), ignorable] = -1
     log_start_offset: Annotated[int64, since(5), ignorable] = -1
     diverging_epoch: Annotated[EpochEndOffset, since(12), tag(0)] = EpochEndOffset()
-    """The end offset to which the follower must truncate, where it is set."""
+    """The end offset to which the follower must truncate, if it is set."""
     current_leader: Annotated[LeaderIdAndEpoch, since(12), tag(1)] = LeaderIdAndEpoch()
     """Set with the errors for a wrong leader or leader epoch."""
     snapshot_id: Annotated[SnapshotId, since(12), tag(2)] = SnapshotId()

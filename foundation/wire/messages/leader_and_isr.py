@@ -50,7 +50,7 @@ class LeaderAndIsrPartitionState(Message, frozen=True, kw_only=True):
 class LeaderAndIsrTopicState(Message, frozen=True, kw_only=True):
     topic_name: str = ""
     topic_id: Annotated[TopicId, since(5), ignorable] = NO_TOPIC_ID
-    """Zero where the topic has no id."""
+    """Zero if the topic has no id."""
     partition_states: tuple[LeaderAndIsrPartitionState, ...] = ()
 
 

@@ -35,7 +35,7 @@ class MetadataResponse(Message, frozen=True, kw_only=True):
     """-1: unknown."""
     topics: tuple[MetadataResponseTopic, ...] = ()
     cluster_authorized_operations: Annotated[int32, between(8, 10)] = -(2**31)
-    """A bit for each operation; the default where the request did not include them."""
+    """A bit for each operation; the default if the request did not include them."""
 
 
 class MetadataResponseBroker(Message, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class MetadataResponseTopic(Message, frozen=True, kw_only=True):
     is_internal: Annotated[bool, since(1), ignorable] = False
     partitions: tuple[MetadataResponsePartition, ...] = ()
     topic_authorized_operations: Annotated[int32, since(8)] = -(2**31)
-    """A bit for each operation; the default where the request did not include them."""
+    """A bit for each operation; the default if the request did not include them."""
 
 
 class MetadataResponsePartition(Message, frozen=True, kw_only=True):

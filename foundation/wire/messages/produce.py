@@ -50,7 +50,7 @@ class PartitionProduceResponse(Message, frozen=True, kw_only=True):
     base_offset: int64 = 0
     """The offset of the first record."""
     log_append_time_ms: Annotated[int64, since(2), ignorable] = -1
-    """The timestamp of the records where the topic has LogAppendTime; -1 otherwise."""
+    """The timestamp of the records if the topic has LogAppendTime; -1 otherwise."""
     log_start_offset: Annotated[int64, since(5), ignorable] = -1
     record_errors: Annotated[tuple[BatchIndexAndErrorMessage, ...], since(8), ignorable] = ()
     """The records because of which the batch was refused."""

@@ -1,4 +1,4 @@
-"""SyncGroup (key 14): a member waits for its assignment; the leader sends those of all members.
+"""SyncGroup (key 14): a member waits for its assignment; the leader sends all assignments.
 
 Versions: 1 throttle time; 3 static members (KIP-345); 4 flexible; 5 the protocol's type and name, to be compared with
 the group's (KIP-559).
