@@ -1,4 +1,4 @@
-"""Reads the partitions of a Fetch: which may be read, up to which offset, and what is found there.
+"""Reads the partitions of a Fetch: which may be read, and up to which offset; returns their batches.
 
 Mirrors `kafka.server.ReplicaManager.readFromLog`.
 """

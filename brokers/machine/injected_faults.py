@@ -140,7 +140,7 @@ class FaultyDisk:
         """Do an operation, unless a fault prevents it.
 
         Args:
-            half: does the half of it that is done where it fails.
+            half: does the first half of it, after which it fails.
         """
         for fault in self._faults.current().disk:
             if operation not in fault.operations or self._faults.is_over(fault):

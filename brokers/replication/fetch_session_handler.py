@@ -206,7 +206,7 @@ class FetchSessionHandler:
         return found
 
     def _problem(self, answered: Iterable[tuple[TopicPartition | None, PartitionData]]) -> str:
-        """What is wrong with an answer: it has partitions that are not in the session, or a full one lacks some."""
+        """Name the mistake in an answer: it has partitions that are not in the session, or a full one lacks some."""
         names = {topic_partition for topic_partition, _ in answered}
         extra = [str(name) for name in names if name not in self._partitions]
         omitted = [str(name) for name in self._partitions if name not in names] if self.is_full else []

@@ -328,7 +328,7 @@ class LeadersMoved(NamedTuple):
 async def _move_leaders(
     term: Term, targets: Reassignments, leaving: Mapping[TopicPartition, Sequence[BrokerId]]
 ) -> LeadersMoved:
-    """Elect a leader from TRS where the leader is not in TRS, or else raise the leader epoch (B3).
+    """Elect a leader from TRS if the leader is not in TRS, or else raise the leader epoch (B3).
 
     If no replica in TRS can lead, the replicas in RR are not stopped, because one of them may be able to. Kafka stops
     and deletes them, which may be the only replicas alive.

@@ -38,7 +38,7 @@ failed; *producer* and *consumer* are the longest times without an acknowledgeme
 one run on a busy machine, with a ZooKeeper session timeout of 4 s for the brokers: compare verdicts, not milliseconds.
 
 Three brokers, `min.insync.replicas=2`, an idempotent producer with acks=all that sends 20 records a second, and an
-admin client that creates a topic every second. The leader of the partitions is not the controller. Where a fault has
+admin client that creates a topic every second. The leader of the partitions is not the controller. If a fault has
 several steps, such as a rolling restart, *admin* is the longest of the times from each step.
 
 """
@@ -49,8 +49,8 @@ _MEMBERS = """\
 
 Two members of each client, with the client's own defaults, read a topic of four partitions as one group and commit
 automatically, while 20 records a second are sent to the topic. `__consumer_offsets` has one partition with three
-replicas, so that all groups have one coordinator; a controller that is killed may be it, too. *Passed* means that
-members read again within 60 s, and that every acknowledged record was read by one of them. *Rebalances* counts the
+replicas, so that all groups have one coordinator; a controller that is killed may be this coordinator. *Passed* means
+that members read again within 60 s, and that every acknowledged record was read by one of them. *Rebalances* counts the
 assignments that the members were given after the fault; *longest pause* is the longest time in which neither read a
 record; *read twice* counts the records that were read again because they were not committed, which a group may do.
 

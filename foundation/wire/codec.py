@@ -64,7 +64,7 @@ def encode_frame(message: Message, version: int, header: bytes) -> bytes:
 
 
 def decode(message_type: type[M], version: int, data: bytes, position: int = 0) -> M:
-    """Decode a message from `data`, where it begins at `position`.
+    """Decode a message from `data`, beginning at `position`.
 
     Raises:
         UnsupportedVersion: the API has no such version.

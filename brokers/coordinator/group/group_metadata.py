@@ -278,7 +278,7 @@ class GroupMetadata:
         self.transition_to(GroupState.COMPLETING_REBALANCE if self._members else GroupState.EMPTY, now_ms=now_ms)
         self.pending_sync_members.clear()
 
-    # ------------------------------------------------------------------ what is shown
+    # ------------------------------------------------------------------ descriptions of the group
 
     def member_metadata(self) -> tuple[JoinedMember, ...]:
         """Return what the leader is given of all members in this generation."""

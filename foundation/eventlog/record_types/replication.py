@@ -1,6 +1,7 @@
-"""Records of the logs of partitions: batches that are appended, replicated, truncated and acknowledged.
+"""Records of the logs of partitions.
 
-They are many, so a broker writes them only with `understudy.events.logs=true`.
+They say which batches are appended, replicated, truncated and acknowledged. They are many, so a broker writes them only
+with `understudy.events.logs=true`.
 """
 
 from __future__ import annotations
