@@ -55,7 +55,7 @@ START_FAILURES = (
     ZooKeeperFailure,
     *TEMPORARY,
 )
-"""Failures that an operator can mend. Any other exception is a defect of the program and keeps its traceback."""
+"""Exceptions that an operator can mend. Any other exception is a defect of the program and keeps its traceback."""
 
 GARBAGE_COLLECTION = (100_000, 100, 10)
 """Thresholds of Python's garbage collector, far above its own. A controller of 100,000 partitions keeps a million

@@ -13,8 +13,8 @@ from understudy.foundation.zk.kafka_zk_client import SessionLost
 
 FAILED: Final = 1
 TRY_AGAIN: Final = 75
-"""EX_TEMPFAIL of sysexits.h: the start failed with one of `TEMPORARY`."""
+"""Exit code of a start that failed with one of `TEMPORARY`: EX_TEMPFAIL of sysexits.h."""
 
 TEMPORARY: Final = (RegistrationRefused, SessionLost, ZooKeeperUnreachable)
-"""ZooKeeper does not answer, the session has expired during the start, or its id is registered by another session,
-perhaps the session of its last run."""
+"""Failures of a start that may succeed later: ZooKeeper does not answer, the session has expired during the start, or
+its id is registered by another session, perhaps the session of its last run."""

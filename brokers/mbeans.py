@@ -20,4 +20,4 @@ MBEANS: tuple[MBean, ...] = (
     *CLEANER_MBEANS,
     *ZOOKEEPER_MBEANS,
 )
-"""In the order of docs/reference/metrics.md."""
+"""MBeans of a broker, in the order of docs/reference/metrics.md."""

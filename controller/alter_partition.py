@@ -48,10 +48,10 @@ class AlreadySo(NamedTuple):
 Verdict: TypeAlias = Accept | AlreadySo | Errors
 
 _INELIGIBLE = (Errors.INELIGIBLE_REPLICA, Errors.OPERATION_NOT_ATTEMPTED)
-"""Refusals because a proposed member is dead or shutting down."""
+"""Errors that refuse because a proposed member is dead or shutting down."""
 
 _STALE_EPOCH = (Errors.NOT_CONTROLLER, Errors.FENCED_LEADER_EPOCH, Errors.INVALID_UPDATE_VERSION)
-"""Refusals because the leader epoch or the partition epoch is not the current one."""
+"""Errors that refuse because the leader epoch or the partition epoch is not the current one."""
 
 
 async def process_alter_partition(term: Term, event: AlterPartitionReceived) -> None:

@@ -24,8 +24,8 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.control
 NO_CONTROLLER = BrokerId(-1)
 
 ELECTION_BACKOFF_MS = 1_000
-"""How long a broker that was elected and could not take over stays out of elections, in milliseconds. Kafka's tries
-again at once, without limit."""
+"""Time for which a broker that was elected and could not take over stays out of elections, in milliseconds. Kafka's
+tries again at once, without limit."""
 
 
 class ControllerElection:

@@ -23,10 +23,10 @@ from understudy.foundation.metrics.mbeans import MBean, MetricKind, MetricReadin
 DOMAIN = "kafka.controller"
 
 ZK_MIGRATION_STATE = 4
-"""`ZkMigrationState.ZK`: a cluster in ZooKeeper mode."""
+"""Number of `ZkMigrationState.ZK`: a cluster in ZooKeeper mode."""
 
 COUNT_WAIT_MS = 1_000
-"""How long a request for counts during an event waits for its end."""
+"""Maximum time that a request for counts during an event waits for its end."""
 
 
 def _gauge(name: str, doc: str) -> MBean:
@@ -57,7 +57,7 @@ COUNTS: Mapping[str, MBean] = {
     ),
     "active_brokers": _gauge("ActiveBrokerCount", "Registered brokers, those that are leaving included."),
 }
-"""By field of `Counts`. All are 0 if this broker is not controller."""
+"""Gauges, by field of `Counts`. All are 0 if this broker is not controller."""
 
 UNCLEAN_LEADER_ELECTIONS = MBean(
     DOMAIN,

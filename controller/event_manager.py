@@ -29,7 +29,7 @@ from understudy.foundation.eventlog.records import EventEnded, EventPreempted, E
 from understudy.foundation.metrics.instruments import Histogram, Timer
 
 EVENT_QUEUE_TIME_TIMEOUT_MS = 300_000
-"""After so long without an event the histogram of queue times is cleared (EQ-5, KAFKA-10189)."""
+"""Time without an event after which the histogram of queue times is cleared (EQ-5, KAFKA-10189)."""
 
 
 @dataclass(slots=True)

@@ -40,7 +40,7 @@ from understudy.foundation.operator_lines import some
 from understudy.foundation.zk.client import Failure
 
 FIRST_REBALANCE_MS = 5_000
-"""How long after a takeover the leader imbalance is first checked, in milliseconds (AR-1)."""
+"""Time after a takeover at which the leader imbalance is first checked, in milliseconds (AR-1)."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 

@@ -20,7 +20,7 @@ from understudy.foundation.zk.client import Failure
 from understudy.foundation.zk.kafka_zk_client import ZooKeeperFailure
 
 BLOCK_SIZE = 1_000
-"""Producer ids in one block."""
+"""Number of producer ids in one block."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 

@@ -17,36 +17,38 @@ class ControllerSettings:
     inter_broker_listener_name: str = "PLAINTEXT"
     control_plane_listener_name: str | None = None
     controller_socket_timeout_ms: int = 30_000
-    """How long an attempt to connect to a broker may take."""
+    """Maximum time that an attempt to connect to a broker takes."""
     request_timeout_ms: int = 30_000
-    """How long a broker may take to respond to a control request before it is sent again."""
+    """Maximum time in which a broker responds to a control request; then it is sent again."""
     unclean_leader_election_enabled: Callable[[], bool] = lambda: False
     """Returns this broker's current default for topics without a config of their own (PSM-17)."""
     auto_leader_rebalance_enable: bool = True
     """Whether leaderships are given back to preferred replicas from time to time (AR-1)."""
     leader_imbalance_check_interval_seconds: int = 300
     leader_imbalance_per_broker_percentage: int = 10
-    """A broker gets its leaderships back when more than this share of the partitions that prefer it have another
-    leader."""
+    """Percentage of the partitions that prefer a broker above which, if another broker leads them, it gets its
+    leaderships back."""
     zookeeper_connection_timeout_ms: int = 18_000
-    """How long a new controller waits until its broker has read what it wrote to `/feature` (FO-1)."""
+    """Maximum time that a new controller waits until its broker has read what it wrote to `/feature` (FO-1)."""
     delete_topic_enable: bool = True
     """False: markers of topics to be deleted are ignored."""
 
     event_queue_bound: int = 10_000
-    """How many events may wait. Past it the controller drops them and resigns; its successor starts from ZooKeeper."""
+    """Maximum number of events that wait. Past it the controller drops them and resigns; its successor starts from
+    ZooKeeper."""
     channel_queue_bound: int = 1_000
-    """How many requests may wait for one broker. Past it they are coalesced, partition by partition."""
+    """Maximum number of requests that wait for one broker. Past it they are coalesced, partition by partition."""
     conflict_rounds: int = 10
-    """How often a state that conflicts is read and decided again before its partition fails."""
+    """Maximum number of times that a conflicting state is read and decided again before its partition fails."""
     digest_partitions: int = 5_000
-    """Up to this many partitions `ContextAtIdle` carries a digest; with more it would slow down a takeover."""
+    """Maximum number of partitions with which `ContextAtIdle` carries a digest; with more it would slow down a
+    takeover."""
     close_timeout_ms: int = 5_000
-    """How long a stopping controller waits for the event in progress before it is cancelled."""
+    """Maximum time that a stopping controller waits for the event in progress before it is cancelled."""
     drain_timeout_ms: int = 1_000
-    """How long a stopping controller waits for responses to requests it has queued. In Kafka the rest of the broker
-    stops first, which has the same effect; otherwise the last requests of the controller's own controlled shutdown
-    would be lost."""
+    """Maximum time that a stopping controller waits for responses to requests it has queued. In Kafka the rest of the
+    broker stops first, which has the same effect; otherwise the last requests of the controller's own controlled
+    shutdown would be lost."""
 
     @property
     def controller_to_broker_listener_name(self) -> str:

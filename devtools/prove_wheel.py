@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
 MEBIBYTE = 1024 * 1024
 MOST_INSTALLED_MIB = 160
-"""The size that an installation without extras may have, pip and setuptools not counted."""
+"""Maximum size of an installation without extras, pip and setuptools not counted."""
 LEFT_OUT = ("pyspark", "pyarrow", "pandas", "numpy")
 TIMEOUT_S = 300
 A_TEST = """

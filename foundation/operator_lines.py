@@ -17,7 +17,7 @@ import structlog
 T = TypeVar("T")
 
 LINES = 50
-"""Lines of one kind for one step, at level INFO or above."""
+"""Maximum number of lines of one kind for one step, at level INFO or above."""
 
 
 def is_detailed(log: structlog.typing.FilteringBoundLogger) -> bool:

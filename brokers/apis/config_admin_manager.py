@@ -28,7 +28,7 @@ from understudy.foundation.zk.kafka_zk_client import ControllerMoved, SessionLos
 from understudy.foundation.zk.znodes import MalformedZNode
 
 MAX_CONFLICTS = 20
-"""How often a change is made again after a conflict, before the request fails."""
+"""Maximum number of times that a change is made again after a conflict, before the request fails."""
 
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ConfigAdminManager")

@@ -41,7 +41,7 @@ from understudy.foundation.zk.client import Failure
 from understudy.foundation.zk.kafka_zk_client import ControllerMoved, SessionLost, ZooKeeperFailure
 
 DEFAULT = -1
-"""Stands for `num.partitions` or `default.replication.factor` in a request."""
+"""Number in a request that stands for `num.partitions` or `default.replication.factor`."""
 
 TOPICS_WITHOUT_PAUSE = 100
 """Number of topics of one request after which other requests may proceed: the refusal of a topic awaits nothing."""

@@ -24,10 +24,10 @@ from understudy.foundation.wire.messages.delete_topics import (
 from understudy.foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
 
 FIRST_VERSION_WITH_DELETION_DISABLED = 3
-"""Older clients do not have the error TOPIC_DELETION_DISABLED."""
+"""First version whose clients have the error TOPIC_DELETION_DISABLED."""
 
 MARKED_AT_ONCE = 100
-"""How many topics of one request are marked at the same time."""
+"""Maximum number of topics of one request that are marked at the same time."""
 
 
 async def handle(

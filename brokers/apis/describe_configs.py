@@ -38,7 +38,7 @@ from understudy.foundation.zk.znodes import MalformedZNode
 UNKNOWN_TYPE = 0
 
 DESCRIBED_TYPES = frozenset(ResourceType) - {ResourceType.UNKNOWN}
-"""A request that names a resource of another type is refused as a whole."""
+"""Types of resources that can be described. A request that names a resource of another type is refused as a whole."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ConfigAdminManager")
 

@@ -43,7 +43,7 @@ from understudy.foundation.wire.messages.fetch import (
 READ_COMMITTED = 1
 FIRST_VERSION_WITH_REPLICA_STATE = 15
 MAX_WAIT_MS = 60_000
-"""The longest that a Fetch waits, whatever `max_wait_ms` the client sends."""
+"""Maximum time that a Fetch waits, whatever `max_wait_ms` the client sends."""
 
 
 async def handle(services: BrokerServices, request: FetchRequest, context: RequestContext) -> FetchResponse:

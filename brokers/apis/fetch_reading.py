@@ -36,11 +36,11 @@ NO_DIVERGENCE = EpochEndOffset()
 FIRST_VERSION_WITH_WHOLE_BATCH = 3
 WITH_FORMAT_1 = 2
 WITH_FORMAT_2 = 4
-"""The first versions whose consumers read these message formats."""
+"""First versions whose consumers read these message formats."""
 WITH_ZSTD = 10
-"""The first version whose consumers read zstd (KIP-110)."""
+"""First version whose consumers read zstd (KIP-110)."""
 WITH_STORAGE_ERROR = 6
-"""The first version whose consumers know KAFKA_STORAGE_ERROR."""
+"""First version whose consumers know KAFKA_STORAGE_ERROR."""
 WITH_RACK = 11
 WITH_LEADER_HINTS = 16
 

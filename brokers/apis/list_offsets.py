@@ -47,7 +47,7 @@ _SINCE_VERSION = {
     EARLIEST_LOCAL_TIMESTAMP: 8,
     LATEST_TIERED_TIMESTAMP: 9,
 }
-"""The timestamps that stand for a place in the log, and the versions that define them."""
+"""Timestamps that stand for a place in the log, and the versions that define them."""
 
 
 async def handle(services: BrokerServices, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:

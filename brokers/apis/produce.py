@@ -40,7 +40,7 @@ from understudy.foundation.wire.messages.produce import (
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ReplicaManager")
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
-"""The client id whose producers may append to internal topics."""
+"""Client id whose producers may append to internal topics."""
 NO_ACKS: Final = 0
 
 WITH_ONE_BATCH: Final = 3

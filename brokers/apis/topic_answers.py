@@ -12,7 +12,7 @@ from understudy.foundation.wire.messages.create_topics import CreatableTopicConf
 from understudy.foundation.zk.client import MAX_REQUEST_BYTES
 
 MAX_PARTITIONS = MAX_REQUEST_BYTES // len('"0":[1],')
-"""The most partitions that fit into a topic's znode, with the shortest ids of partitions and brokers."""
+"""Maximum number of partitions that fit into a topic's znode, with the shortest ids of partitions and brokers."""
 
 
 def require_storable(partitions: int) -> None:

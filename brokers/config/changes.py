@@ -30,7 +30,7 @@ from understudy.foundation.zk.znodes import MalformedZNode
 
 EXPIRATION_MS = 15 * 60 * 1000
 AT_A_TIME = 500
-"""Notifications read with one request."""
+"""Number of notifications read with one request."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ZkConfigManager")
 

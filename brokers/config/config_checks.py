@@ -17,7 +17,7 @@ MESSAGE_FORMAT_VERSION = "3.0-IV1"
 versions with older protocols, and so does this broker."""
 
 MIN_DEDUPE_BUFFER_BYTES = 1024 * 1024
-"""Each cleaner must have more than this."""
+"""Number of bytes that the buffer of each cleaner must exceed."""
 
 
 def check_config(config: KafkaConfig, properties: Mapping[str, str]) -> None:

@@ -162,7 +162,7 @@ def shown(value: ConfigValue) -> str | None:
 _JAVA_DOUBLE = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?)")
 
 _BLANKS = "".join(map(chr, range(ord(" ") + 1)))
-"""What Java's `trim` removes."""
+"""Characters that Java's `trim` removes."""
 
 _BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 

@@ -158,4 +158,4 @@ _DEFAULTS: Mapping[str, str] = {
     for name, key in BROKER_KEYS.items()
     if not key.internal and name != "zookeeper.connect" and (text := shown(key.default)) is not None
 }
-"""The default of each key that has one."""
+"""Defaults of the keys that have one."""

@@ -15,7 +15,7 @@ from understudy.foundation.cluster.errors import ApiError, Errors
 ROOT = "root"
 
 LEVELS: Mapping[str, int] = {"TRACE": 5, "DEBUG": 10, "INFO": 20, "WARN": 30, "ERROR": 40, "FATAL": 50}
-"""By name, what Python's loggers call them."""
+"""Numbers of levels in Python's loggers, by name."""
 
 LOGGERS = (
     "asyncio",

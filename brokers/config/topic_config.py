@@ -124,7 +124,7 @@ _KEYS = (
 )
 
 TOPIC_TABLE: Mapping[str, ConfigKey] = {key.name: key for key in _KEYS}
-"""In the order in which Kafka checks values: of several bad ones the client gets the first."""
+"""Keys in the order in which Kafka checks values: of several bad ones the client gets the first."""
 
 
 def validate_topic_config(config: Iterable[tuple[str, str]], defaults: Mapping[str, ConfigValue]) -> dict[str, str]:

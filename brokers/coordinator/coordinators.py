@@ -28,7 +28,7 @@ TOPICS: Mapping[CoordinatorType, str] = {
     CoordinatorType.GROUP: GROUP_METADATA_TOPIC,
     CoordinatorType.TRANSACTION: TRANSACTION_STATE_TOPIC,
 }
-"""The topic that stores the state of each type of coordinator. Share groups have none in ZooKeeper mode."""
+"""Topics that store the state of coordinators, by type. Share groups have none in ZooKeeper mode."""
 
 _MIN_INT = -(1 << 31)
 

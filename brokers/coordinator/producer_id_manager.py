@@ -28,9 +28,9 @@ from understudy.foundation.zk.znodes import MalformedZNode
 PREFETCH_PERCENT = 90
 """Percentage of a block's ids after whose allocation the next block is requested."""
 RETRY_BACKOFF_MS = 50
-"""Pause after the controller has refused or could not be reached."""
+"""Time of the pause after the controller has refused or could not be reached."""
 CONFLICT_ROUNDS = 10
-"""How often another broker may take the block that this one was about to take."""
+"""Maximum number of times that another broker takes the block that this one was about to take."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.coordinator.transaction.ProducerIdManager")
 

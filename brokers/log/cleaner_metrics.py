@@ -51,7 +51,7 @@ CLEANER_MBEANS = (
     DIRTY,
     SINCE_LAST_RUN,
 )
-"""In the order of docs/reference/metrics.md."""
+"""MBeans of the log cleaner, in the order of docs/reference/metrics.md."""
 
 
 class CleanerMetrics:

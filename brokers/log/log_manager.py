@@ -50,7 +50,7 @@ CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 EVERY_REPLICA: Final = 2**31 - 1
 
 DELETION_CHECK_MS: Final = 1_000
-"""The longest time between looks for files and folders whose deletion is due."""
+"""Maximum time between looks for files and folders whose deletion is due."""
 
 
 class LogUnusable(Exception):

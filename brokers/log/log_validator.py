@@ -56,11 +56,12 @@ _MANY_RECORDS: Final = 5_000
 """Number of records that take some five milliseconds to check."""
 
 _MOST_RECORD_ERRORS: Final = 10_000
-"""A batch of one MB may have millions of records; with an error for each a broker would run out of memory."""
+"""Maximum number of errors of records in an answer. A batch of one MB may have millions of records; with an error for
+each a broker would run out of memory."""
 
 _RATIO: Final = 8
 _ALWAYS_DECOMPRESSED_BYTES: Final = 32 * 1024 * 1024
-"""The default bound of decompression, which keeps a request from taking a broker's memory and time."""
+"""Default bound of decompression, which keeps a request from taking a broker's memory and time."""
 
 
 class RecordError(NamedTuple):

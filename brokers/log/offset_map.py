@@ -9,7 +9,7 @@ from hashlib import md5
 from typing import Final
 
 BYTES_PER_ENTRY: Final = 192
-"""About what an entry of a dictionary takes, with its digest and offset. In Kafka's table it is 24."""
+"""Number of bytes that an entry of a dictionary takes, about, with its digest and offset. In Kafka's table it is 24."""
 
 NO_OFFSET: Final = -1
 

@@ -22,7 +22,7 @@ from understudy.foundation.records.errors import InvalidRecord
 from understudy.foundation.records.record import Record, records
 
 BATCHES_TO_RETAIN: Final = 5
-"""How many batches of a producer are remembered: a client may have as many requests in flight to one broker."""
+"""Number of batches of a producer that are remembered: a client may have as many requests in flight to one broker."""
 
 NO_COORDINATOR_EPOCH: Final = -1
 

@@ -32,7 +32,7 @@ SCAN_BYTES: Final = 1 << 20
 """Number of bytes that are read at once if batches are read one after the other."""
 
 _SPAN: Final = Struct(">qi11xi")
-"""Base offset, size and last offset delta: what a search looks at in each batch."""
+"""Base offset, size and last offset delta, at which a search looks in each batch."""
 
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 

@@ -23,7 +23,8 @@ LOCK = ".lock"
 TEMPORARY = ".tmp"
 
 MOST_OPEN_FILES = 500
-"""How many files stay open at most. Each partition has at least one; 10,000 of them exceed what a process may open."""
+"""Maximum number of files that stay open. Each partition has at least one; 10,000 of them exceed what a process may
+open."""
 
 
 class FileDisk:

@@ -24,12 +24,12 @@ _PREFIXES = {
     "kafka.server.ReplicaManager": "[ReplicaManager broker={id}] ",
     "kafka.zookeeper.ZooKeeperClient": "[ZooKeeperClient Kafka server] ",
 }
-"""By logger. Other loggers of Kafka have no prefix."""
+"""Prefixes of lines, by logger. Other loggers of Kafka have no prefix."""
 
 _STATE_CHANGES = "state.change.logger"
 _LEVELS = {"warning": "WARN", "critical": "FATAL"}
 _ENVELOPE = ("event", "level", "logger", "node", "exception")
-"""What has its own place in a line. `node` is in the prefix."""
+"""Fields that have their own place in a line. `node` is in the prefix."""
 
 
 class KafkaLogLines:

@@ -35,7 +35,7 @@ T = TypeVar("T")
 EVENTS_FOLDER = "events"
 
 EXPERIMENT_VARIABLE = "UNDERSTUDY_EXPERIMENT"
-"""The environment variable in which an experiment leaves its name for its brokers."""
+"""Environment variable in which an experiment leaves its name for its brokers."""
 
 _ACTIONS = {"pause": signal.SIGSTOP, "crash": signal.SIGKILL}
 

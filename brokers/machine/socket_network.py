@@ -17,11 +17,11 @@ from understudy.foundation.wire.network import Connection, ConnectionFailed, Con
 
 BACKLOG = 128
 READ_AHEAD_BYTES = 256 * 1024
-"""As much is read with one call; the second one reaches the limit."""
+"""Number of bytes that one call reads; the second one reaches the limit."""
 ACCEPT_RETRY_MS = 50
 
 NO_ADDRESS = (OSError, OverflowError, ValueError)
-"""What asyncio raises for an address that cannot be used: OverflowError for a port above 65535, ValueError for a host
+"""Exceptions of asyncio for an address that cannot be used: OverflowError for a port above 65535, ValueError for a host
 with an empty label or a NUL. Addresses come from znodes and requests, so any of these may occur."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.network.Acceptor")

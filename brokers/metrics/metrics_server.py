@@ -19,14 +19,14 @@ from understudy.foundation.wire.network import Connection, ConnectionLost, Netwo
 PATH = "/metrics"
 
 ADDRESS_FILE = "metrics.address"
-"""A file in the log directory of a broker that serves metrics; it holds the bound `host:port`."""
+"""Name of a file in the log directory of a broker that serves metrics; it holds the bound `host:port`."""
 
 REQUEST_BYTES = 8 * 1024
-"""A request with more than this, its blank line included, is refused."""
+"""Maximum number of bytes of a request, its blank line included; a longer one is refused."""
 CONNECTIONS = 16
-"""The most connections at one time; more are closed at once."""
+"""Maximum number of connections at one time; more are closed at once."""
 TIMEOUT_MS = 10_000
-"""How long one connection may last."""
+"""Maximum time that a connection lasts."""
 
 _END_OF_HEAD = b"\r\n\r\n"
 _PLAIN = "text/plain; charset=utf-8"

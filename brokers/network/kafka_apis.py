@@ -112,8 +112,8 @@ SERVED_VERSIONS: tuple[ApiVersion, ...] = api_versions.served_versions(_SERVED)
 
 
 LONG_REQUEST_BYTES = 1 << 18
-"""A request of this size, some 5,000 partitions or five milliseconds, is decoded in another thread. The controller's
-own broker also receives its large requests, and would answer no other request meanwhile."""
+"""Number of bytes from which a request, some 5,000 partitions or five milliseconds, is decoded in another thread. The
+controller's own broker also receives its large requests, and would answer no other request meanwhile."""
 
 
 class HandlerFailed(Exception):

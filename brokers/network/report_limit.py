@@ -7,10 +7,10 @@ from collections import Counter
 from understudy.foundation.eventlog.clock import Clock
 
 PER_ADDRESS = 10
-"""Reports about the connections of one address in an interval."""
+"""Maximum number of reports about the connections of one address in an interval."""
 
 IN_ALL = 100
-"""Reports about all peers together."""
+"""Maximum number of reports about all peers together."""
 
 INTERVAL_MS = 60_000
 

@@ -28,7 +28,7 @@ from understudy.foundation.wire.messages.alter_partition import (
 RETRY_BACKOFF_MS = 50
 WITH_TOPIC_IDS = 2
 WITH_BROKER_EPOCHS = 3
-"""The first versions that name topics by id, and list the ISR with broker epochs."""
+"""First versions that name topics by id, and list the ISR with broker epochs."""
 
 
 class IsrChange(NamedTuple):

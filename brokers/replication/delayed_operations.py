@@ -14,10 +14,11 @@ from contextlib import contextmanager
 from understudy.foundation.cluster.identifiers import TopicPartition
 
 MAX_WATCHED = 1_000_000
-"""Partitions watched at one time, each counted once for each operation. An operation beyond that does not wait."""
+"""Maximum number of partitions watched at one time, each counted once for each operation. An operation beyond that does
+not wait."""
 
 MAX_DELAY_MS = 15 * 60_000
-"""The longest that `wait_until` waits, whatever a client sends."""
+"""Maximum time that `wait_until` waits, whatever a client sends."""
 
 
 class DelayedOperation:

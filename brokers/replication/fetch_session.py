@@ -23,9 +23,9 @@ from understudy.foundation.wire.messages.fetch import FetchPartition, PartitionD
 
 INVALID_SESSION_ID: Final = 0
 INITIAL_EPOCH: Final = 0
-"""The epoch of a request that asks for a new session."""
+"""Epoch of a request that asks for a new session."""
 FINAL_EPOCH: Final = -1
-"""The epoch of a request that uses no session, and closes the one that it names."""
+"""Epoch of a request that uses no session, and closes the one that it names."""
 MAX_INT32: Final = 2**31 - 1
 UNKNOWN_OFFSET: Final = -1
 FIRST_VERSION_BY_TOPIC_ID: Final = 13

@@ -33,7 +33,7 @@ from understudy.foundation.metrics.instruments import Meter
 logger: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.FetchManager")
 
 EVICTION_MS: Final = 120_000
-"""How long a session is safe after it was opened, and after its last Fetch, from one that is no more valuable."""
+"""Time after its opening, and after its last Fetch, in which a session is safe from one that is no more valuable."""
 
 # ------------------------------------------------------------------ contexts
 

@@ -30,7 +30,7 @@ EVICTIONS = MBean(
 )
 
 FETCH_SESSION_MBEANS = (SESSIONS, PARTITIONS, EVICTIONS)
-"""In the order of docs/reference/metrics.md."""
+"""MBeans of fetch sessions, in the order of docs/reference/metrics.md."""
 
 
 def fetch_session_readings(cache: FetchSessionCache) -> Iterator[MetricReading]:

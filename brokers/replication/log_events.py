@@ -30,7 +30,7 @@ from understudy.foundation.eventlog.records import (
 from understudy.foundation.records.batch import BatchHeader, batches
 
 _WHOLE = 1 << 31
-"""More bytes than one append has."""
+"""Number of bytes that no append reaches."""
 
 
 class LogEvents:

@@ -62,7 +62,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.
 R = TypeVar("R", bound=Message)
 
 WITH_REPLICA_STATE = 15
-"""The first version that names the follower by its id and epoch (KIP-903)."""
+"""First version that names the follower by its id and epoch (KIP-903)."""
 
 Spawn = Callable[[Coroutine[object, object, None], str], asyncio.Task[None]]
 

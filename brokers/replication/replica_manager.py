@@ -41,7 +41,7 @@ from understudy.foundation.records.varint import Buffer
 from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest
 
 ALL_ACKS: Final = -1
-"""The number of acknowledgements in Produce that stands for the whole ISR."""
+"""Number of acknowledgements in Produce that stands for the whole ISR."""
 
 LOGS_CREATED_AT_ONCE: Final = 50
 

@@ -39,14 +39,14 @@ COUNTS: Mapping[str, MBean] = {
     ),
     "reassigning": _gauge("ReassigningPartitions", "Partitions led here that are being reassigned."),
 }
-"""By the field of `ReplicaCounts` that holds it."""
+"""Gauges, by the field of `ReplicaCounts` that holds their value."""
 
 ISR_EXPANDS = _meter("IsrExpandsPerSec", "Followers that have joined an ISR.")
 ISR_SHRINKS = _meter("IsrShrinksPerSec", "ISRs that lagging followers have left.")
 FAILED_ISR_UPDATES = _meter("FailedIsrUpdatesPerSec", "Changes of an ISR that the controller has refused.")
 
 REPLICA_MBEANS: tuple[MBean, ...] = (*COUNTS.values(), ISR_EXPANDS, ISR_SHRINKS, FAILED_ISR_UPDATES)
-"""In the order of docs/reference/metrics.md."""
+"""MBeans of replicas, in the order of docs/reference/metrics.md."""
 
 
 class ReplicaCounts(NamedTuple):

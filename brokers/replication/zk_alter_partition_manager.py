@@ -21,11 +21,11 @@ from understudy.foundation.zk.kafka_zk_client import KafkaZkClient, SessionLost,
 
 CHECK_INTERVAL_MS = 2_500
 LINGER_MS = 5_000
-"""A notification waits until no ISR has changed for this long …"""
+"""Time without a change of an ISR for which a notification waits."""
 MAX_DELAY_MS = 60_000
-"""… but not longer than this after the last one."""
+"""Maximum time that a notification waits after the last one."""
 RETRY_BACKOFF_MS = 100
-"""How long to wait before a write that ZooKeeper did not answer is repeated, perhaps in a new session."""
+"""Time before a write that ZooKeeper did not answer is repeated, perhaps in a new session."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ZkAlterPartitionManager")
 

@@ -63,7 +63,7 @@ from understudy.foundation.wire.request_channel import RequestChannel, RequestTi
 from understudy.foundation.wire.schema import Message
 
 RETRY_PAUSE_MS = 100
-"""Pause between two attempts to send to a broker, as in Kafka's `RequestSendThread`."""
+"""Time between two attempts to send to a broker, as in Kafka's `RequestSendThread`."""
 
 REFUSALS_RECORDED = 100
 """Maximum number of refused partitions that the record of a response names."""

@@ -32,7 +32,7 @@ UPDATE_METADATA_BY_TOPIC = 5
 UPDATE_METADATA_WITH_ENDPOINTS = 1
 STOP_REPLICA_BY_TOPIC = 1
 STOP_REPLICA_BY_PARTITION = 3
-"""From this version on each partition has a deletion flag; before, the whole request has one."""
+"""First version in which each partition has a deletion flag; before, the whole request has one."""
 
 _OLDEST_LISTENER = "PLAINTEXT"
 

@@ -17,13 +17,13 @@ from understudy.foundation.wire.messages.update_metadata import UpdateMetadataRe
 
 _BROKER_EPOCH: Final = Struct(">q")
 _EPOCHS_BYTES: Final = 8
-"""The bytes of controller id and controller epoch, before the broker epoch; later versions add isKRaftController, 1
-byte."""
+"""Number of bytes of controller id and controller epoch, before the broker epoch; later versions add isKRaftController,
+1 byte."""
 
 Shareable: TypeAlias = LeaderAndIsrRequest | UpdateMetadataRequest
 
 _SINCE: Final[dict[type[Shareable], tuple[int, int]]] = {LeaderAndIsrRequest: (2, 7), UpdateMetadataRequest: (5, 8)}
-"""The first versions with a broker epoch and with isKRaftController."""
+"""First versions with a broker epoch and with isKRaftController."""
 
 
 class SharedBody:

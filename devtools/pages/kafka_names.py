@@ -806,7 +806,7 @@ understudy/clusters/processes/embedded_zookeeper.py
 understudy/history/reading/transaction_log.py
   org.apache.zookeeper.server.persistence.FileTxnLog read_transaction_logs
 """
-"""For each module or folder of ours, Kafka's names with their packages, each followed by our name for it; without one
+"""Names of Kafka with their packages for each module or folder of ours, each followed by our name for it; without one
 it is the whole module or folder."""
 
 

@@ -18,9 +18,9 @@ _HEAD = """# Single-token mutants
 This page is made by `make token-mutants` from `results.jsonl` and `reasons.yaml` in `devtools/token_mutants/`. It says
 what became of changes of one token each in `controller/` and `brokers/replication/` that a tool has drawn: comparisons,
 `and` / `or`, `not`, `in`, `is`, signs, numbers by one, `True` / `False`, `min` / `max`, `any` / `all`, `break` /
-`continue`, members of enumerations. A mutant is judged by the tests of its room that call its function, then by those
-of `tests/stories`, `tests/brokers/apis` and `tests/simulation`, then by seeds of the simulator with every check on. A
-survivor has a reason why no test can notice it; otherwise it gets a test, and is killed in the next run (`make
+`continue`, members of enumerations. A mutant is judged by the tests of its room that call its function, then by the
+tests of `tests/stories`, `tests/brokers/apis` and `tests/simulation`, then by seeds of the simulator with every check
+on. A survivor has a reason why no test can notice it; otherwise it gets a test, and is killed in the next run (`make
 token-mutants ARGS=--again`). Numbers of lines are of the time of the run.
 
 """

@@ -25,9 +25,10 @@ import pytest
 from devtools.token_mutants.sites import Mutant
 
 TEST_TIMEOUT_S = 120
-"""How long one test may take."""
+"""Maximum time that one test takes."""
 SLOWER = 10
-"""How many times as long as measured all tests together may take; machines are busy with other work at times."""
+"""Maximum factor between the time of all tests together and their measured time; machines are busy with other work at
+times."""
 SEED_TIMEOUT_S = 120
 _NOTICED = re.compile(r"^(?:FAILED|ERROR) (\S.*)$", re.MULTILINE)
 _NO_SUCH_TEST = "ERROR: not found: "

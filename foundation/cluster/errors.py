@@ -92,7 +92,7 @@ class Errors(IntEnum):
 
 
 MAX_MESSAGE_BYTES = 2**15 - 1
-"""The longest string in a response, in bytes of UTF-8."""
+"""Maximum length of a string in a response, in bytes of UTF-8."""
 
 
 MALFORMED_REQUEST = (

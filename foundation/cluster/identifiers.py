@@ -17,12 +17,12 @@ TopicId = NewType("TopicId", str)
 """A topic's id as Kafka prints it: 16 bytes as 22 characters of URL-safe base64, without padding."""
 
 NO_TOPIC_ID = TopicId("A" * 22)
-"""The id of 16 zero bytes; in a request or response it means that the topic id is not known."""
+"""Id of 16 zero bytes; in a request or response it means that the topic id is not known."""
 
 _METADATA_TOPIC_ID = TopicId("A" * 21 + "Q")
 
 _KEPT_TOPIC_IDS = 1 << 14
-"""How many topic ids are kept in both forms: each Fetch has one for every topic."""
+"""Maximum number of topic ids that are kept in both forms: each Fetch has one for every topic."""
 
 
 class TopicPartition(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 _SMALL = 4
-"""Sets up to this size have a class of their own in Scala, which prints `Set`; larger ones print `HashSet`."""
+"""Maximum size of sets that have a class of their own in Scala, which prints `Set`; larger ones print `HashSet`."""
 
 
 def scala_buffer(items: Iterable[object]) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
-"""A file grows no further than this, unless a single line is longer."""
+"""Maximum number of bytes of a file, unless a single line is longer."""
 
 _CLAIMS = 100
 

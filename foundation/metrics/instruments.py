@@ -20,7 +20,7 @@ TICK_MS = 5_000
 MINUTES = (1, 5, 15)
 
 QUANTILES = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
-"""Those of Yammer's MBeans, as the JMX exporter's rules write them."""
+"""Quantiles of Yammer's MBeans, as the JMX exporter's rules write them."""
 
 SAMPLE_SIZE = 1_028
 DECAY_PER_S = 0.015

@@ -27,14 +27,14 @@ NO_LEADER_EPOCH: Final = -1
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
 LOG_OVERHEAD: Final = 12
-"""The bytes of base offset and size, which the size does not count."""
+"""Number of bytes of base offset and size, which the size does not count."""
 SIZE_UP_TO_MAGIC: Final = 17
 
 _MIN_SIZE: Final = 14
-"""The smallest size that a batch of any magic can have; `LegacyRecord.RECORD_OVERHEAD_V0`."""
+"""Minimum size of a batch of any magic; `LegacyRecord.RECORD_OVERHEAD_V0`."""
 
 _CHECKED_FROM: Final = 21
-"""The checksum is of the bytes from the attributes to the end."""
+"""Place of the attributes in a batch: the checksum covers the bytes from there to the end."""
 
 _SIZE: Final = Struct(">i")
 _OFFSET_AND_SIZE: Final = Struct(">qi")

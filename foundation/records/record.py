@@ -23,11 +23,11 @@ from understudy.foundation.records.errors import InvalidRecord
 from understudy.foundation.records.varint import Buffer, read_varint, read_varlong, varint
 
 MAX_DECOMPRESSED_BYTES = 128 * 1024 * 1024
-"""The default of how large the records of one batch may become: more than any `message.max.bytes` that is in use."""
+"""Maximum number of bytes of the records of one batch, by default: more than any `message.max.bytes` that is in use."""
 
 _MAX_TIMESTAMP = 2**63 - 1
 _MORE = 0x80
-"""A byte of a varint from here on is not its last one."""
+"""Minimum of a byte of a varint that is not its last one."""
 _MINUS_ONE = 1
 """-1 as a varint."""
 

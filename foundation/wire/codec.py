@@ -21,7 +21,7 @@ M = TypeVar("M", bound=Message)
 _SIZE = struct.Struct(">i")
 
 ERRORS = (ValueError, IndexError, TypeError, AttributeError, OverflowError, struct.error)
-"""The errors of a generated function when bytes or values are not what they should be."""
+"""Errors of a generated function if bytes or values are not what they should be."""
 
 
 class Codec(NamedTuple):

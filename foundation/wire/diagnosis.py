@@ -16,7 +16,8 @@ from understudy.foundation.wire.errors import MalformedMessage, UnencodableValue
 from understudy.foundation.wire.schema import ArrayOf, Field, FixedInt, Message, Plain, StructOf, WireType, fields_of
 
 MOST_ELEMENTS: Final = 20_000
-"""The bound of a walk, which is some ten times slower than the read that failed: any client can send such bytes."""
+"""Maximum number of elements in a walk, which is some ten times slower than the read that failed: any client can send
+such bytes."""
 
 
 def why_malformed(

@@ -15,7 +15,7 @@ from struct import Struct
 from typing import Final, TypeAlias
 
 MAX_STRING_BYTES: Final = 0x7FFF
-"""The longest string, in bytes; Kafka refuses longer ones also if the type of the length allows them."""
+"""Maximum length of a string, in bytes; Kafka refuses longer ones also if the type of the length allows them."""
 
 _MAX_VARINT_SHIFT: Final = 28
 _UINT32_MAX: Final = 0xFFFFFFFF

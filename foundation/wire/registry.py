@@ -67,7 +67,7 @@ from understudy.foundation.wire.messages.update_metadata import UpdateMetadataRe
 from understudy.foundation.wire.schema import Message
 
 NEVER_FLEXIBLE: Final = 1 << 15
-"""The first flexible version of an API that has none."""
+"""First flexible version of an API that has none."""
 
 
 @dataclass(frozen=True, slots=True)

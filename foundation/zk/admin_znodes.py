@@ -32,7 +32,7 @@ PERSISTENT_PATHS = (
     "/config/brokers",
     "/config/ips",
 )
-"""Created by a starting broker, in this order, each with its parents and null data."""
+"""Paths that a starting broker creates, in this order, each with its parents and null data."""
 
 # ------------------------------------------------------------------ configs
 

@@ -31,7 +31,8 @@ import msgspec
 MATCH_ANY_VERSION = -1
 
 MAX_REQUEST_BYTES = 1_000_000
-"""The largest request, in bytes: ZooKeeper closes the connection on a packet above `jute.maxbuffer` (1,048,575)."""
+"""Maximum size of a request, in bytes: ZooKeeper closes the connection on a packet above `jute.maxbuffer`
+(1,048,575)."""
 
 
 class Failure(Enum):

@@ -33,7 +33,7 @@ GET_CHILDREN_2, CHECK, MULTI, MULTI_READ, SET_WATCHES = 12, 13, 14, 22, 101
 
 _EPHEMERAL, _SEQUENTIAL = 1, 2
 _ROLLED_BACK = (0, -2)
-"""The codes, in the answer to a failed multi, of the operations before the failing one and after it."""
+"""Codes, in the answer to a failed multi, of the operations before the failing one and after it."""
 
 FAILURES = {
     -8: Failure.BAD_ARGUMENTS,

@@ -51,14 +51,14 @@ from understudy.foundation.zk.client import (
 )
 
 MULTI_READ_PATHS = 1_000
-"""Znodes read by one request: with more nothing gets faster, and an answer would grow past what one should
-buffer."""
+"""Maximum number of znodes read by one request: with more nothing gets faster, and an answer would grow past what one
+should buffer."""
 
 SET_WATCHES_BYTES = 128 * 1024
-"""The size at which the watches to arm again are split over requests, as in Java's client."""
+"""Number of bytes at which the watches to arm again are split over requests, as in Java's client."""
 
 CONNECT_TRIES = 3
-"""How many connect requests may stay unanswered within one session timeout."""
+"""Maximum number of connect requests that stay unanswered within one session timeout."""
 
 _WATCH_KINDS = {1: WatchKind.CREATED, 2: WatchKind.DELETED, 3: WatchKind.CHANGED, 4: WatchKind.CHILDREN}
 _RECONNECT = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0, "max_jitter": 0.4}

@@ -26,7 +26,8 @@ from understudy.foundation.zk.znodes import (
 )
 
 READ_AT_ONCE = 2_000
-"""States read by one request: with more there are fewer requests, with fewer decoding begins sooner."""
+"""Maximum number of states read by one request: with more there are fewer requests, with fewer decoding begins
+sooner."""
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 

@@ -46,19 +46,21 @@ from understudy.foundation.zk.znodes import ControllerEpochZNode, parent
 Write: TypeAlias = Create | SetData | Delete
 
 MAX_OPS = 500
-"""Writes in one transaction: with more nothing gets faster, and a conflict costs more."""
+"""Maximum number of writes in one transaction: with more nothing gets faster, and a conflict costs more."""
 
 MAX_IN_FLIGHT = 10
-"""Transactions sent before the first is answered (`zookeeper.max.in.flight.requests`)."""
+"""Maximum number of transactions sent before the first is answered (`zookeeper.max.in.flight.requests`)."""
 
 MAX_LOST_ANSWERS = 20
-"""Lost answers to one request before it fails with UNKNOWN; the session was connected again between any two."""
+"""Maximum number of lost answers to one request before it fails with UNKNOWN; the session was connected again between
+any two."""
 
 MAX_CONFLICT_ROUNDS = 4
-"""How often a transaction is sent again without the conflicting operations; then the rest are sent one by one."""
+"""Maximum number of times that a transaction is sent again without the conflicting operations; then the rest are sent
+one by one."""
 
 MAX_ROUNDS = 5
-"""How often reading, deciding and writing is repeated after another client wrote in between; then it fails."""
+"""Maximum number of rounds of reading, deciding and writing after another client wrote in between; then it fails."""
 
 _PATHS_SHOWN = 3
 _T = TypeVar("_T")

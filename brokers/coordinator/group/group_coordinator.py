@@ -44,11 +44,13 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.coordin
 T = TypeVar("T")
 
 MOST_PENDING_MEMBERS: Final = 10_000
-"""Ids of one group that were given to members which have not joined with them yet; others have to wait."""
+"""Maximum number of a group's ids that were given to members which have not joined with them yet; others have to
+wait."""
 
 
 LONGEST_STORED: Final = 32_767
-"""Bytes that a string in a record of `__consumer_offsets` may have; requests of flexible versions may have more."""
+"""Maximum number of bytes of a string in a record of `__consumer_offsets`; requests of flexible versions may have
+more."""
 
 
 class JoiningMember(NamedTuple):

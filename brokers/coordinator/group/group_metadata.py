@@ -41,7 +41,7 @@ class DescribedGroup(NamedTuple):
 
 
 DEAD_GROUP = DescribedGroup(GroupState.DEAD.value)
-"""What DescribeGroups shows of a group that does not exist."""
+"""Summary in DescribeGroups of a group that does not exist."""
 
 
 class GroupMetadata:

@@ -40,7 +40,8 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.coordin
 
 MINUTE_MS = 60_000
 LOADED_AT_ONCE_BYTES = 1_000_000
-"""The most that is read at a time, so that loading a large partition does not hold up other requests for long."""
+"""Maximum number of bytes read at a time, so that loading a large partition does not hold up other requests for
+long."""
 GROUPS_WITHOUT_PAUSE = 200
 """Number of groups that are searched for expired offsets before other requests may proceed."""
 
@@ -55,7 +56,7 @@ _COMMIT_ERRORS: Mapping[Errors, Errors] = {
     Errors.MESSAGE_TOO_LARGE: Errors.INVALID_COMMIT_OFFSET_SIZE,
     Errors.RECORD_LIST_TOO_LARGE: Errors.INVALID_COMMIT_OFFSET_SIZE,
 }
-"""What a client is answered whose offsets could not be stored, by the error of the append."""
+"""Errors for a client whose offsets could not be stored, by the error of the append."""
 
 _STORE_ERRORS: Mapping[Errors, Errors] = {
     **_COMMIT_ERRORS,
@@ -63,7 +64,7 @@ _STORE_ERRORS: Mapping[Errors, Errors] = {
     Errors.MESSAGE_TOO_LARGE: Errors.UNKNOWN_SERVER_ERROR,
     Errors.RECORD_LIST_TOO_LARGE: Errors.UNKNOWN_SERVER_ERROR,
 }
-"""The same for a group that could not be stored."""
+"""Errors for a client whose group could not be stored, by the error of the append."""
 
 
 class GroupMetadataManager:

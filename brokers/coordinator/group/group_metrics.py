@@ -63,7 +63,7 @@ GROUP_MBEANS: tuple[MBean, ...] = (
     REBALANCE_RATE,
     REBALANCE_COUNT,
 )
-"""In the order of docs/reference/metrics.md."""
+"""MBeans of groups, in the order of docs/reference/metrics.md."""
 
 
 class GroupMeters:

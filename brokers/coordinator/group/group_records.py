@@ -34,17 +34,19 @@ GROUP_KEY_VERSION = 2
 _NEWEST_OFFSET_KEY = LAYOUTS[wire.OffsetCommitKey].max_version
 
 BATCH_BYTES = 500_000
-"""The bytes of keys after which tombstones go into another batch: a topic's batches are limited, to 1 MB by default."""
+"""Number of bytes of keys after which tombstones go into another batch: a topic's batches are limited, to 1 MB by
+default."""
 
 FIRST_SEQUENCE = 0
 """The sequence number of commits: Kafka writes one, though they have no producer id; other batches have none."""
 
 _PLAIN_VALUE = Struct(">hqihq")
 _PLAIN_VERSION = 3
-"""`OffsetCommitValue` of this version without metadata: version, offset, leader epoch, length, commit timestamp."""
+"""Version of the `OffsetCommitValue` that has, without metadata: version, offset, leader epoch, length, commit
+timestamp."""
 
 PARTITION_BYTES = 4
-"""The last bytes of an offset's key are the number of the partition."""
+"""Number of bytes at the end of an offset's key that hold the partition."""
 
 KeyAndValue: TypeAlias = tuple[bytes, bytes | None]
 

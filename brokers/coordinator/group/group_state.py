@@ -28,7 +28,7 @@ VALID_PREVIOUS_STATES: Mapping[GroupState, tuple[GroupState, ...]] = {
     GroupState.STABLE: (GroupState.COMPLETING_REBALANCE,),
     GroupState.DEAD: tuple(GroupState),
 }
-"""By state, those from which it may be entered."""
+"""Valid previous states of each state."""
 
 
 class InvalidGroupTransition(Exception):

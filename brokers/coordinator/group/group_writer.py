@@ -24,7 +24,8 @@ from understudy.foundation.records.compression import Compression
 NOT_APPENDED: Final = -1
 
 MOST_WAITING_BYTES: Final = 64 * 1024 * 1024
-"""Keys and values that wait to be replicated at one time; a commit beyond them is to be sent again later."""
+"""Maximum number of bytes of keys and values that wait to be replicated; a commit beyond it is to be sent again
+later."""
 
 _TOO_LARGE: Final = (Errors.MESSAGE_TOO_LARGE, Errors.RECORD_LIST_TOO_LARGE)
 

@@ -34,7 +34,7 @@ from understudy.foundation.wire.messages.join_group import UNKNOWN_MEMBER_ID
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.coordinator.group.GroupCoordinator")
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60_000
-"""How long the JoinGroup of a new member waits: a client that is gone cannot be noticed before."""
+"""Time that the JoinGroup of a new member waits: a client that is gone cannot be noticed before."""
 
 
 class _DelayedJoin(NamedTuple):

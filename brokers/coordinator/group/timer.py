@@ -10,7 +10,7 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 
 _FEW = 64
-"""Cancelled tasks that are kept until their time."""
+"""Maximum number of cancelled tasks that are kept until their time."""
 
 
 class TimerTask:

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 from understudy.foundation.wire.schema import Message, ignorable, int16, int32, nullable_since, since
 
 UNKNOWN_MEMBER_ID: Final = ""
-"""The member id of one that does not have an id yet."""
+"""Member id of a member that does not have an id yet."""
 UNKNOWN_GENERATION_ID: Final = -1
 
 

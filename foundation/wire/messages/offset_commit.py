@@ -12,7 +12,7 @@ from understudy.foundation.wire.schema import Message, between, ignorable, int16
 
 DEFAULT_TIMESTAMP: Final = -1
 DEFAULT_RETENTION_TIME_MS: Final = -1
-"""The offset is kept as long as the broker's `offsets.retention.minutes` says."""
+"""Time that stands for the broker's `offsets.retention.minutes`."""
 
 
 class OffsetCommitRequest(Message, frozen=True, kw_only=True):
