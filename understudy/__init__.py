@@ -1,10 +1,11 @@
 """A cluster of Kafka brokers in ZooKeeper mode, and tools that act on it, watch it and judge it.
 
 `clusters` runs it as processes, in containers or in virtual time; `trials` does things to it and reaches a verdict;
-`checks` has the invariants; `history` reads event logs and computes metrics from them, and `spark` does so for many
-runs side by side; `page` shows a run in a browser, `notebook` in Jupyter; `kafka_tools` has Kafka's command-line tools;
-`cli` is the `understudy` command. `brokers`, `controller` and `foundation` are links to the folders in which the
-brokers' own code is. Other projects import these names from here; each is loaded at first use:
+`checks` has the invariants; `history` reads event logs and computes metrics from them, `spark` has Spark do that for
+whole runs side by side, and reads and writes the lake's tables; `page` shows a run in a browser, `notebook` in Jupyter;
+`kafka_tools` has Kafka's command-line tools; `cli` is the `understudy` command. `brokers`, `controller` and
+`foundation` are links to the folders in which the brokers' own code is. Other projects import these names from here;
+each is loaded at first use:
 
     from understudy import LocalCluster, SimulatedCluster
 """

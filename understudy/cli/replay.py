@@ -1,5 +1,8 @@
 """`understudy replay`: compute metrics from the event logs of one run or many, and print them as a page.
 
+A run is measured in Python; Spark does that for whole runs side by side, and writes their tables. With --engine python
+one run is measured after the other, by the same code.
+
 With --follow the page is shown while the logs grow, for a cluster that runs.
 """
 
