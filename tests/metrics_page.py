@@ -34,7 +34,7 @@ determines its series:
 | gauge | the name itself |
 | meter | `…_total`, a counter; per s `<name>_meanrate` `…_oneminuterate` `…_fiveminuterate` `…_fifteenminuterate` |
 | histogram | `<name>{quantile}` 0.50 0.75 0.95 0.98 0.99 0.999, `…_count` (total) `…_min` `…_max` `…_mean` `…_stddev` |
-| timer | those of a histogram, in ms, and the rates of a meter |
+| timer | as a histogram, in ms, and the rates of a meter |
 | attribute | the name itself; a rate is one of the last half minute, `NaN` stands for no value |
 
 As in Kafka, counts of the cluster are those after the controller's last event: a scrape during an event waits up to a

@@ -1,7 +1,7 @@
 """The partitions this broker hosts, and how control requests change them. Mirrors `kafka.server.ReplicaManager`.
 
-`leader_and_isr_step` and `stop_replica_step` decide: hosted partitions and a request go in, and what changes and what
-is answered comes out; they change nothing. `ReplicaManager` owns the partitions and applies a step as a whole, without
+`leader_and_isr_step` and `stop_replica_step` decide: hosted partitions and a request go in, and the changes and the
+answers come out; they change nothing. `ReplicaManager` owns the partitions and applies a step as a whole, without
 waiting, so that two control requests never interleave. Produce and the group coordinator append by `append_as_leader`
 and wait in `wait_until_replicated`, Kafka's `appendRecords` and `DelayedProduce`.
 """
@@ -377,7 +377,7 @@ class ReplicaManager:
     def low_watermark(self, topic_partition: TopicPartition) -> int | None:
         """Return the smallest log start offset of the live replicas; None if this broker does not lead.
 
-        That of a follower that has not fetched from this leader yet is not known, and counts as -1.
+        The offset of a follower that has not fetched from this leader yet is not known, and counts as -1.
         """
         partition = self._partitions.get(topic_partition)
         if partition is None or not partition.is_leader:

@@ -54,7 +54,7 @@ class _GroupTopic(NamedTuple):
     """The group and the topic that offsets belong to."""
 
     offsets: dict[TopicPartition, CommittedOffset]
-    """Those of the group."""
+    """The offsets of the group."""
     partitions: _Partitions
 
 

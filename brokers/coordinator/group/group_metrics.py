@@ -22,7 +22,7 @@ def _gauge(name: str, doc: str) -> MBean:
 OFFSETS = _gauge("NumOffsets", "Committed offsets of the groups that this broker coordinates.")
 GROUPS = _gauge("NumGroups", "Groups that this broker coordinates.")
 BY_STATE: Mapping[GroupState, MBean] = {
-    state: _gauge(f"NumGroups{state.value}", f"Those of them that are {state.value}.")
+    state: _gauge(f"NumGroups{state.value}", f"Groups that are {state.value}.")
     for state in (
         GroupState.PREPARING_REBALANCE,
         GroupState.COMPLETING_REBALANCE,

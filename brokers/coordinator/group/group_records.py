@@ -65,7 +65,7 @@ class GroupRecord(NamedTuple):
     group_id: str
     value: wire.GroupMetadataValue | None
     version: int = 0
-    """That of the value."""
+    """The version of the value."""
 
 
 class UnknownRecord(NamedTuple):
