@@ -252,7 +252,7 @@ class KafkaController:
         return await reply.wait()
 
     async def list_partition_reassignments(self, partitions: Sequence[TopicPartition] | None) -> OngoingReassignments:
-        """Return the `partitions` that are being reassigned; None stands for all."""
+        """Return which of `partitions` are being reassigned; None stands for all."""
         reply: Reply[OngoingReassignments] = Reply()
         self._event_manager.put(ListPartitionReassignments(None if partitions is None else tuple(partitions), reply))
         return await reply.wait()

@@ -4,14 +4,16 @@ RS is the replica set of a partition, ORS its original and TRS its target replic
 to remove. The steps are numbered as in Kafka:
 
     U   The assignment changes, whatever triggered it.
-        U1  Write RS = TRS + ORS, AR, RR to the topic's znode. U2  Take them into memory. U3  If another reassignment is
-        cancelled or replaced: stop and delete replicas of its AR that are not in TRS.
+        U1  Write RS = TRS + ORS, AR, RR to the topic's znode.
+        U2  Take them into memory.
+        U3  If another reassignment is cancelled or replaced: stop and delete replicas of its AR that are not in TRS.
     A   Not all of TRS is in the ISR.
         A1  Raise the leader epoch, and send LeaderAndIsr with RS, AR, RR to all replicas.
         A2  Move the replicas in AR to NewReplica, so that they start to fetch.
     B   All of TRS is in the ISR.
-        B1  Move the replicas in AR to OnlineReplica. B2  Set RS = TRS, AR = RR = [] in memory. B3  If the leader is
-        alive and in TRS: raise the leader epoch, and send LeaderAndIsr with RS = TRS.
+        B1  Move the replicas in AR to OnlineReplica.
+        B2  Set RS = TRS, AR = RR = [] in memory.
+        B3  If the leader is alive and in TRS: raise the leader epoch, and send LeaderAndIsr with RS = TRS.
             Otherwise elect a leader from TRS.
         B4  Move the replicas in RR to OfflineReplica: they leave the ISR and stop.
         B5  Move them to NonExistentReplica: they are deleted. The controller does not wait for it, and does not

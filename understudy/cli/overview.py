@@ -89,7 +89,7 @@ GROUPS: Final = (
         "Analysis",
         {
             "check": Verb("check the invariants over the logs of a run", "check"),
-            "replay": Verb("compute metrics from event logs with Spark", "replay"),
+            "replay": Verb("compute metrics from event logs, of runs side by side", "replay"),
             "compare": Verb("compare the failovers of runs with different settings", "compare"),
             "ingest": Verb("bring event logs into a lake of Parquet files", "ingest"),
             "import-kafka": Verb("turn Apache Kafka's logs into event logs", "import_kafka"),
