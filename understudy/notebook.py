@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from understudy.extras import require
 from understudy.history.metrics.metric_tables import TABLES, RunMetrics, Table
-from understudy.history.report.result import replay_in_python
+from understudy.history.report.replay import replay_in_python
 from understudy.page.export import page_of
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ import pytest
 import yaml
 
 from tests.docker_engine import why_no_compose
+from tests.foundation.eventlog.lines import by_run
 from understudy.brokers.__main__ import read_properties
 from understudy.brokers.config.kafka_config import TABLE
 from understudy.brokers.config.reading import read_config, unknown_keys
@@ -287,13 +288,14 @@ def prepared_run_folder(image: dict[str, str], folder: Path) -> Path:
 
 
 def test_the_settings_of_the_cluster_are_on_record_before_brokers_start(image: dict[str, str], tmp_path: Path) -> None:
-    (settings,) = [measure(*run).settings for run in read([prepared_run_folder(image, tmp_path)]).by_run().items()]
+    records = read([prepared_run_folder(image, tmp_path)]).records
+    (settings,) = [measure(*run).settings for run in by_run(records).items()]
     config = read_config(overrides(BROKERS[0]))
     assert (settings.world, settings.brokers) == ("containers", len(BROKERS))
     assert settings.session_timeout_ms == config.zookeeper_session_timeout_ms
     assert settings.software_commit == "0123456789ab"
     again = read([prepared_run_folder(image, tmp_path)])
-    assert [*again.by_run()] == [config.understudy_run_id]
+    assert [*by_run(again.records)] == [config.understudy_run_id]
     assert again.findings == ()
     assert {record.incarnation for record in again.records} == {1, 2}, "a further start has a log of its own"
 

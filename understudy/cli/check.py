@@ -20,7 +20,8 @@ from understudy.checks.invariant_checker import CHECK_GROUPS, CheckGroup, Invari
 from understudy.cli.arguments import BadInput, reported_as
 from understudy.clusters.processes.run_folder import CLUSTER_FILE, NotARunFolder, read_cluster_file
 from understudy.foundation.eventlog.records import Envelope
-from understudy.history.reading.reader import EMPTY_FILE, NO_FILES, TORN_LINE, LogFinding, read
+from understudy.history.reading.findings import EMPTY_FILE, NO_FILES, TORN_LINE, LogFinding
+from understudy.history.reading.reader import read
 from understudy.history.reading.transaction_log import MalformedTransactionLog, first_zxid, read_transaction_logs
 
 

@@ -10,7 +10,7 @@ from typing import Protocol
 from understudy.cli.demo_output import DemoFailed
 from understudy.clusters.java import JavaRuntime
 from understudy.extras import is_installed
-from understudy.history.report.result import Replay, replay_in_python
+from understudy.history.report.replay import Replay, replay_in_python
 
 
 class Reporter(Protocol):

@@ -17,9 +17,8 @@ import msgspec
 from understudy.cli.arguments import BadInput, Failed, accept_old_words, add_spark, reported_as, seconds
 from understudy.extras import require
 from understudy.history.lake.manifest import LakeError, is_lake
-from understudy.history.report.kernel import run_for_page
+from understudy.history.report.replay import Replay, replay_in_python, run_for_page
 from understudy.history.report.report import render
-from understudy.history.report.result import Replay, replay_in_python
 
 JSON_VERSION = 1
 

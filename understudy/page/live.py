@@ -9,10 +9,8 @@ for hours come in order too, and the server answers meanwhile.
 from __future__ import annotations
 
 import math
-import os
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from operator import itemgetter
 from pathlib import Path
@@ -20,18 +18,11 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from understudy.foundation.eventlog.files import LogFile, log_files
-from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, RECORD_VERSION, Envelope
-from understudy.history.reading.lines import decode_header, decode_records, with_payload
-from understudy.history.reading.reader import (
-    NOT_A_RECORD,
-    UNKNOWN_TYPE,
-    UNKNOWN_VERSION,
-    UNREADABLE_FILE,
-    LogFinding,
-)
+from understudy.foundation.eventlog.records import Envelope
+from understudy.history.reading.findings import UNREADABLE_FILE, LogFinding, LogFindings
+from understudy.history.reading.following import FolderTail, RunTail
+from understudy.history.reading.lines import LineDecoder, decode_record
 from understudy.history.reading.run_records import micros
-from understudy.history.reading.tail import FolderTail, LinesOfFile
 from understudy.page.runs import PageRun, text_of
 
 HELD_BACK_MS: Final = 60.0
@@ -69,10 +60,12 @@ class LiveRun(PageRun):
         self.is_live = True
         self.is_over = is_over
         self.folder = folder
-        self._nodes: dict[str, _Node] = {}
+        self._tail = RunTail(folder)
+        self._nodes: dict[FolderTail, _Node] = {}
+        self._decoder = LineDecoder()
         self._waiting: list[_Waiting] = []
         self._numbers = count()
-        self._damage: dict[tuple[str, str, str], LogFinding] = {}
+        self._damage = LogFindings()
 
     def advance(self, mono_ms: float) -> bool:
         """Read on, and add the records that are old enough. Return whether there is more to read now.
@@ -89,9 +82,10 @@ class LiveRun(PageRun):
         has_more = False
         # Of long logs only those are read on that the others wait for, so that few records wait.
         behind_ms = min((node.last_ms for node in self._nodes.values() if node.has_more), default=math.inf)
-        for node in self._known_nodes():
+        for tail in self._tail.nodes():
+            node = self._nodes.setdefault(tail, _Node())
             if not node.has_more or node.last_ms <= behind_ms:
-                self._read(node, mono_ms)
+                self._read(tail, node, mono_ms)
             if node.has_more:
                 # What it has not been read yet may be older than what the others have.
                 until_ms = min(until_ms, node.last_ms)
@@ -106,20 +100,21 @@ class LiveRun(PageRun):
             for record in records:
                 self._on_record(record)
 
-    def _known_nodes(self) -> Iterable[_Node]:
-        with os.scandir(self.folder) as entries:
-            for entry in entries:
-                if entry.name not in self._nodes and (events := Path(entry.path, "events")).is_dir():
-                    self._nodes[entry.name] = _Node(events, self._numbers)
-        return self._nodes.values()
-
-    def _read(self, node: _Node, mono_ms: float) -> None:
-        for file, lines in node.more():
-            try:
-                records = decode_records(lines)
-            except msgspec.MsgspecError:
-                records = [record for line in lines if (record := self._decoded(file, line)) is not None]
-            self._waiting += node.waiting([record for record in records if record.run == self.name], mono_ms)
+    def _read(self, tail: FolderTail, node: _Node, mono_ms: float) -> None:
+        found, node.has_more = tail.more(MOST_BYTES)
+        for file, lines in found:
+            for line in lines:
+                try:
+                    record = decode_record(line)
+                except msgspec.MsgspecError:
+                    flawed = self._decoder.decode(line)
+                    self._note(LogFinding(str(file.path), 0, flawed.flaw, flawed.what))
+                    continue
+                if record.run == self.name:
+                    # A clock ahead of the machine's is of an earlier boot.
+                    node.last_ms = max(node.last_ms, min(record.mono_ms, mono_ms))
+                    number = next(self._numbers)
+                    self._waiting.append((node.last_ms, record.node, record.incarnation, record.seq, number, record))
 
     def finish(self) -> bool:
         """Read on as `advance` does after the cluster has ended: no record is held back.
@@ -144,53 +139,15 @@ class LiveRun(PageRun):
         passed, self._waiting = self._waiting[:due], self._waiting[due:]
         return (record for *_, record in passed)
 
-    def _decoded(self, file: LogFile, line: bytes) -> Envelope | None:
-        """Decode a line; None for one that is no record, which becomes a finding."""
-        try:
-            header = decode_header(line)
-            if header.version != RECORD_VERSION:
-                self._note(LogFinding(str(file.path), 0, UNKNOWN_VERSION, f"version {header.version}"))
-            elif header.type not in PAYLOAD_BY_TYPE:
-                self._note(LogFinding(str(file.path), 0, UNKNOWN_TYPE, header.type))
-            else:
-                return with_payload(header)
-        except msgspec.MsgspecError:
-            self._note(LogFinding(str(file.path), 0, NOT_A_RECORD, ""))
-        return None
-
     def _note(self, finding: LogFinding) -> None:
-        key = (finding.file, finding.kind, finding.what)
-        if known := self._damage.get(key):
-            finding = replace(finding, count=known.count + 1)
-        self._damage[key] = finding
-        self.findings = list(self._damage.values())
+        self._damage.note(finding)
+        self.findings = list(self._damage.sorted())
 
 
 class _Node:
-    """The event log of one node, as far as it was read."""
+    """How far the event log of one node was read."""
 
-    def __init__(self, events: Path, numbers: Iterator[int]) -> None:
-        self._tail = FolderTail(events)
-        self._numbers = numbers
-        self._files: tuple[LogFile, ...] = ()
-        self._changed_ns = -1
+    def __init__(self) -> None:
         self.last_ms = 0.0
         """The clock of the newest record that was read, so that a clock that goes back changes no sequence."""
         self.has_more = False
-
-    def more(self) -> list[LinesOfFile]:
-        """Return up to `MOST_BYTES` of new lines."""
-        changed_ns = self._tail.folder.stat().st_mtime_ns
-        if changed_ns != self._changed_ns:
-            self._changed_ns, self._files = changed_ns, log_files(self._tail.folder)
-        found, self.has_more = self._tail.more(MOST_BYTES, self._files)
-        return found
-
-    def waiting(self, records: Iterable[Envelope], mono_ms: float) -> list[_Waiting]:
-        """Return the next records of this node with their places."""
-        found = []
-        for record in records:
-            # A clock ahead of the machine's is of an earlier boot.
-            self.last_ms = max(self.last_ms, min(record.mono_ms, mono_ms))
-            found.append((self.last_ms, record.node, record.incarnation, record.seq, next(self._numbers), record))
-        return found

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from understudy.clusters.software import software_version
 from understudy.foundation.eventlog.records import Envelope, RunDescribed
-from understudy.history.reading.reader import LogFinding, read
+from understudy.history.reading.findings import LogFinding
+from understudy.history.reading.reader import read
 from understudy.history.reading.run_records import micros
-from understudy.history.report.kernel import without_garbage_collection
+from understudy.history.report.replay import without_garbage_collection
 from understudy.page.chunks import FAST, Chunks
 from understudy.page.records import Encoder
 from understudy.page.window import Window

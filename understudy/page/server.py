@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import secrets
 import sys
@@ -13,7 +12,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
-import msgspec
 from starlette.types import ASGIApp
 
 from understudy.clusters.cluster import ClusterError
@@ -28,8 +26,9 @@ from understudy.clusters.control.http_thread import (
 )
 from understudy.clusters.processes.run_folder import NotARunFolder, ProcessEntry, read_cluster_file
 from understudy.foundation.eventlog.files import log_files
-from understudy.history.reading.lines import MAX_LINE_BYTES, decode_header
-from understudy.history.report.kernel import without_garbage_collection
+from understudy.history.reading.following import RunTail
+from understudy.history.report.replay import without_garbage_collection
+from understudy.history.report.runs import find_runs
 from understudy.page.app import application
 from understudy.page.changes import Changes
 from understudy.page.live import LiveRun
@@ -209,14 +208,9 @@ def open_run(paths: Sequence[Path], wanted: str | None = None) -> tuple[PageRun,
     missing = [path for path in paths if not path.exists()]
     if missing:
         raise NoSuchRun(f"{missing[0]} does not exist; give a run folder or the files of an event log")
-    if folder is not None and _size(folder) > LARGE_BYTES and (name := wanted or _only_run(folder)) is not None:
+    if folder is not None and RunTail(folder).size > LARGE_BYTES and (name := wanted or _only_run(folder)) is not None:
         return LiveRun(folder, name, is_over=True), folder, lambda: True
     return finished_run(paths, wanted), folder, lambda: True
-
-
-def _size(folder: Path) -> int:
-    """The size of the event logs in the folders of the nodes of a run, in bytes."""
-    return sum(file.path.stat().st_size for events in folder.glob("*/events") for file in log_files(events))
 
 
 def _only_run(folder: Path) -> str | None:
@@ -226,13 +220,9 @@ def _only_run(folder: Path) -> str | None:
 
 
 def runs_in(folder: Path) -> set[str]:
-    """Return the ids of the runs of which the logs of a folder are, by their first lines."""
-    runs = set()
-    for events in folder.glob("*/events"):
-        for file in log_files(events):
-            with file.path.open("rb") as stream, contextlib.suppress(msgspec.MsgspecError):
-                runs.add(decode_header(stream.readline(MAX_LINE_BYTES)).run)
-    return runs
+    """Return the ids of the runs of which the logs of a folder are, by the first lines that can be read."""
+    files = [file.path for node in RunTail(folder).nodes() for file in log_files(node.folder)]
+    return {group.run for group in find_runs(files) if group.run}
 
 
 def live_run(folder: Path, run: str, owner: ProcessEntry) -> tuple[LiveRun, Path, Callable[[], bool]]:

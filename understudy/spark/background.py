@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from understudy.history.report.result import Replay
+from understudy.history.report.replay import Replay
 from understudy.history.report.runs import find_logs
 from understudy.spark.context import Progress, SparkSettings, no_progress
 from understudy.spark.replay_job import SparkReplay, check_output

@@ -1,8 +1,8 @@
 """Follows growing event logs with Structured Streaming, and computes the tables of their runs at any time.
 
-Each batch of the stream brings its rows to the driver, where `understudy.history.report.growing` keeps what the metrics
-need. A lake can be kept beside it: a run is written anew into it while it grows, by Spark's workers, and once more at
-the end.
+Each batch of the stream brings its rows to the driver, where `understudy.history.report.growing_logs` keeps what the
+metrics need. A lake can be kept beside it: a run is written anew into it while it grows, by Spark's workers, and once
+more at the end.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from understudy.history.lake.log_rows import FileRange, read_ranges
+from understudy.history.reading.lines import LogRow
 from understudy.history.reading.reader import find_files
-from understudy.history.report.growing import GrowingLogs, LogRow
-from understudy.history.report.result import Replay
+from understudy.history.report.growing_logs import GrowingLogs
+from understudy.history.report.replay import Replay
 from understudy.spark.context import SparkFailed, spark_errors
 from understudy.spark.source import FORMAT, last_newline, register
 

@@ -1,4 +1,4 @@
-"""Computes the metrics of many runs in Spark: each task has whole runs, and runs the kernel of
+"""Computes the metrics of many runs in Spark: each task has whole runs, and measures them with
 `understudy.history.report`.
 """
 
@@ -15,10 +15,9 @@ from pyspark.sql import SparkSession
 
 from understudy.history.metrics.metric_tables import TABLES
 from understudy.history.metrics.row_tables import ROW_TABLES
-from understudy.history.report.kernel import Measured, groups_to_join, without
-from understudy.history.report.result import Replay, replay_of
+from understudy.history.report.replay import Measured, Replay, groups_to_join, replay_of, without
 from understudy.history.report.runs import FoundLogs, RunFiles, find_logs, pack
-from understudy.history.report.tasks import (
+from understudy.history.report.spark_tasks import (
     decoded,
     holds_none_of,
     measure_task,

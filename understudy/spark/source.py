@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 
 from understudy.foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE
 from understudy.history.lake.log_rows import BadSource, FileRange, log_row_schema, read_ranges
+from understudy.history.reading.lines import rest_of_line
 from understudy.history.reading.reader import find_files
 from understudy.spark.ddl import ddl
 
@@ -342,9 +343,4 @@ def last_newline(file: str, begin: int) -> int:
 def _end_of_line(file: str, position: int) -> int:
     """Return where the line that holds the byte before `position` ends."""
     with Path(file).open("rb") as stream:
-        stream.seek(position - 1)
-        while block := stream.read(_BLOCK_BYTES):
-            found = block.find(b"\n")
-            if found >= 0:
-                return stream.tell() - len(block) + found + 1
-        return stream.tell()
+        return stream.seek(position - 1) + rest_of_line(stream)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from understudy.foundation.eventlog.log import EventLog
-from understudy.foundation.eventlog.records import Payload
+from understudy.foundation.eventlog.records import Envelope, Payload
 
 
 @dataclass
@@ -40,3 +41,11 @@ class Logs:
         """Write `payload` on `name` when the clock shows `ms`."""
         self.clock.now_ms = ms
         return self.node(name, incarnation).append(payload, cause=cause)
+
+
+def by_run(records: Iterable[Envelope]) -> dict[str, list[Envelope]]:
+    """Return the records of each run, runs sorted by id."""
+    runs: dict[str, list[Envelope]] = {}
+    for record in records:
+        runs.setdefault(record.run, []).append(record)
+    return {run: runs[run] for run in sorted(runs)}

@@ -17,8 +17,8 @@ import pytest
 from tests.foundation.eventlog.stories import killed_controller
 from tests.understudy.history.lake.lakes import assert_holds
 from understudy.cli.main import main
+from understudy.history.report.replay import replay_in_python
 from understudy.history.report.report import render
-from understudy.history.report.result import replay_in_python
 
 TIMEOUT_S = 120.0
 

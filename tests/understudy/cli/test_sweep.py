@@ -9,7 +9,7 @@ import pytest
 from tests.understudy.full_disk import no_larger_file
 from understudy.cli import main as cli
 from understudy.cli.main import main
-from understudy.history.report.result import replay_in_python
+from understudy.history.report.replay import replay_in_python
 from understudy.trials.sweep import simulated as simulator_sweep
 from understudy.trials.sweep.cells import Cell, CellReport
 

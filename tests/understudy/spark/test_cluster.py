@@ -26,9 +26,9 @@ from understudy.history.lake import ingest as ingesting
 from understudy.history.lake import writer
 from understudy.history.lake.ingest import find_logs, ingest
 from understudy.history.lake.lake import Lake
-from understudy.history.report.result import replay_in_python
+from understudy.history.report.replay import replay_in_python
 from understudy.history.report.runs import pack
-from understudy.history.report.tasks import measure_task
+from understudy.history.report.spark_tasks import measure_task
 from understudy.spark import compare_job, ingest_job, replay_job
 from understudy.spark.context import SparkFailed, SparkSettings, spark_context
 from understudy.spark.ingest_job import SparkEngine

@@ -13,7 +13,7 @@ from tests.understudy.spark.test_replay_job import write
 from understudy.cli.main import main
 from understudy.history.compare.comparison import Comparison, compare
 from understudy.history.compare.groups import CannotCompare, observe
-from understudy.history.report.result import replay_in_python
+from understudy.history.report.replay import replay_in_python
 from understudy.spark.compare_job import compare_tables, read_tables
 from understudy.spark.replay_job import SparkReplay
 

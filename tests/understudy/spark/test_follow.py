@@ -15,7 +15,7 @@ from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.history.lake.damaged_logs import write
 from tests.understudy.history.lake.lakes import assert_holds
 from tests.understudy.spark.oracle.sql_replay import replay_with_sql
-from understudy.history.report.result import Replay, replay_in_python
+from understudy.history.report.replay import Replay, replay_in_python
 from understudy.spark import follow_job
 from understudy.spark.context import SparkFailed
 from understudy.spark.follow_job import LogStream

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.foundation.eventlog.lines import Logs
+from tests.foundation.eventlog.lines import Logs, by_run
 from tests.foundation.eventlog.stories import RandomRun, controller_never_ready, killed_controller, silent_controllers
 from tests.understudy.history.lake.damaged_logs import write_damaged
 from tests.understudy.spark.oracle.sql_replay import replay_with_sql
@@ -16,10 +16,10 @@ from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.history.metrics.metric_tables import TABLES, RunMetrics
 from understudy.history.metrics.metrics import measure
 from understudy.history.metrics.row_tables import ROW_TABLES
-from understudy.history.reading import reader
+from understudy.history.reading import findings
 from understudy.history.reading.reader import read
+from understudy.history.report.replay import Replay, replay_in_python
 from understudy.history.report.report import render
-from understudy.history.report.result import Replay, replay_in_python
 from understudy.spark.context import SparkFailed
 from understudy.spark.replay_job import SparkReplay, TablesExist
 from understudy.trials.seeds.seeds import run_seed
@@ -70,7 +70,7 @@ def assert_same_replay(spark: SparkReplay, paths: Iterable[Path]) -> Replay:
 
 def with_the_tolerant_reader(paths: list[Path]) -> Replay:
     reading = read(paths)
-    runs = tuple(measure(run, records) for run, records in reading.by_run().items())
+    runs = tuple(measure(run, records) for run, records in by_run(reading.records).items())
     return Replay(runs=runs, findings=reading.findings, lines=reading.lines, engine="measure")
 
 
@@ -119,14 +119,14 @@ def test_logs_with_damaged_lines_and_records_of_newer_software(spark: SparkRepla
     (tmp_path / "empty").mkdir()
     kinds = {finding.kind for finding in assert_same_replay(spark, [folder, tmp_path / "empty"]).findings}
     assert kinds == {
-        reader.TORN_LINE,
-        reader.NOT_A_RECORD,
-        reader.UNKNOWN_VERSION,
-        reader.UNKNOWN_TYPE,
-        reader.EMPTY_FILE,
-        reader.NO_FILES,
-        reader.GAP,
-        reader.REPEAT,
+        findings.TORN_LINE,
+        findings.NOT_A_RECORD,
+        findings.UNKNOWN_VERSION,
+        findings.UNKNOWN_TYPE,
+        findings.EMPTY_FILE,
+        findings.NO_FILES,
+        findings.GAP,
+        findings.REPEAT,
     }
 
 
@@ -159,7 +159,7 @@ def test_an_incarnation_in_two_files_with_lines_out_of_order(spark: SparkReplay,
     middle = len(lines) // 2
     log.write_bytes(b"".join(lines[: middle + 1]))
     log.with_name(log.name.replace("-0001.jsonl", "-0002.jsonl")).write_bytes(b"".join(reversed(lines[middle:])))
-    assert [finding.kind for finding in assert_same_replay(spark, [folder]).findings] == [reader.REPEAT]
+    assert [finding.kind for finding in assert_same_replay(spark, [folder]).findings] == [findings.REPEAT]
 
 
 @pytest.mark.representative("a Spark job")

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.foundation.eventlog.stories import LONG_LINE_PARTITIONS, RandomRun, killed_controller, long_line
 from tests.understudy.history.lake.damaged_logs import write, write_damaged
 from understudy.history.lake.log_rows import FileRange
-from understudy.history.reading import reader
+from understudy.history.reading import findings, reader
 from understudy.spark import register
 from understudy.spark.source import EventLogReader, EventLogStreamReader, FileRanges, SourceSettings, split
 
@@ -75,7 +75,7 @@ def test_damaged_lines_are_rows_with_flaws(source: SparkSession, tmp_path: Path)
     write_damaged(tmp_path / "run")
     flaws = load(source, "run").selectExpr("explode(flaws) AS flaw").collect()
     kinds = {row["flaw"].partition(":")[0] for row in flaws}
-    unnoticed = {reader.NOT_A_RECORD} - kinds  # data that does not fit is only found where it is decoded
+    unnoticed = {findings.NOT_A_RECORD} - kinds  # data that does not fit is only found where it is decoded
     assert kinds | unnoticed == {finding.kind for finding in reader.read([tmp_path]).findings}
 
 

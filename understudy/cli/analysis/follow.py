@@ -18,8 +18,8 @@ from understudy.cli.interruptions import Interruption, interruptible
 from understudy.cli.screen import Screen
 from understudy.clusters.java import JavaNotFound, choose_java
 from understudy.history.lake.manifest import LakeError
+from understudy.history.report.replay import Replay
 from understudy.history.report.report import render
-from understudy.history.report.result import Replay
 from understudy.spark.context import SparkFailed, SparkSettings, spark_context
 from understudy.spark.follow_job import LogStream
 from understudy.spark.lake_sink import LakeSink

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from understudy.cli.activity import Activity
 from understudy.cli.arguments import Failed, reported_as
 from understudy.clusters.java import JavaNotFound, JavaRuntime, choose_java
-from understudy.history.report.result import Replay
+from understudy.history.report.replay import Replay
 from understudy.spark import class_cache, class_cache_making
 from understudy.spark.background import SparkInBackground
 from understudy.spark.context import SparkFailed, SparkSettings

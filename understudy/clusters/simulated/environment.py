@@ -21,7 +21,7 @@ from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.eventlog.records import Envelope, FaultInjected, StepReached
 from understudy.foundation.zk.client import Create, Delete, Failure
 from understudy.foundation.zk.znodes import BrokerIdZNode, ControllerZNode
-from understudy.history.reading.lines import decode_records
+from understudy.history.reading.lines import decode_record
 
 T = TypeVar("T")
 
@@ -119,8 +119,7 @@ class SimulatedEnvironment:
 
     def records(self) -> Sequence[Envelope]:
         """Return what `log_lines` holds now, decoded. No line is decoded twice."""
-        if new := [line[:-1] for line in self.log_lines[len(self._records) :]]:
-            self._records += decode_records(new)
+        self._records += map(decode_record, self.log_lines[len(self._records) :])
         return self._records
 
     def record_fault(self, fault: str, target: str, role: str = "") -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from understudy.history.compare.groups import CannotCompare, Observation, observe
-from understudy.history.reading.reader import LogFinding
-from understudy.history.report.kernel import Measured, for_page, groups_to_join, measure_files, without
+from understudy.history.reading.findings import LogFinding
+from understudy.history.report.replay import Measured, for_page, measure_files, measure_groups
 from understudy.history.report.runs import DIFFERENT_RUNS, RunFiles, find_logs
 
 
@@ -48,9 +48,7 @@ def observe_folders(
         step()
         return found
 
-    results = [measured(group) for group in logs.groups]
-    joined = groups_to_join(results)
-    results = [*without(results, joined), *map(measured, joined)]
+    results = measure_groups(logs.groups, measured)
     runs = [observe(metrics, _command(result.group)) for result in results for metrics in result.runs]
     return ObservedFolders(
         runs=tuple(sorted(runs, key=lambda run: run.run)),

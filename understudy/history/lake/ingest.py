@@ -13,12 +13,12 @@ from heapq import heapreplace
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
 
-from understudy.history.lake import marks
 from understudy.history.lake.lake import Lake
 from understudy.history.lake.manifest import LakeError, Manifest, RunEntry
 from understudy.history.lake.parts import schema_digest
 from understudy.history.lake.runs_to_parts import Refusal, Written, write_part
 from understudy.history.lake.writer import LakeWriter, check_is_lake
+from understudy.history.reading.file_marks import by_name, continues, same_content
 from understudy.history.reading.reader import find_files
 from understudy.history.report.runs import RunFiles, find_runs, joined
 
@@ -271,15 +271,15 @@ def _wanted(groups: Iterable[RunFiles], manifest: Manifest, result: Ingested) ->
 
 def _conflict(group: RunFiles) -> str | None:
     """Return why the files of a group cannot be one run; None if they can."""
-    for same in marks.by_name(group.files).values():
-        if len(same) > 1 and not marks.same_content(same):
+    for same in by_name(group.files).values():
+        if len(same) > 1 and not same_content(same):
             return f"run id {group.run!r} is used by different runs: {same[0]} and {same[1]} differ"
     return None
 
 
 def _with_known_files(group: RunFiles, entry: RunEntry) -> tuple[RunFiles, str | None]:
     """Return the group with those of its files that are known but were not given, and why it is refused, if it is."""
-    given = marks.by_name(group.files)
+    given = by_name(group.files)
     missing = []
     for known in entry.files:
         same = given.get(Path(known.path).name)
@@ -287,10 +287,10 @@ def _with_known_files(group: RunFiles, entry: RunEntry) -> tuple[RunFiles, str |
             if not Path(known.path).exists():
                 gone = f"{known.path}, which is in the lake, was not given and is gone"
                 return group, f"{gone}; give all files of run {group.run!r}, or remove it from the lake first"
-            if not marks.continues(known.path, known):
+            if not continues(known.path, known):
                 return group, _used_twice(group.run, known.path)
             missing.append(known.path)
-        elif not marks.continues(same[0], known):
+        elif not continues(same[0], known):
             return group, _used_twice(group.run, same[0])
     if missing:
         size = sum(Path(path).stat().st_size for path in missing)

@@ -16,7 +16,7 @@ from understudy.history.lake.columns import RUN_TABLES
 from understudy.history.lake.manifest import LakeError, NotALake, Part, RunEntry, read_newest
 from understudy.history.lake.parts import FINDINGS, RECORDS, TABLES_FOLDER, path_of, schema_of
 from understudy.history.metrics.metric_tables import TABLES, RunMetrics, Table
-from understudy.history.reading.reader import LogFinding
+from understudy.history.reading.findings import LogFinding
 
 NEEDED_AGAIN = "ingest the logs of its runs again"
 

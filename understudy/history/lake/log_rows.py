@@ -7,6 +7,7 @@ compare a line with the one before of the same incarnation, which may be in the 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -23,17 +24,10 @@ from understudy.history.lake.columns import (
     payload_columns,
     payload_type,
 )
-from understudy.history.lake.lines import Line, LineDecoder
-from understudy.history.reading.lines import MAX_LINE_BYTES
-from understudy.history.reading.reader import (
-    CLOCK_WENT_BACK,
-    EMPTY_FILE,
-    GAP,
-    NOT_A_RECORD,
-    REPEAT,
-    TORN_LINE,
-    UNREADABLE_FILE,
-)
+from understudy.history.reading.findings import EMPTY_FILE, NOT_A_RECORD, TORN_LINE, UNREADABLE_FILE
+from understudy.history.reading.lines import MAX_LINE_BYTES, Line, LineDecoder, bounded_lines, rest_of_line
+from understudy.history.reading.order import Writer
+from understudy.history.reading.sequences import RecordSequence
 
 _BATCH_ROWS = 8192
 _BATCH_BYTES = 8 * 1024 * 1024
@@ -120,52 +114,29 @@ def _rows_of(part: FileRange, decoder: LineDecoder, *, is_stream: bool) -> Itera
 
 
 def _rows_of_open(part: FileRange, stream: BinaryIO, decoder: LineDecoder, *, is_stream: bool) -> Iterator[_Row]:
-    sequence = _Sequence(_lines_before(part, stream, decoder))
+    sequences = _Sequences(_lines_before(part, stream, decoder))
     offset = max(part.begin - 1, 0)
     stream.seek(offset)
     if part.begin > 0:
-        offset += sum(map(len, _rest_of_line(stream)))  # belongs to the range before
+        offset += rest_of_line(stream)  # belongs to the range before
     if part.begin == part.end == 0:
         yield _Row(part.file, 0, 0, (EMPTY_FILE,), _NO_LINE)
     last: _Row | None = None
-    while offset < part.end and (text := _bounded_line(stream)):
-        line = decoder.decode(text.kept.removesuffix(b"\n"))
+    for text, size in bounded_lines(stream) if offset < part.end else ():
+        line = decoder.decode(text)
         if last is not None:
             yield last
-        last = _Row(part.file, offset, len(text.kept), sequence.flaws(line), line)
-        offset += text.size
+        last = _Row(part.file, offset, len(text), sequences.flaws(line), line)
+        offset += size
+        if offset >= part.end:
+            break
     if last is not None:
-        is_end = not is_stream and not stream.read(1)
-        yield last._replace(flaws=_torn(last.flaws)) if is_end and last.line.envelope is None else last
+        is_torn = last.line.envelope is None and not is_stream and not stream.read(1)
+        yield last._replace(flaws=_torn(last.flaws)) if is_torn else last
 
 
 def _torn(flaws: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(TORN_LINE if flaw == NOT_A_RECORD else flaw for flaw in flaws)
-
-
-class _Text(NamedTuple):
-    """A line: its beginning up to just over the longest that is decoded, and its size in the file."""
-
-    kept: bytes
-    size: int
-
-
-def _bounded_line(stream: BinaryIO) -> _Text | None:
-    kept = stream.readline(MAX_LINE_BYTES + 2)
-    if not kept:
-        return None
-    size = len(kept)
-    if not kept.endswith(b"\n"):
-        size += sum(map(len, _rest_of_line(stream)))
-    return _Text(kept, size)
-
-
-def _rest_of_line(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield the rest of the current line in blocks."""
-    while block := stream.readline(_BLOCK_BYTES):
-        yield block
-        if block.endswith(b"\n"):
-            return
 
 
 def _lines_before(part: FileRange, stream: BinaryIO, decoder: LineDecoder) -> list[Line]:
@@ -188,7 +159,7 @@ def _lines_before(part: FileRange, stream: BinaryIO, decoder: LineDecoder) -> li
 def _lines_until(stream: BinaryIO, position: int, decoder: LineDecoder) -> list[Line]:
     """Return lines that end with the one that holds the byte at `position`."""
     stream.seek(max(position, 0))
-    end = position + sum(map(len, _rest_of_line(stream)))
+    end = position + rest_of_line(stream)
     size = _BLOCK_BYTES
     while True:
         begin = max(end - size, 0)
@@ -200,11 +171,11 @@ def _lines_until(stream: BinaryIO, position: int, decoder: LineDecoder) -> list[
         size *= 2
 
 
-class _Sequence:
+class _Sequences:
     """Compares each line's sequence number and clock with those of the line before of the same incarnation."""
 
     def __init__(self, before: Iterable[Line]) -> None:
-        self._last: dict[tuple[str, str, int], tuple[int, float]] = {}
+        self._sequences: defaultdict[Writer, RecordSequence] = defaultdict(RecordSequence)
         for line in before:
             self.flaws(line)
 
@@ -214,14 +185,8 @@ class _Sequence:
         envelope = line.envelope
         if envelope is None:
             return own
-        writer = (envelope.run, envelope.node, envelope.incarnation)
-        seq, mono_ms = self._last.get(writer, (0, 0.0))
-        if envelope.seq <= seq:
-            return (*own, REPEAT)
-        self._last[writer] = (envelope.seq, envelope.mono_ms)
-        if envelope.seq > seq + 1:
-            own = (*own, GAP)
-        return (*own, CLOCK_WENT_BACK) if envelope.mono_ms < mono_ms else own
+        sequence = self._sequences[envelope.run, envelope.node, envelope.incarnation]
+        return (*own, *(kind for kind, _ in sequence.flaws(envelope.seq, envelope.mono_ms)))
 
 
 # ------------------------------------------------------------------ rows to columns

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import msgspec
 
+from understudy.history.reading.file_marks import FileMark
+
 FORMAT = 1
 """The version of the lake's format that this software writes."""
 
@@ -35,18 +37,6 @@ class LaterLake(LakeError):
 
 class LakeBusy(LakeError):
     """Another process is writing to the lake."""
-
-
-class FileMark(msgspec.Struct, frozen=True, kw_only=True):
-    """By what a file is recognised when it is ingested again."""
-
-    path: str
-    """Absolute."""
-    bytes: int
-    head: str
-    """Checksum of its beginning, see `understudy.history.lake.marks`."""
-    tail: str
-    """Checksum of its end."""
 
 
 class RunEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,20 +7,30 @@ that takes a third of the time of decoding them one by one and making columns of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import msgspec
 
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.history.lake.columns import IntegerTooLarge, fits, record_table
-from understudy.history.lake.lines import LineDecoder, decoder_of_many, type_in
-from understudy.history.lake.manifest import FileMark
 from understudy.history.lake.parts import RECORDS, PartWriter
-from understudy.history.reading.reader import LogFinding, bounded_lines
+from understudy.history.reading.file_marks import FileMark
+from understudy.history.reading.findings import LogFinding
+from understudy.history.reading.lines import (
+    MAX_LINE_BYTES,
+    Header,
+    LineDecoder,
+    decoder_of_many,
+    rest_of_line,
+    type_in,
+    with_payload,
+)
+from understudy.history.reading.reader import LogReader
 
 NUMBER_TOO_LARGE = "number too large"
 """A record with a number of more than 64 bits, which the table of its type therefore lacks."""
@@ -30,11 +40,7 @@ _DECODED_BYTES = 1024 * 1024
 _BLOCK_BYTES = 1024 * 1024
 
 _Place: TypeAlias = tuple[str, int]
-"""A file and the number of a line in it."""
-
-
-class NotClean(Exception):
-    """Lines that were said to be clean are not; their runs have to be added with `add_damaged`."""
+"""A file, and where a line begins in it."""
 
 
 @dataclass(slots=True)
@@ -58,55 +64,45 @@ class RecordRows:
         self.written: Counter[str] = Counter()
         self.findings: list[tuple[str, LogFinding]] = []
         self._writer = writer
-        self._decoder = LineDecoder(PAYLOAD_BY_TYPE)
+        self._decoder = LineDecoder()
         self._gathered = {name: _Lines() for name in PAYLOAD_BY_TYPE}
         self._by_text = {name.encode(): name for name in PAYLOAD_BY_TYPE}
 
-    def add_clean(self, marks: Iterable[FileMark], torn: Collection[str]) -> None:
+    def add_clean(self, marks: Iterable[FileMark]) -> None:
         """Add the records of a run whose lines are all records of this run, each sequence number once.
 
-        Args:
-            torn: the paths of files whose last line is no record.
-
-        Raises:
-            NotClean: lines are something else than was said.
+        So the type in the text of a line is all that has to be known of it.
         """
-        by_text = self._by_text
         for file in marks:
-            for number, line in enumerate(_whole_lines(file, without_last=file.path in torn), 1):
-                name = by_text.get(type_in(line))
-                if name is None:
-                    self._add_decoded(line, (file.path, number))
-                else:
-                    self._add(name, line, (file.path, number))
+            offset = 0
+            for line in _whole_lines(file):
+                self._add(line, (file.path, offset))
+                offset += len(line)
 
     def add_damaged(self, run: str, marks: Iterable[FileMark]) -> None:
         """Add the records of a run whose files have damaged lines, sequence numbers twice, or records of other runs."""
-        seen: set[tuple[str, int, int]] = set()
+        reader = LogReader(lambda header: self._take if header.run == run else _leave_out)
         for file in marks:
-            for number, line in enumerate(_lines(file), 1):
-                envelope, name, flaw, _ = self._decoder.decode(line)
-                if envelope is None or envelope.run != run:
-                    continue
-                key = (envelope.node, envelope.incarnation, envelope.seq)
-                if key not in seen:
-                    seen.add(key)
-                    if not flaw:
-                        self._add(name, msgspec.json.encode(envelope), (file.path, number))
+            with Path(file.path).open("rb") as stream:
+                reader.add(file.path, _lines_until(file.bytes, stream), partial(rest_of_line, stream))
+        reader.end()
 
     def flush(self) -> None:
-        """Hand everything to the writer; raises `NotClean` as `add_clean`."""
-        for name in self._gathered:
-            self._flush(name)
+        """Hand everything to the writer."""
+        while waiting := [name for name, gathered in self._gathered.items() if gathered.lines]:
+            for name in waiting:
+                self._flush(name)
 
-    def _add_decoded(self, line: bytes, place: _Place) -> None:
-        """Add a line with a former name of its type, or its fields in another order, as this software writes it."""
-        envelope, name, flaw, _ = self._decoder.decode(line.removesuffix(b"\n"))
-        if envelope is None or flaw:
-            raise NotClean
-        self._add(name, msgspec.json.encode(envelope), place)
+    def _take(self, header: Header, file: str, offset: int, size: int) -> None:
+        self._add(msgspec.json.encode(with_payload(header)), (file, offset))
 
-    def _add(self, name: str, line: bytes, place: _Place) -> None:
+    def _add(self, line: bytes, place: _Place) -> None:
+        name = self._by_text.get(type_in(line))
+        if name is None:  # a former name, or fields in another order than this software writes
+            found = self._decoder.decode(line)
+            if found.flaw:
+                return
+            name, line = found.type, msgspec.json.encode(found.envelope)
         gathered = self._gathered[name]
         gathered.lines.append(line)
         gathered.places.append(place)
@@ -115,53 +111,58 @@ class RecordRows:
             self._flush(name)
 
     def _flush(self, name: str) -> None:
-        gathered = self._gathered[name]
-        if not gathered.lines:
-            return
+        gathered, self._gathered[name] = self._gathered[name], _Lines()
+        places = gathered.places
         try:
             envelopes = decoder_of_many(name).decode(b"[%b]" % b",".join(gathered.lines))
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-            raise NotClean from None
+            envelopes, places = self._sorted_out(name, gathered)
         try:
             table = record_table(name, envelopes)
         except IntegerTooLarge:
-            self._note_too_large(name, envelopes, gathered.places)
+            self._note_too_large(name, envelopes, places)
             envelopes = [envelope for envelope in envelopes if fits(envelope)]
             table = record_table(name, envelopes)
         self.written.update(map(attrgetter("run"), envelopes))
         if table.num_rows:
             self._writer.add(f"{RECORDS}/{name}", table)
-        gathered.lines.clear()
-        gathered.places.clear()
-        gathered.bytes = 0
+
+    def _sorted_out(self, name: str, gathered: _Lines) -> tuple[list[Any], list[_Place]]:
+        """Return the records of a type, and add the others again: their text has another type before their own."""
+        envelopes, places = [], []
+        for line, place in zip(gathered.lines, gathered.places, strict=True):
+            found = self._decoder.decode(line)
+            if found.type == name and not found.flaw:
+                envelopes.append(found.envelope)
+                places.append(place)
+            elif not found.flaw:
+                self._add(msgspec.json.encode(found.envelope), place)
+        return envelopes, places
 
     def _note_too_large(self, name: str, envelopes: Iterable[Any], places: Iterable[_Place]) -> None:
-        for envelope, place in zip(envelopes, places, strict=True):
+        for envelope, (file, offset) in zip(envelopes, places, strict=True):
             if not fits(envelope):
-                self.findings.append((envelope.run, LogFinding(*place, NUMBER_TOO_LARGE, name)))
+                with Path(file).open("rb") as stream:
+                    number = stream.read(offset).count(b"\n") + 1
+                self.findings.append((envelope.run, LogFinding(file, number, NUMBER_TOO_LARGE, name)))
 
 
-def _whole_lines(file: FileMark, *, without_last: bool) -> Iterator[bytes]:
-    """Yield the lines of a file up to where it ended when it was marked, also a last one that has grown since.
+def _leave_out(header: Header, file: str, offset: int, size: int) -> None:
+    """Take a record of another run."""
 
-    Args:
-        without_last: leave out the last line.
-    """
+
+def _whole_lines(file: FileMark) -> Iterator[bytes]:
+    """Yield the lines of a file as it was when it was marked, in blocks: none is too long."""
     left = file.bytes
     with Path(file.path).open("rb") as stream:
         while left > 0 and (lines := stream.readlines(min(left, _BLOCK_BYTES))):
             left -= sum(map(len, lines))
-            if left <= 0 and without_last:
-                lines.pop()
+            if left < 0:
+                lines[-1] = lines[-1][:left]
             yield from lines
 
 
-def _lines(file: FileMark) -> Iterator[bytes]:
-    """Yield the lines of a file as it was when it was marked, without their newlines."""
-    left = file.bytes
-    with Path(file.path).open("rb") as stream:
-        for line in bounded_lines(stream):
-            if left <= 0:
-                return
-            yield line[:left]
-            left -= len(line) + 1
+def _lines_until(end: int, stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a file up to a position, where the last one is cut."""
+    while (left := end - stream.tell()) > 0 and (line := stream.readline(MAX_LINE_BYTES + 2)):
+        yield line[:left]

@@ -11,16 +11,16 @@ import msgspec
 import pyarrow as pa
 
 from understudy.history.lake.columns import IntegerTooLarge, fits, run_table
-from understudy.history.lake.manifest import FileMark, Part, RunEntry
-from understudy.history.lake.marks import mark
+from understudy.history.lake.manifest import Part, RunEntry
 from understudy.history.lake.parts import FINDINGS, FINDINGS_SCHEMA, TABLES_FOLDER, PartWriter
-from understudy.history.lake.record_rows import NotClean, RecordRows
+from understudy.history.lake.record_rows import RecordRows
 from understudy.history.metrics import row_tables
 from understudy.history.metrics.metric_tables import TABLES, RunMetrics
 from understudy.history.metrics.row_tables import ROW_TABLES
-from understudy.history.reading.reader import TORN_LINE, LogFinding
+from understudy.history.reading.file_marks import FileMark, mark
+from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.run_records import RunRecords
-from understudy.history.report.kernel import Measured, read_and_measure, without_garbage_collection
+from understudy.history.report.replay import Measured, read_and_measure, without_garbage_collection
 from understudy.history.report.runs import RunFiles
 
 GROWING_FILE = "file is growing"
@@ -65,29 +65,22 @@ def write_part(lake: Path, groups: Sequence[RunFiles]) -> Written:
         OSError: a file cannot be read, or the part cannot be written.
     """
     refused: dict[str, Refusal] = {}
-    fast = True
     with without_garbage_collection():
         while True:
             with PartWriter(lake) as writer:
                 try:
-                    runs = _write_runs(writer, [group for group in groups if group.run not in refused], fast=fast)
+                    runs = _write_runs(writer, [group for group in groups if group.run not in refused])
                 except _Refused as error:
                     refused |= {refusal.run: refusal for refusal in error.refusals}
-                except NotClean:
-                    fast = False
                 else:
                     return Written(name=writer.name, part=writer.close(), runs=runs, refused=tuple(refused.values()))
 
 
-def _write_runs(writer: PartWriter, groups: Iterable[RunFiles], *, fast: bool) -> dict[str, RunEntry]:
+def _write_runs(writer: PartWriter, groups: Iterable[RunFiles]) -> dict[str, RunEntry]:
     """Hand the rows of runs to the writer.
-
-    Args:
-        fast: take lines for records without looking at each again, where nothing is wrong with the logs of a run.
 
     Raises:
         _Refused: runs cannot be in the lake.
-        NotClean: a line is no record after all, with `fast`.
     """
     records, tables = RecordRows(writer), _Tables(writer)
     entries: dict[str, RunEntry] = {}
@@ -95,8 +88,8 @@ def _write_runs(writer: PartWriter, groups: Iterable[RunFiles], *, fast: bool) -
     for group in groups:
         run = _measured(group)
         tables.add(run.measured.runs[0], run.records)
-        if fast and run.is_clean:
-            records.add_clean(run.marks, run.torn)
+        if run.is_clean:
+            records.add_clean(run.marks)
         else:
             records.add_damaged(group.run, run.marks)
         findings += [(group.run, finding) for finding in (*run.measured.findings, *run.growing)]
@@ -121,13 +114,8 @@ class _MeasuredRun(NamedTuple):
 
     @property
     def is_clean(self) -> bool:
-        """Whether each line up to the marks is a record of this run, but for torn ones, and no number is repeated."""
-        return not self.growing and all(finding.kind == TORN_LINE for finding in self.measured.findings)
-
-    @property
-    def torn(self) -> frozenset[str]:
-        """The files whose last line is torn."""
-        return frozenset(finding.file for finding in self.measured.findings if finding.kind == TORN_LINE)
+        """Whether each line up to the marks is a record of this run, and no number is repeated."""
+        return not self.growing and not self.measured.findings
 
 
 def _measured(group: RunFiles) -> _MeasuredRun:

@@ -1,5 +1,6 @@
 """Reads event logs, and the transaction log of ZooKeeper.
 
-`lines` decodes one line, `reader` reads the files of many brokers and reports each flaw, `run_reader` is the fast way
-for files without a flaw, `tail` follows a file that grows, and `order` puts the records of all brokers in one order.
+`lines` decodes one line, `sequences` judges the numbers of an incarnation, and `findings` names what can be wrong.
+`reader` reads the files of many brokers, into records in one order (`order`) or into those that the metrics need
+(`run_records`); `following` reads files that grow, and `file_marks` recognises files.
 """

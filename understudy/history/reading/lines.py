@@ -1,16 +1,19 @@
-"""Decodes one line of an event log, in two steps: the envelope first, then the payload by its type.
+"""Decodes lines of event logs, each in two steps: the envelope first, then the payload by its type.
 
-With two steps a record of an unknown type or version still has its place in the sequence of its incarnation.
+With two steps a record of an unknown type or version still has its place in the sequence of its incarnation, and
+whoever needs the payloads of few types decodes no others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, partial
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import msgspec
 
 from understudy.foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE, RECORD_VERSION, Envelope, Payload
+from understudy.history.reading.findings import LINE_TOO_LONG, NOT_A_RECORD, UNKNOWN_TYPE, UNKNOWN_VERSION
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 """A longer line is not read. A failover of 200,000 partitions writes the longest known one, about 12 MB."""
@@ -20,7 +23,8 @@ MAX_CLOCK_MS = float(2**43)
 
 MAX_SEQ = 2**53
 
-_T = TypeVar("_T")
+_BLOCK_BYTES = 64 * 1024
+_TYPE_KEY = b'"type":"'
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -40,10 +44,87 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     data: msgspec.Raw
 
 
+class LogRow(NamedTuple):
+    """One line of an event log, as the data source `understudy` returns it."""
+
+    file: str
+    """Absolute path."""
+    offset: int
+    """Where the line begins, in bytes."""
+    flaws: Sequence[str]
+    """What is wrong with the line; the fields after this one may be None if it is not empty."""
+    run: str
+    node: str
+    incarnation: int
+    seq: int
+    mono_ms: float
+    wall_ms: float
+    type: str
+    cause: int | None
+    controller_epoch: int
+    data: str
+
+
 HEADER_DECODER = msgspec.json.Decoder(Header)
 PAYLOAD_DECODERS: dict[str, msgspec.json.Decoder[Payload]] = {
     name: msgspec.json.Decoder(payload) for name, payload in PAYLOAD_BY_TYPE.items()
 }
+
+# ------------------------------------------------------------------ one line, judged
+
+
+class Line(NamedTuple):
+    """What a line holds.
+
+    Attributes:
+        envelope: an `Envelope`; a `Header` if its payload is not wanted or has a flaw; None if the line is neither.
+        type: the current name of the record type; empty without an envelope.
+        flaw: what is wrong with the line, one of the constants of `understudy.history.reading.findings`; empty if
+            nothing is. A line that is no envelope is `NOT_A_RECORD`, also if it is the last of its file.
+        what: as in `LogFinding`.
+    """
+
+    envelope: Any
+    type: str
+    flaw: str
+    what: str = ""
+
+
+_NO_ENVELOPE = Line(None, "", NOT_A_RECORD)
+
+
+class LineDecoder:
+    """Decodes lines one by one, and says what is wrong with each.
+
+    Args:
+        types: the record types whose payloads are decoded, by their current names.
+    """
+
+    def __init__(self, types: Iterable[str] = PAYLOAD_BY_TYPE) -> None:
+        self._wanted = frozenset(types)
+
+    def decode(self, line: bytes) -> Line:
+        """Decode one line, with its newline or without."""
+        if len(line) > MAX_LINE_BYTES and len(line.removesuffix(b"\n")) > MAX_LINE_BYTES:
+            return Line(None, "", LINE_TOO_LONG, f"more than {MAX_LINE_BYTES} bytes")
+        try:
+            header = decode_header(line)
+        except msgspec.MsgspecError:
+            return _NO_ENVELOPE
+        name = header.type
+        if header.version != RECORD_VERSION:
+            return Line(header, name, UNKNOWN_VERSION, f"version {header.version}")
+        if name not in PAYLOAD_BY_TYPE:
+            return Line(header, name, UNKNOWN_TYPE, name)
+        if name not in self._wanted:
+            return Line(header, name, "")
+        try:
+            return Line(with_payload(header), name, "")
+        except msgspec.MsgspecError:
+            return Line(header, name, NOT_A_RECORD, name)
+
+
+# ------------------------------------------------------------------ the two steps
 
 
 def decode_record(line: bytes) -> Envelope:
@@ -53,38 +134,9 @@ def decode_record(line: bytes) -> Envelope:
         msgspec.MsgspecError: the line is not a whole record of a known version and type.
     """
     header = decode_header(line)
-    if header.version != RECORD_VERSION or header.type not in PAYLOAD_BY_TYPE:
-        raise msgspec.ValidationError(f"record type {header.type!r} of version {header.version} is not known")
+    if header.version != RECORD_VERSION:
+        raise msgspec.ValidationError(f"version {header.version} is not known")
     return with_payload(header)
-
-
-def decode_records(lines: Sequence[bytes]) -> list[Envelope]:
-    """Decode lines without their newlines as `decode_record` does each, all together in two thirds of the time.
-
-    Raises:
-        msgspec.MsgspecError: not every line is a whole record of a known version and type. `decode_record` says which.
-    """
-    text = b"\n".join(lines)
-    # Between `}` and `{` no value goes on, so each of these lines is one value, or there are more values than lines.
-    if not (text.startswith(b"{") and text.endswith(b"}") and text.count(b"}\n{") == len(lines) - 1):
-        raise msgspec.DecodeError("a line is not an object")
-    try:
-        headers = HEADER_DECODER.decode_lines(text)
-        if len(headers) != len(lines):
-            raise msgspec.DecodeError("a line has several objects")
-        return [_known(header) for header in headers]
-    except (RecursionError, UnicodeDecodeError) as error:
-        raise msgspec.DecodeError(str(error)) from None
-
-
-def _known(header: Header) -> Envelope:
-    """Return the record of an envelope that was decoded with others."""
-    decoder = PAYLOAD_DECODERS.get(header.type)
-    if decoder is None or header.version != RECORD_VERSION:
-        raise msgspec.ValidationError(f"record type {header.type!r} of version {header.version} is not known")
-    if not is_in_range(header.mono_ms, header.wall_ms, header.seq, header.incarnation):
-        raise msgspec.ValidationError("a number of the envelope is out of its range")
-    return _with_data(header, decoder.decode(header.data))
 
 
 def decode_header(line: bytes) -> Header:
@@ -93,30 +145,31 @@ def decode_header(line: bytes) -> Header:
     Raises:
         msgspec.MsgspecError: the line is no envelope, or a number is out of its range.
     """
-    header = _decode(HEADER_DECODER, line)
-    if not is_in_range(header.mono_ms, header.wall_ms, header.seq, header.incarnation):
+    try:
+        header = HEADER_DECODER.decode(line)
+    except (RecursionError, UnicodeDecodeError) as error:  # nested too deep, or not UTF-8
+        raise msgspec.DecodeError(str(error)) from None
+    clocks_are_valid = 0 <= header.mono_ms <= MAX_CLOCK_MS and 0 <= header.wall_ms <= MAX_CLOCK_MS
+    if not (clocks_are_valid and 1 <= header.seq <= MAX_SEQ and 1 <= header.incarnation <= MAX_SEQ):
         raise msgspec.ValidationError("a number of the envelope is out of its range")
     if header.type in FORMER_TYPE_NAMES:
         return msgspec.structs.replace(header, type=FORMER_TYPE_NAMES[header.type])
     return header
 
 
-def is_in_range(mono_ms: float, wall_ms: float, seq: int, incarnation: int) -> bool:
-    """Return whether the numbers of an envelope are in their ranges."""
-    clocks_are_valid = 0 <= mono_ms <= MAX_CLOCK_MS and 0 <= wall_ms <= MAX_CLOCK_MS
-    return clocks_are_valid and 1 <= seq <= MAX_SEQ and 1 <= incarnation <= MAX_SEQ
-
-
 def with_payload(header: Header) -> Envelope:
-    """Decode the payload of an envelope of a known type.
+    """Decode the payload of an envelope.
 
     Raises:
-        msgspec.MsgspecError: `data` does not fit the type.
+        msgspec.MsgspecError: the type is not known, or `data` does not fit it.
     """
-    return _with_data(header, _decode(PAYLOAD_DECODERS[header.type], header.data))
-
-
-def _with_data(header: Header, data: Payload) -> Envelope:
+    decoder = PAYLOAD_DECODERS.get(header.type)
+    if decoder is None:
+        raise msgspec.ValidationError(f"record type {header.type!r} is not known")
+    try:
+        data = decoder.decode(header.data)
+    except (RecursionError, UnicodeDecodeError) as error:
+        raise msgspec.DecodeError(str(error)) from None
     return Envelope(
         version=header.version,
         run=header.run,
@@ -133,9 +186,41 @@ def _with_data(header: Header, data: Payload) -> Envelope:
     )
 
 
-def _decode(decoder: msgspec.json.Decoder[_T], text: bytes | msgspec.Raw) -> _T:
-    """Decode `text`; raise `msgspec.DecodeError` also if it is nested too deep or is not UTF-8."""
-    try:
-        return decoder.decode(text)
-    except (RecursionError, UnicodeDecodeError) as error:
-        raise msgspec.DecodeError(str(error)) from None
+# ------------------------------------------------------------------ many lines
+
+
+def bounded_lines(stream: BinaryIO) -> Iterator[tuple[bytes, int]]:
+    """Yield the lines that follow, with their newlines, and the size of each in the file.
+
+    A line that is too long is cut, but remains longer than the maximum.
+    """
+    limit = MAX_LINE_BYTES + 2
+    for line in iter(partial(stream.readline, limit), b""):
+        size = len(line)
+        if size == limit and not line.endswith(b"\n"):
+            size += rest_of_line(stream)
+        yield line, size
+
+
+def rest_of_line(stream: BinaryIO) -> int:
+    """Read to the end of the current line in blocks, and return how many bytes that was."""
+    size = 0
+    while block := stream.readline(_BLOCK_BYTES):
+        size += len(block)
+        if block.endswith(b"\n"):
+            break
+    return size
+
+
+def type_in(line: bytes) -> bytes:
+    """Return the type of a record whose fields are in the order in which this software writes them."""
+    begin = line.find(_TYPE_KEY) + len(_TYPE_KEY)
+    return line[begin : line.find(b'"', begin)]
+
+
+@cache
+def decoder_of_many(name: str) -> msgspec.json.Decoder[list[Any]]:
+    """Return a decoder of arrays of records of one type and of this version. It does not check clocks and numbers."""
+    fields = [("type", Literal[name]), ("version", Literal[RECORD_VERSION]), ("data", PAYLOAD_BY_TYPE[name])]
+    record = msgspec.defstruct(f"{name}Envelope", fields, bases=(Header,), frozen=True, kw_only=True, gc=False)
+    return msgspec.json.Decoder(list[record])  # type: ignore[valid-type]  # a value

@@ -1,64 +1,51 @@
-"""Reads the event logs of many nodes into records in one order, and reports damaged lines as findings.
+"""Reads the event logs of many nodes: all records in one order, or those of each run as the metrics need them.
 
 A log may end in a crash or on a full disk, or come from newer software. So every line that can be read is read, every
-other line becomes a `LogFinding` with its file and number, and nothing raises. Lines are decoded in two steps, the
-envelope first: a record of an unknown type still counts in its incarnation's sequence.
+other line becomes a `LogFinding` with its file and number, and nothing raises. A record of an unknown type still counts
+in its incarnation's sequence, and of records with one number the first counts, in order of file and line.
 
-`run_reader` reads logs without a flaw faster. Spark reads the lines through `understudy.spark.source`.
+A line without a flaw that continues its incarnation's sequence is decoded once and handed on at once; any other way is
+slower. Spark reads the lines through `understudy.spark.source`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from understudy.foundation.eventlog.files import log_files
-from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, RECORD_VERSION, Envelope
-from understudy.history.reading.lines import MAX_LINE_BYTES, decode_header, with_payload
+from understudy.foundation.eventlog.records import RECORD_VERSION, Envelope
+from understudy.history.reading.findings import (
+    EMPTY_FILE,
+    NO_FILES,
+    NOT_A_RECORD,
+    REPEAT,
+    TORN_LINE,
+    UNREADABLE_FILE,
+    LogFinding,
+    LogFindings,
+)
+from understudy.history.reading.lines import (
+    HEADER_DECODER,
+    MAX_CLOCK_MS,
+    MAX_LINE_BYTES,
+    MAX_SEQ,
+    Header,
+    LineDecoder,
+    LogRow,
+    decode_header,
+    rest_of_line,
+    with_payload,
+)
 from understudy.history.reading.order import Writer, in_order
-
-TORN_LINE = "torn line"
-"""The last line of a file is not a whole record: its process was killed, or the disk was full."""
-NOT_A_RECORD = "not a record"
-"""A line before the last is not a whole record, or its `data` does not fit its type."""
-LINE_TOO_LONG = "line too long"
-UNKNOWN_VERSION = "unknown version"
-UNKNOWN_TYPE = "unknown type"
-EMPTY_FILE = "empty file"
-UNREADABLE_FILE = "unreadable file"
-NO_FILES = "no event-log files"
-GAP = "gap"
-"""`count` sequence numbers are missing before this line. A missing end cannot be noticed."""
-REPEAT = "repeat"
-"""A sequence number occurs again. Only the first record with that number is used, in order of file and line."""
-CLOCK_WENT_BACK = "clock went back"
-"""A record's monotonic clock is earlier than that of the record before it in its incarnation."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class LogFinding:
-    """One kind of damage to one file of an event log: a single finding stands for all its occurrences in the file."""
-
-    file: str
-    line: int
-    """The first damaged line, from 1; 0 if the finding is about the whole file."""
-    kind: str
-    """One of the constants of this module, for example `TORN_LINE`."""
-    what: str
-    """What the kind applies to: a record type, a version, an incarnation; may be empty."""
-    count: int = 1
-    """The number of occurrences."""
-
-    def __str__(self) -> str:
-        where = f"{self.file}:{self.line}" if self.line else self.file
-        times = f", {self.count} of them" if self.count > 1 else ""
-        return f"{self.kind}{': ' if self.what else ''}{self.what} ({where}{times})"
+from understudy.history.reading.run_records import RunBuilder, RunRecords, Take, micros, taker_of_runs
+from understudy.history.reading.sequences import RecordSequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,35 +62,75 @@ class RunReading:
     findings: tuple[LogFinding, ...]
     lines: int
 
-    def by_run(self) -> dict[str, tuple[Envelope, ...]]:
-        """Return the records of each run, runs sorted by id."""
-        runs: dict[str, list[Envelope]] = {}
-        for record in self.records:
-            runs.setdefault(record.run, []).append(record)
-        return {run: tuple(runs[run]) for run in sorted(runs)}
+
+class RunsReading(NamedTuple):
+    """The records of each run, runs sorted by id, and the findings and lines as of `RunReading`."""
+
+    runs: dict[str, RunRecords]
+    findings: tuple[LogFinding, ...]
+    lines: int
 
 
 def read(paths: Iterable[Path]) -> RunReading:
     """Read all event-log files at or below `paths`: run folders, `events` folders or single files."""
-    collector = _Collector()
     files, findings = find_files(paths)
+    records: list[Envelope] = []
+    reader = LogReader(lambda header: _appending(records))
     for finding in findings:
-        collector.note(finding)
-    for file in files:
-        try:
-            with file.open("rb") as stream:
-                collector.add(str(file), bounded_lines(stream))
-        except OSError as error:
-            collector.note(LogFinding(str(file), 0, UNREADABLE_FILE, error.strerror or "input/output error"))
-    return collector.reading()
+        reader.findings.note(finding)
+    reader.add_files(files)
+    return _reading(reader, records)
 
 
 def read_lines(lines_by_source: Mapping[str, Iterable[bytes]]) -> RunReading:
     """Read lines from memory, with or without their newline; findings have the key as their file."""
-    collector = _Collector()
+    records: list[Envelope] = []
+    reader = LogReader(lambda header: _appending(records))
     for source in sorted(lines_by_source):
-        collector.add(source, (line.removesuffix(b"\n") for line in lines_by_source[source]))
-    return collector.reading()
+        reader.add(source, lines_by_source[source])
+    return _reading(reader, records)
+
+
+def _reading(reader: LogReader, records: list[Envelope]) -> RunReading:
+    findings = reader.end()
+    return RunReading(records=tuple(in_order(records)), findings=findings, lines=reader.lines)
+
+
+def _appending(records: list[Envelope]) -> Take:
+    def take(header: Header, file: str, offset: int, size: int) -> None:
+        records.append(with_payload(header))
+
+    return take
+
+
+def read_runs(files: Collection[Path], *, keeps_large: bool = False) -> RunsReading:
+    """Read files into the records of each run, with the findings that `read` has.
+
+    Args:
+        keeps_large: also decode large payloads now. By default damage in one shows only when it is read.
+    """
+    builders: dict[str, RunBuilder] = {}
+    reader = LogReader(taker_of_runs(builders, _starts(files), keeps_large=keeps_large))
+    reader.add_files(files)
+    findings = reader.end()
+    runs = {run: builders[run].records() for run in sorted(builders) if builders[run].has_records}
+    return RunsReading(runs, findings, reader.lines)
+
+
+def _starts(files: Iterable[Path]) -> dict[str, int]:
+    """Return the first clock of each run in microseconds, as far as the first lines say it."""
+    starts: dict[str, int] = {}
+    for file in files:
+        try:
+            with file.open("rb") as stream:
+                header = decode_header(stream.readline(MAX_LINE_BYTES + 2))
+        except (msgspec.MsgspecError, OSError):
+            continue
+        starts[header.run] = min(starts.get(header.run, MAX_SEQ), micros(header.mono_ms))
+    return starts
+
+
+# ------------------------------------------------------------------ files
 
 
 def find_files(paths: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[LogFinding, ...]]:
@@ -127,107 +154,168 @@ def _files_below(path: Path) -> list[Path]:
     return [file.path for folder, _, names in os.walk(path) if names for file in log_files(Path(folder))]
 
 
-def bounded_lines(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines without their newline; a line that is too long is cut, but remains longer than the maximum."""
-    while line := stream.readline(MAX_LINE_BYTES + 2):
-        rest = line
-        while not rest.endswith(b"\n") and (rest := stream.readline(MAX_LINE_BYTES)):
-            pass
-        yield line.removesuffix(b"\n")
+# ------------------------------------------------------------------ lines
 
 
-# ------------------------------------------------------------------ all lines
-
-
-class _Place(NamedTuple):
-    """A line of a log; sorts in the order of reading."""
-
-    file: str
-    line: int
-
-
-class _Numbered(NamedTuple):
-    """A sequence number that was read, whether or not its record type is known."""
+class _Held(NamedTuple):
+    """A record that did not continue its sequence when it was read; sorts by number, then in the order of reading."""
 
     seq: int
-    place: _Place
+    file: str
+    line: int
     mono_ms: float
-    record: Envelope | None
+    record: Header | LogRow | None
+    """None if it is flawed."""
+    offset: int
+    size: int
 
 
-class _Collector:
-    """Collects the records and findings of all files, and puts the records into sequence."""
+class _Incarnation(RecordSequence):
+    """One incarnation: how far its sequence goes without a flaw, and what was read besides."""
 
-    def __init__(self) -> None:
-        self._findings: dict[tuple[str, str, str], LogFinding] = {}
-        self._numbered: dict[Writer, list[_Numbered]] = {}
-        self._lines = 0
+    __slots__ = ("held", "incarnation", "node", "run", "take")
 
-    def note(self, finding: LogFinding) -> None:
-        """Add a finding to those of the same file, kind and subject."""
-        key = (finding.file, finding.kind, finding.what)
-        if known := self._findings.get(key):
-            finding = replace(finding, line=min(known.line, finding.line), count=known.count + finding.count)
-        self._findings[key] = finding
+    def __init__(self, run: str, node: str, incarnation: int, take: Take) -> None:
+        super().__init__()
+        self.run = run
+        self.node = node
+        self.incarnation = incarnation
+        self.take = take
+        self.held: list[_Held] = []
 
-    def add(self, file: str, lines: Iterable[bytes]) -> None:
-        unreadable: int | None = None
-        number = 0
-        for number, line in enumerate(lines, 1):
-            if unreadable is not None:
-                self.note(LogFinding(file, unreadable, NOT_A_RECORD, ""))
-            unreadable = None if self._add_line(_Place(file, number), line) else number
-        self._lines += number
-        if unreadable is not None:
-            self.note(LogFinding(file, unreadable, TORN_LINE, ""))
-        if number == 0:
-            self.note(LogFinding(file, 0, EMPTY_FILE, ""))
+    def is_continued_by(self, record: Header | LogRow | _Held) -> bool:
+        return record.seq == self.seq + 1 and record.mono_ms >= self.mono_ms
 
-    def reading(self) -> RunReading:
-        records: list[Envelope] = []
-        for writer, numbered in self._numbered.items():
-            records += self._in_sequence(writer, numbered)
-        return RunReading(
-            records=tuple(in_order(records)), findings=tuple(sorted(self._findings.values())), lines=self._lines
-        )
 
-    def _add_line(self, place: _Place, line: bytes) -> bool:
-        """Add one line; return False if it is not an envelope."""
-        if len(line) > MAX_LINE_BYTES:
-            self.note(LogFinding(*place, LINE_TOO_LONG, f"more than {MAX_LINE_BYTES} bytes"))
-            return True
-        try:
-            header = decode_header(line)
-        except msgspec.MsgspecError:
-            return False
-        record = None
-        if header.version != RECORD_VERSION:
-            self.note(LogFinding(*place, UNKNOWN_VERSION, f"version {header.version}"))
-        elif header.type not in PAYLOAD_BY_TYPE:
-            self.note(LogFinding(*place, UNKNOWN_TYPE, header.type))
-        else:
+class LogReader:
+    """Reads lines, hands on the records that count, those of an incarnation in order, and collects findings.
+
+    Args:
+        taker: returns what takes the records of the incarnation of an envelope.
+    """
+
+    def __init__(self, taker: Callable[[Header | LogRow], Take]) -> None:
+        self.findings = LogFindings()
+        self.lines = 0
+        self._taker = taker
+        self._decoder = LineDecoder()
+        self._incarnations: dict[Writer, _Incarnation] = {}
+
+    def add_files(self, files: Iterable[Path]) -> None:
+        for file in sorted(files, key=str):
             try:
-                record = with_payload(header)
-            except msgspec.MsgspecError:
-                self.note(LogFinding(*place, NOT_A_RECORD, header.type))
-        numbered = self._numbered.setdefault((header.run, header.node, header.incarnation), [])
-        numbered.append(_Numbered(header.seq, place, header.mono_ms, record))
+                with file.open("rb") as stream:
+                    lines = iter(partial(stream.readline, MAX_LINE_BYTES + 2), b"")
+                    self.add(str(file), lines, partial(rest_of_line, stream))
+            except OSError as error:
+                self.findings.note(LogFinding(str(file), 0, UNREADABLE_FILE, error.strerror or "input/output error"))
+
+    def add(self, file: str, lines: Iterable[bytes], skip_rest: Callable[[], int] = int) -> None:
+        """Add the lines of a file.
+
+        Args:
+            skip_rest: leaves out the rest of a line that is too long, and returns its size.
+        """
+        decode = HEADER_DECODER.decode
+        run: str | None = None
+        node, incarnation = "", 0
+        number = offset = unreadable = 0
+        for number, line in enumerate(lines, 1):
+            size = len(line)
+            try:
+                header = decode(line)
+                if header.incarnation != incarnation or header.node != node or header.run != run:
+                    log = self._incarnation(header)
+                    run, node, incarnation, take, held = log.run, log.node, log.incarnation, log.take, log.held
+                seq, clock = log.seq + 1, header.mono_ms
+                if (
+                    header.seq == seq
+                    and log.mono_ms <= clock <= MAX_CLOCK_MS
+                    and 0 <= header.wall_ms <= MAX_CLOCK_MS
+                    and header.version == RECORD_VERSION
+                    and size <= MAX_LINE_BYTES
+                    and not held
+                ):
+                    take(header, file, offset, size)
+                    log.seq, log.mono_ms = seq, clock
+                    offset += size
+                    continue
+            except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+                pass  # what is wrong is found below
+            if size > MAX_LINE_BYTES and not line.endswith(b"\n"):
+                size += skip_rest()
+            if not self._add_flawed(file, number, line, offset, size):
+                if unreadable:
+                    self.findings.note(LogFinding(file, unreadable, NOT_A_RECORD, ""))
+                unreadable = number
+            offset += size
+        self.lines += number
+        if unreadable:
+            kind = TORN_LINE if unreadable == number else NOT_A_RECORD
+            self.findings.note(LogFinding(file, unreadable, kind, ""))
+        if number == 0:
+            self.findings.note(LogFinding(file, 0, EMPTY_FILE, ""))
+
+    def end(self) -> tuple[LogFinding, ...]:
+        """Hand on the records that were held, and return all findings."""
+        for log in self._incarnations.values():
+            who = f"{log.node} incarnation {log.incarnation}"
+            for held in sorted(log.held):
+                flaws = log.flaws(held.seq, held.mono_ms)
+                for kind, count in flaws:
+                    self.findings.note(LogFinding(held.file, held.line, kind, who, count))
+                if held.record is not None and (REPEAT, 1) not in flaws:
+                    log.take(held.record, held.file, held.offset, held.size)
+            log.held.clear()
+        return self.findings.sorted()
+
+    def settle(self) -> bool:
+        """Hand on held records that continue their sequences now, and return whether none is left.
+
+        Raises: as `add_record`.
+        """
+        for log in self._incarnations.values():
+            log.held.sort(reverse=True)
+            while log.held and log.is_continued_by(log.held[-1]):
+                held = log.held.pop()
+                log.flaws(held.seq, held.mono_ms)
+                log.take(held.record, held.file, held.offset, held.size)
+        return not any(log.held for log in self._incarnations.values())
+
+    def _incarnation(self, header: Header | LogRow) -> _Incarnation:
+        writer = (header.run, header.node, header.incarnation)
+        log = self._incarnations.get(writer)
+        if log is None:
+            if not 1 <= header.incarnation <= MAX_SEQ:
+                raise msgspec.ValidationError("the incarnation is out of its range")
+            log = self._incarnations[writer] = _Incarnation(*writer, self._taker(header))
+        return log
+
+    def _add_flawed(self, file: str, number: int, line: bytes, offset: int, size: int) -> bool:
+        """Add a line that has a flaw or does not continue its sequence; return False if it is no envelope."""
+        found = self._decoder.decode(line)
+        if found.envelope is None and found.flaw == NOT_A_RECORD:
+            return False
+        if found.flaw:
+            self.findings.note(LogFinding(file, number, found.flaw, found.what))
+        if found.envelope is None:
+            return True
+        self.add_record(decode_header(line), file, number, offset, size, is_flawed=bool(found.flaw))
         return True
 
-    def _in_sequence(self, writer: Writer, numbered: list[_Numbered]) -> Iterator[Envelope]:
-        """Yield the first record of each sequence number; note repeats, gaps and clocks that went back."""
-        _, node, incarnation = writer
-        who = f"{node} incarnation {incarnation}"
-        first_by_seq: dict[int, _Numbered] = {}
-        for entry in sorted(numbered, key=lambda entry: (entry.seq, entry.place)):
-            if first_by_seq.setdefault(entry.seq, entry) is not entry:
-                self.note(LogFinding(*entry.place, REPEAT, who))
-        entries = list(first_by_seq.values())
-        if entries[0].seq > 1:
-            self.note(LogFinding(*entries[0].place, GAP, who, entries[0].seq - 1))
-        for before, entry in pairwise(entries):
-            if entry.seq > before.seq + 1:
-                self.note(LogFinding(*entry.place, GAP, who, entry.seq - before.seq - 1))
-            if entry.mono_ms < before.mono_ms:
-                self.note(LogFinding(*entry.place, CLOCK_WENT_BACK, who))
-        yield from (entry.record for entry in entries if entry.record is not None)
+    def add_record(
+        self, record: Header | LogRow, file: str, number: int, offset: int, size: int, *, is_flawed: bool = False
+    ) -> None:
+        """Add an envelope that has been decoded: hand it on if it continues its sequence, else hold it.
+
+        Raises:
+            msgspec.MsgspecError, RecursionError, UnicodeDecodeError: as of `Take`, if it is not flawed.
+        """
+        log = self._incarnation(record)
+        if log.held or not log.is_continued_by(record):
+            kept = None if is_flawed else record
+            log.held.append(_Held(record.seq, file, number, record.mono_ms, kept, offset, size))
+            return
+        log.flaws(record.seq, record.mono_ms)
+        if not is_flawed:
+            log.take(record, file, offset, size)

@@ -1,15 +1,22 @@
-"""The records of one run as the metrics need them: by type, in order, in whole microseconds after the first."""
+"""The records of one run as the metrics need them: by type, in order, in whole microseconds after the first.
+
+`RunBuilder` gathers them from lines. What no metric reads is dropped, and the payload of a large line is decoded again
+when it is needed: those of a run with 100,000 partitions are gigabytes of objects.
+"""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from understudy.foundation.eventlog.records import (
+    PAYLOAD_BY_TYPE,
     BrokerRegistered,
     BrokersChanged,
     ContextLoaded,
@@ -41,6 +48,10 @@ from understudy.foundation.eventlog.records import (
     ZkWrite,
     ZkWriteDone,
 )
+from understudy.history.reading.lines import HEADER_DECODER, MAX_LINE_BYTES, PAYLOAD_DECODERS, Header, LogRow
+
+LARGE_BYTES: Final = 64 * 1024
+"""The payload of a larger line is not kept, but decoded again from its file."""
 
 P = TypeVar("P", bound=Payload)
 
@@ -178,27 +189,155 @@ class RunRecords:
     def from_envelopes(cls, records: Iterable[Envelope]) -> RunRecords:
         """Place the records of one run, given in any order."""
         given = list(records)
-        start = min((micros(record.mono_ms) for record in given), default=0)
-        signs: dict[Incarnation, list[int]] = {}
-        kept: dict[type, list[At[Any]]] = {}
-        states = []
+        builder = RunBuilder(min((micros(record.mono_ms) for record in given), default=0))
         for record in given:
-            key = Key(micros(record.mono_ms) - start, record.node, record.incarnation, record.seq)
-            signs.setdefault((record.node, record.incarnation), []).append(key.us)
-            data = record.data
-            if isinstance(data, LeadershipWritten | ContextLoaded | TopicsChanged):
-                states.append(StateRecord(type(data), key, record.controller_epoch, _returning(data)))
-            else:
-                kept.setdefault(type(data), []).append(At(key, data, record.cause, record.controller_epoch))
-        return cls(Signs(signs), kept, states, min((record.wall_ms for record in given), default=0.0))
+            builder.add(record)
+        return builder.records()
 
     def of(self, kind: type[P]) -> list[At[P]]:
         """Return all records of one of `KEPT_TYPES`, in order."""
         return self._by_type[kind]
 
 
-def _returning(payload: StatePayload) -> Callable[[], StatePayload]:
-    return lambda: payload
+# ------------------------------------------------------------------ building
+
+
+Take: TypeAlias = Callable[[Any, str, int, int], None]
+"""Takes the next record of an incarnation, a `Header` or a `LogRow`, and where its line is: file, offset and size.
+
+Raises:
+    msgspec.MsgspecError, RecursionError, UnicodeDecodeError: the payload does not fit its type, or this is not known.
+"""
+
+
+class RunBuilder:
+    """Gathers the records of one run, incarnation by incarnation or by turns.
+
+    Args:
+        start_us: the first clock of the run in microseconds. With another one, all times are moved at the end.
+        keeps_large: keep the payloads of large lines too.
+    """
+
+    def __init__(self, start_us: int = 0, *, keeps_large: bool = False) -> None:
+        self._start = start_us
+        self._large_bytes = MAX_LINE_BYTES if keeps_large else LARGE_BYTES
+        self._started_ms = math.inf
+        self._signs: dict[Incarnation, list[int]] = {}
+        self._kept: dict[type, list[At[Any]]] = {kind: [] for kind in KEPT_TYPES}
+        self._states: list[StateRecord] = []
+        self._actions: dict[str, tuple[Callable[[Any], Payload], Callable[[At[Any]], None] | None]] = {
+            name: (PAYLOAD_DECODERS[name].decode, self._kept[kind].append if kind in self._kept else None)
+            for name, kind in PAYLOAD_BY_TYPE.items()
+            if kind not in STATE_TYPES
+        }
+
+    @property
+    def has_records(self) -> bool:
+        return any(self._signs.values())
+
+    def taker(self, node: str, incarnation: int) -> Take:
+        """Return what takes the records of an incarnation. A record that it raises for is left out."""
+        signs = self._signs.setdefault((node, incarnation), [])
+        actions, floor, earliest = self._actions, math.floor, math.inf
+        new = tuple.__new__  # in half the time of calling `Key`
+
+        def take(record: Header | LogRow, file: str, offset: int, size: int) -> None:
+            nonlocal earliest
+            us = floor(record.mono_ms * 1000 + 0.5) - self._start
+            action = actions.get(record.type)
+            if action is None:
+                self._add_state(record, Key(us, node, incarnation, record.seq), file, offset, size)
+            else:
+                decode, keep = action
+                data = decode(record.data)
+                if keep is not None:
+                    key = new(Key, (us, node, incarnation, record.seq))
+                    keep(At(key, data, record.cause, record.controller_epoch))
+            signs.append(us)
+            if record.wall_ms < earliest:
+                earliest = record.wall_ms
+                self._started_ms = min(self._started_ms, earliest)
+
+        return take
+
+    def add(self, record: Envelope) -> None:
+        """Add a record that has been decoded."""
+        key = Key(micros(record.mono_ms) - self._start, record.node, record.incarnation, record.seq)
+        data = record.data
+        if isinstance(data, LeadershipWritten | ContextLoaded | TopicsChanged):
+            self._states.append(StateRecord(type(data), key, record.controller_epoch, partial(_same, data)))
+        elif type(data) in self._kept:
+            self._kept[type(data)].append(At(key, data, record.cause, record.controller_epoch))
+        self._signs.setdefault((record.node, record.incarnation), []).append(key.us)
+        self._started_ms = min(self._started_ms, record.wall_ms)
+
+    def records(self) -> RunRecords:
+        """Return the records so far; more may be added, and this be called again."""
+        if first_us := min((min(times) for times in self._signs.values() if times), default=0):
+            self._move(-first_us)
+        started_ms = self._started_ms if self.has_records else 0.0
+        return RunRecords(Signs(self._signs), self._kept, self._states, started_ms)
+
+    def _add_state(self, record: Header | LogRow, key: Key, file: str, offset: int, size: int) -> None:
+        name = record.type
+        if name not in _STATE_DECODERS:
+            raise msgspec.ValidationError(f"record type {name!r} is not known")
+        if size > self._large_bytes:
+            read = partial(_read_again, name, file, offset)
+        else:
+            read = partial(_same, _STATE_DECODERS[name].decode(record.data))
+        self._states.append(StateRecord(_STATE_TYPES[name], key, record.controller_epoch, read))
+
+    def _move(self, us: int) -> None:
+        """Move all times, because the run begins at another time than was known."""
+        self._start -= us
+        for times in self._signs.values():
+            times[:] = [time + us for time in times]
+        for kept in self._kept.values():
+            kept[:] = [msgspec.structs.replace(at, key=_moved(at.key, us)) for at in kept]
+        self._states[:] = [msgspec.structs.replace(state, key=_moved(state.key, us)) for state in self._states]
+
+
+def taker_of_runs(
+    builders: dict[str, RunBuilder], starts: Mapping[str, int] | None = None, *, keeps_large: bool = False
+) -> Callable[[Header | LogRow], Take]:
+    """Return what returns the taker for the incarnation of a record. The builder of its run is added to `builders`.
+
+    Args:
+        starts: the first clocks of runs, as far as they are known.
+    """
+
+    def taker(record: Header | LogRow) -> Take:
+        builder = builders.get(record.run)
+        if builder is None:
+            builder = builders[record.run] = RunBuilder((starts or {}).get(record.run, 0), keeps_large=keeps_large)
+        return builder.taker(record.node, record.incarnation)
+
+    return taker
+
+
+_STATE_TYPES: dict[str, type[StatePayload]] = {kind.__name__: kind for kind in STATE_TYPES}
+_STATE_DECODERS: dict[str, msgspec.json.Decoder[StatePayload]] = {
+    name: msgspec.json.Decoder(kind) for name, kind in _STATE_TYPES.items()
+}
+
+
+def _same(payload: StatePayload) -> StatePayload:
+    return payload
+
+
+def _read_again(name: str, file: str, offset: int) -> StatePayload:
+    with Path(file).open("rb") as stream:
+        stream.seek(offset)
+        header = HEADER_DECODER.decode(stream.readline(MAX_LINE_BYTES + 2))
+    return _STATE_DECODERS[name].decode(header.data)
+
+
+def _moved(key: Key, us: int) -> Key:
+    return key._replace(us=key.us + us)
+
+
+# ------------------------------------------------------------------ times and names
 
 
 def micros(ms: float) -> int:

@@ -23,10 +23,9 @@ from understudy.history.metrics.metric_tables import (
     Totals,
 )
 from understudy.history.metrics.metrics import nearest_rank
-from understudy.history.reading.reader import LogFinding
+from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.run_records import micros
-from understudy.history.report.kernel import worst_partitions
-from understudy.history.report.result import Replay
+from understudy.history.report.replay import Replay, worst_partitions
 from understudy.history.report.runs import DIFFERENT_RUNS
 from understudy.history.writing import WIDTH, counted, fitted
 

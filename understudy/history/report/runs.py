@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
+from understudy.history.reading.file_marks import by_name, continues, mark
+from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.lines import MAX_LINE_BYTES, decode_header
-from understudy.history.reading.reader import LogFinding, find_files
+from understudy.history.reading.reader import find_files
 
 TASK_BYTES = 8 * 1024 * 1024
 """Runs are packed into tasks of this size, some 25,000 records: a task then outweighs what Spark takes to start it."""
@@ -19,8 +22,6 @@ DIFFERENT_RUNS = "different runs with one id"
 
 _SEARCHED_BYTES = 1024 * 1024
 """How far into a file a line with a run is looked for."""
-
-_COMPARED_BYTES = 1024
 
 
 class RunFiles(msgspec.Struct, frozen=True, order=True):
@@ -81,27 +82,19 @@ def conflicting_files(group: RunFiles) -> tuple[str, ...]:
     The name has the node, the incarnation and the number of the file. A copy may have been made while the run went on,
     so that it is the beginning of the other. Only the beginning and the end of what both have are compared.
     """
-    first_by_name: dict[str, str] = {}
-    for file in group.files:
-        first = first_by_name.setdefault(Path(file).name, file)
-        if first != file and not _is_copy(Path(first), Path(file)):
-            return first, file
+    for first, *others in by_name(group.files).values():
+        for file in others:
+            if not _is_copy(first, file):
+                return first, file
     return ()
 
 
-def _is_copy(first: Path, second: Path) -> bool:
+def _is_copy(first: str, second: str) -> bool:
     try:
-        common = min(first.stat().st_size, second.stat().st_size)
-        return _ends(first, common) == _ends(second, common)
+        shorter, longer = sorted((first, second), key=lambda file: Path(file).stat().st_size)
+        return continues(longer, mark(shorter))
     except OSError:
         return True  # its readers report it
-
-
-def _ends(file: Path, size: int) -> tuple[bytes, bytes]:
-    with file.open("rb") as stream:
-        begin = stream.read(min(size, _COMPARED_BYTES))
-        stream.seek(max(0, size - _COMPARED_BYTES))
-        return begin, stream.read(min(size, _COMPARED_BYTES))
 
 
 def joined(groups: Sequence[RunFiles]) -> RunFiles:
@@ -131,15 +124,9 @@ def _run_of(file: Path) -> tuple[str, int]:
             size = stream.seek(0, 2)
             stream.seek(0)
             while size > 0 and stream.tell() < min(size, _SEARCHED_BYTES):
-                if run := _run_named_in(stream.readline(MAX_LINE_BYTES)):
-                    return run, size
+                with suppress(msgspec.MsgspecError):
+                    if run := decode_header(stream.readline(MAX_LINE_BYTES)).run:
+                        return run, size
     except OSError:
         return "", 0
     return "", size
-
-
-def _run_named_in(line: bytes) -> str:
-    try:
-        return decode_header(line).run
-    except msgspec.MsgspecError:
-        return ""

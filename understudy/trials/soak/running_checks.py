@@ -16,6 +16,7 @@ from understudy.checks.check import Violation
 from understudy.checks.history import ZnodeTransaction
 from understudy.checks.invariant_checker import ALL_CHECKS, InvariantChecker
 from understudy.foundation.eventlog.records import Envelope, TaskFailed
+from understudy.history.reading.sequences import RecordSequence
 
 WINDOW_MS: Final = 600_000.0
 
@@ -48,8 +49,8 @@ class RunningChecks:
         self._others = InvariantChecker(OTHER_CHECKS)
         self._windows: list[_Window] = []
         self._from_ms = from_ms
-        self._last_seq: dict[str, tuple[int, int]] = {}
-        """The newest incarnation of each node, and its last sequence number."""
+        self._sequences: dict[str, tuple[int, RecordSequence]] = {}
+        """The newest incarnation of each node, and its sequence."""
         self._found: list[Violation] = []
         self.records = 0
         self.transactions = 0
@@ -78,12 +79,14 @@ class RunningChecks:
 
     def sequence(self, node: str, incarnation: int, seq: int, file: str) -> None:
         """Check the sequence number of the next line of a node, also of a line that is not judged."""
-        last_incarnation, last = self._last_seq.get(node, (0, 0))
-        expected = last + 1 if incarnation == last_incarnation else 1
-        if seq != expected:
-            what = f"{node} incarnation {incarnation} has record {seq} after {expected - 1}"
+        known, sequence = self._sequences.get(node, (0, RecordSequence()))
+        if known != incarnation:
+            sequence = RecordSequence()
+            self._sequences[node] = incarnation, sequence
+        last = sequence.seq
+        if sequence.flaws(seq, 0.0):
+            what = f"{node} incarnation {incarnation} has record {seq} after {last}"
             self._found.append(Violation("T2", _SEQUENCE, what, file))
-        self._last_seq[node] = incarnation, seq
 
     def malformed(self, file: str, line: bytes) -> None:
         """Note a whole line that is no record."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.foundation.eventlog.lines import by_run
 from tests.understudy.history.kafka_logs.cluster_logs import BROKERS, SAMPLES, unpacked
 from tests.understudy.history.kafka_logs.recorded import Recorded, largest_difference, recorded
 from understudy.cli.check import check_run_folder
@@ -46,7 +47,7 @@ def imports(tmp_path_factory: pytest.TempPathFactory) -> Imports:
 
 
 def measured(folder: Path) -> RunMetrics:
-    ((run, records),) = read([folder]).by_run().items()
+    ((run, records),) = by_run(read([folder]).records).items()
     return measure(run, records)
 
 

@@ -9,7 +9,7 @@ from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.history.lake.ingest import Ingested, find_logs, ingest
 from understudy.history.lake.lake import Lake
 from understudy.history.reading import reader
-from understudy.history.report.result import replay_in_python
+from understudy.history.report.replay import replay_in_python
 
 
 def take(lake: Path, *paths: Path) -> Ingested:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.foundation.eventlog.lines import by_run
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.history.lake.damaged_logs import write, write_damaged
 from tests.understudy.history.lake.lakes import assert_holds, content, counted_files, files_below, take
@@ -30,9 +31,9 @@ from understudy.history.metrics import row_tables
 from understudy.history.metrics.metric_tables import TABLES, RunMetrics
 from understudy.history.metrics.metrics import measure
 from understudy.history.metrics.row_tables import ROW_TABLES
-from understudy.history.reading import reader
+from understudy.history.reading import findings, reader
 from understudy.history.reading.run_records import RunRecords
-from understudy.history.report.kernel import read_and_measure
+from understudy.history.report.replay import read_and_measure
 from understudy.history.report.runs import RunFiles
 
 
@@ -58,17 +59,18 @@ def test_a_lake_holds_what_the_logs_hold(runs: Path, tmp_path: Path) -> None:
 def test_metrics_equal_those_of_the_reference(runs: Path, tmp_path: Path) -> None:
     """`measure` computes them from the records in memory, without files or kernel."""
     take(tmp_path / "lake", runs)
-    expected = [measure(run, records) for run, records in reader.read([runs]).by_run().items()]
+    expected = [measure(run, records) for run, records in by_run(reader.read([runs]).records).items()]
     assert sorted(Lake(tmp_path / "lake").run_metrics(), key=lambda found: found.run) == expected
 
 
 def test_rows_of_requests_leaderships_events_and_faults_equal_those_of_the_records(runs: Path, tmp_path: Path) -> None:
     take(tmp_path / "lake", runs)
-    by_run = {run: RunRecords.from_envelopes(found) for run, found in reader.read([runs]).by_run().items()}
+    found_runs = by_run(reader.read([runs]).records)
+    records = {run: RunRecords.from_envelopes(found) for run, found in found_runs.items()}
     for name in ROW_TABLES:
         found = Lake(tmp_path / "lake").read(name).to_pylist()
         expected = [
-            {"run": run} | msgspec.to_builtins(row) for run in by_run for row in row_tables.rows(name, by_run[run])
+            {"run": run} | msgspec.to_builtins(row) for run in records for row in row_tables.rows(name, records[run])
         ]
         assert expected, f"no run has rows in {name}: nothing was compared"
         listed = [as_lists(row) for row in expected]
@@ -87,7 +89,11 @@ def test_damaged_logs_are_ingested_with_their_findings(tmp_path: Path) -> None:
     for file in result.skipped:
         Path(file).unlink()
     assert_holds(tmp_path / "lake", tmp_path / "run")
-    assert {found.kind for found in Lake(tmp_path / "lake").findings()} >= {reader.TORN_LINE, reader.GAP, reader.REPEAT}
+    assert {found.kind for found in Lake(tmp_path / "lake").findings()} >= {
+        findings.TORN_LINE,
+        findings.GAP,
+        findings.REPEAT,
+    }
 
 
 def test_ingesting_again_changes_nothing(runs: Path, tmp_path: Path) -> None:
@@ -239,7 +245,7 @@ def test_a_copy_of_a_file_is_repeats(runs: Path, tmp_path: Path) -> None:
     shutil.copy(log, runs / "copy")
     assert take(tmp_path / "lake", runs).refused == []
     assert_holds(tmp_path / "lake", runs)
-    assert {found.kind for found in Lake(tmp_path / "lake").findings()} == {reader.REPEAT}
+    assert {found.kind for found in Lake(tmp_path / "lake").findings()} == {findings.REPEAT}
     assert len(take(tmp_path / "lake", runs).unchanged) == 5
 
 
@@ -287,7 +293,7 @@ def test_a_file_that_grows_while_it_is_read_is_a_finding(tmp_path: Path, monkeyp
     monkeypatch.setattr("understudy.history.lake.runs_to_parts.read_and_measure", measure_and_grow)
     take(tmp_path / "lake", folder)
     assert [found.kind for found in Lake(tmp_path / "lake").findings() if found.file == str(log)] == [
-        runs_to_parts.GROWING_FILE, reader.TORN_LINE,
+        runs_to_parts.GROWING_FILE, findings.TORN_LINE,
     ]  # fmt: skip
     monkeypatch.undo()
     log.write_bytes(log.read_bytes()[:size])

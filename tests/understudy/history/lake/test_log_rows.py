@@ -12,8 +12,7 @@ from tests.foundation.eventlog.stories import LONG_LINE_PARTITIONS, RandomRun, k
 from tests.understudy.history.lake.damaged_logs import write, write_damaged
 from understudy.history.lake import log_rows
 from understudy.history.lake.log_rows import BadSource, FileRange, log_row_schema, read_ranges
-from understudy.history.reading import reader
-from understudy.history.reading.lines import MAX_LINE_BYTES
+from understudy.history.reading import findings, reader
 
 
 def rows(folder: Path, *, piece: int = 10**9, types: tuple[str, ...] | None = None) -> list[dict[str, Any]]:
@@ -50,9 +49,9 @@ def test_the_flaws_are_those_that_the_reader_finds(tmp_path: Path) -> None:
     found = rows(write_damaged(tmp_path), types=("RequestSent", "EventStarted"))
     flaws = {flaw.partition(":")[0] for row in found for flaw in row["flaws"]}
     assert flaws == {finding.kind for finding in reader.read([tmp_path]).findings}
-    torn = [Path(row["file"]).name for row in found if reader.TORN_LINE in row["flaws"]]
+    torn = [Path(row["file"]).name for row in found if findings.TORN_LINE in row["flaws"]]
     assert torn == ["broker-2-0001-0001.jsonl", "broker-3-0010-0001.jsonl"]
-    (empty,) = [row for row in found if row["flaws"] == [reader.EMPTY_FILE]]
+    (empty,) = [row for row in found if row["flaws"] == [findings.EMPTY_FILE]]
     assert empty["file"].endswith("broker-3-0009-0001.jsonl")
 
 
@@ -78,7 +77,7 @@ def test_an_incarnation_continues_in_its_next_file(tmp_path: Path) -> None:
     rest.write_bytes(b"".join(lines[middle:]))
     assert not any(row["flaws"] for row in rows(folder))
     rest.write_bytes(b"".join(lines[middle + 1 :]))
-    assert [row["flaws"] for row in rows(folder) if row["flaws"]] == [[reader.GAP]]
+    assert [row["flaws"] for row in rows(folder) if row["flaws"]] == [[findings.GAP]]
 
 
 def test_only_the_wanted_types_are_rows(tmp_path: Path) -> None:
@@ -128,14 +127,14 @@ def test_a_long_line_is_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     log = folder / "broker-1-0001-0001.jsonl"
     lines = log.read_bytes().splitlines(keepends=True)
     monkeypatch.setattr(log_rows, "MAX_LINE_BYTES", 200_000)
-    monkeypatch.setattr("understudy.history.lake.lines.MAX_LINE_BYTES", 200_000)
+    monkeypatch.setattr("understudy.history.reading.lines.MAX_LINE_BYTES", 200_000)
     long = b"x" * (300_000) + b"\n"
     log.write_bytes(b"".join([*lines[:2], long, *lines[2:]]))
     for piece in (10**9, 1000):
         found = [row for row in rows(folder, piece=piece) if row["file"] == str(log)]
         assert len(found) == len(lines) + 1
         assert [row["flaws"] for row in found if row["flaws"]] == [
-            [f"{reader.LINE_TOO_LONG}: more than {MAX_LINE_BYTES} bytes"]
+            [f"{findings.LINE_TOO_LONG}: more than 200000 bytes"]
         ]
 
 
@@ -164,5 +163,5 @@ def test_a_clock_that_goes_back_is_a_flaw_of_the_line_where_it_does(tmp_path: Pa
     assert b'"mono_ms":1210,' in text
     log.write_bytes(text.replace(b'"mono_ms":1210,', b'"mono_ms":9210,'))
     flawed = [row for row in rows(folder) if row["flaws"]]
-    assert [(row["flaws"], row["mono_ms"]) for row in flawed] == [([reader.CLOCK_WENT_BACK], 1215.0)]
+    assert [(row["flaws"], row["mono_ms"]) for row in flawed] == [([findings.CLOCK_WENT_BACK], 1215.0)]
     assert len(rows(folder)) == len(whole)

@@ -17,8 +17,9 @@ from understudy.foundation.eventlog.records import (
     ResponseSent,
     StepReached,
 )
-from understudy.history.reading import reader
-from understudy.history.reading.reader import LogFinding, read, read_lines
+from understudy.history.reading import findings, reader
+from understudy.history.reading.findings import LogFinding
+from understudy.history.reading.reader import read, read_lines
 
 
 def steps(count: int) -> list[bytes]:
@@ -50,7 +51,7 @@ def test_a_torn_last_line_is_a_finding_and_the_rest_is_read(kept: int) -> None:
     lines[2] = lines[2][:kept]
     reading = read_lines({"log": lines})
     assert names(reading) == ["1", "2"]
-    assert reading.findings == (LogFinding("log", 3, reader.TORN_LINE, ""),)
+    assert reading.findings == (LogFinding("log", 3, findings.TORN_LINE, ""),)
 
 
 def test_a_last_line_without_its_newline_is_whole() -> None:
@@ -66,8 +67,8 @@ def test_a_damaged_line_in_the_middle_is_damage_and_a_gap() -> None:
     reading = read_lines({"log": lines})
     assert names(reading) == ["1", "3", "4"]
     assert reading.findings == (
-        LogFinding("log", 2, reader.NOT_A_RECORD, ""),
-        LogFinding("log", 3, reader.GAP, "broker-1 incarnation 1", 1),
+        LogFinding("log", 2, findings.NOT_A_RECORD, ""),
+        LogFinding("log", 3, findings.GAP, "broker-1 incarnation 1", 1),
     )
 
 
@@ -89,7 +90,7 @@ def test_a_damaged_line_in_the_middle_is_damage_and_a_gap() -> None:
 def test_any_line_is_at_worst_a_finding(line: bytes) -> None:
     reading = read_lines({"log": [line, *steps(1)]})
     assert names(reading) == ["1"]
-    assert reading.findings == (LogFinding("log", 1, reader.NOT_A_RECORD, ""),)
+    assert reading.findings == (LogFinding("log", 1, findings.NOT_A_RECORD, ""),)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,7 @@ def test_any_line_is_at_worst_a_finding(line: bytes) -> None:
 )
 def test_an_envelope_out_of_range_is_no_record(field: str, value: object) -> None:
     bad = msgspec.json.encode({**msgspec.json.decode(steps(1)[0]), field: value})
-    assert read_lines({"log": [bad, b"x"]}).findings[0] == LogFinding("log", 1, reader.NOT_A_RECORD, "")
+    assert read_lines({"log": [bad, b"x"]}).findings[0] == LogFinding("log", 1, findings.NOT_A_RECORD, "")
 
 
 def test_records_of_newer_software_are_findings_and_leave_no_gap() -> None:
@@ -117,9 +118,9 @@ def test_records_of_newer_software_are_findings_and_leave_no_gap() -> None:
     reading = read_lines({"log": lines})
     assert names(reading) == ["1", "5"]
     assert reading.findings == (
-        LogFinding("log", 2, reader.UNKNOWN_TYPE, "StepBeyond"),
-        LogFinding("log", 3, reader.UNKNOWN_VERSION, "version 2"),
-        LogFinding("log", 4, reader.NOT_A_RECORD, "StepReached"),
+        LogFinding("log", 2, findings.UNKNOWN_TYPE, "StepBeyond"),
+        LogFinding("log", 3, findings.UNKNOWN_VERSION, "version 2"),
+        LogFinding("log", 4, findings.NOT_A_RECORD, "StepReached"),
     )
 
 
@@ -132,15 +133,15 @@ def test_fields_added_later_are_ignored_and_missing_ones_get_their_default() -> 
 
 def test_repeated_findings_are_counted_not_listed() -> None:
     lines = [line.replace(b'"StepReached"', b'"StepBeyond"') for line in steps(50)]
-    assert read_lines({"log": lines}).findings == (LogFinding("log", 1, reader.UNKNOWN_TYPE, "StepBeyond", 50),)
+    assert read_lines({"log": lines}).findings == (LogFinding("log", 1, findings.UNKNOWN_TYPE, "StepBeyond", 50),)
 
 
 def test_gaps_are_counted_also_across_files_and_at_the_start() -> None:
     lines = steps(9)
     reading = read_lines({"b-1": lines[2:4], "b-2": [lines[6], lines[8]]})
     assert reading.findings == (
-        LogFinding("b-1", 1, reader.GAP, "broker-1 incarnation 1", 2),
-        LogFinding("b-2", 1, reader.GAP, "broker-1 incarnation 1", 3),
+        LogFinding("b-1", 1, findings.GAP, "broker-1 incarnation 1", 2),
+        LogFinding("b-2", 1, findings.GAP, "broker-1 incarnation 1", 3),
     )
 
 
@@ -148,7 +149,7 @@ def test_the_first_record_of_a_repeated_sequence_number_counts() -> None:
     lines = steps(3)
     reading = read_lines({"a": lines, "b": [lines[1].replace(b'"step":"2"', b'"step":"again"')]})
     assert names(reading) == ["1", "2", "3"]
-    assert reading.findings == (LogFinding("b", 1, reader.REPEAT, "broker-1 incarnation 1"),)
+    assert reading.findings == (LogFinding("b", 1, findings.REPEAT, "broker-1 incarnation 1"),)
 
 
 def test_a_clock_that_decreases_is_a_finding_and_records_keep_their_sequence() -> None:
@@ -158,19 +159,19 @@ def test_a_clock_that_decreases_is_a_finding_and_records_keep_their_sequence() -
     reading = read_lines(logs.lines)
     assert names(reading) == ["1", "2", "3"]
     assert reading.findings == (
-        LogFinding("broker-1-0001-0001.jsonl", 2, reader.CLOCK_WENT_BACK, "broker-1 incarnation 1"),
+        LogFinding("broker-1-0001-0001.jsonl", 2, findings.CLOCK_WENT_BACK, "broker-1 incarnation 1"),
     )
 
 
 def test_a_line_too_long_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "MAX_LINE_BYTES", 400)
+    monkeypatch.setattr("understudy.history.reading.lines.MAX_LINE_BYTES", 400)
     lines = steps(2)
     path = tmp_path / "broker-1-0001-0001.jsonl"
     path.write_bytes(lines[0] + b'"' + b"x" * 5000 + b'"\n' + lines[1])
     reading = read([tmp_path])
     assert names(reading) == ["1", "2"]
     assert reading.lines == 3
-    assert reading.findings == (LogFinding(str(path), 2, reader.LINE_TOO_LONG, "more than 400 bytes"),)
+    assert reading.findings == (LogFinding(str(path), 2, findings.LINE_TOO_LONG, "more than 400 bytes"),)
 
 
 def test_a_run_folder_is_searched_and_a_path_without_logs_is_a_finding(tmp_path: Path) -> None:
@@ -183,9 +184,9 @@ def test_a_run_folder_is_searched_and_a_path_without_logs_is_a_finding(tmp_path:
     reading = read([tmp_path / "run", tmp_path / "bare", tmp_path / "missing", events / "broker-1-0001-0001.jsonl"])
     assert names(reading) == ["1", "2"], "a file reached twice is read once"
     assert [(Path(finding.file).name, finding.kind, finding.what) for finding in reading.findings] == [
-        ("bare", reader.NO_FILES, ""),
-        ("missing", reader.NO_FILES, "no such file or folder"),
-        ("broker-1-0002-0001.jsonl", reader.EMPTY_FILE, ""),
+        ("bare", findings.NO_FILES, ""),
+        ("missing", findings.NO_FILES, "no such file or folder"),
+        ("broker-1-0002-0001.jsonl", findings.EMPTY_FILE, ""),
     ]
 
 

@@ -10,9 +10,10 @@ import pytest
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from understudy.history.metrics.metric_tables import RunMetrics
 from understudy.history.metrics.metrics import measure
-from understudy.history.reading.reader import GAP, LogFinding, read_lines
+from understudy.history.reading.findings import GAP, LogFinding
+from understudy.history.reading.reader import read_lines
+from understudy.history.report.replay import Replay
 from understudy.history.report.report import PAGE, render
-from understudy.history.report.result import Replay
 from understudy.history.report.runs import DIFFERENT_RUNS
 from understudy.history.writing import WIDTH
 

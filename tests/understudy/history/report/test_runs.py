@@ -9,8 +9,8 @@ import pytest
 from tests.foundation.eventlog.lines import Logs
 from understudy.foundation.eventlog.records import StepReached
 from understudy.history.metrics.metrics import measure
-from understudy.history.reading.reader import LogFinding
-from understudy.history.report.kernel import Measured, groups_to_join, without
+from understudy.history.reading.findings import LogFinding
+from understudy.history.report.replay import Measured, groups_to_join, without
 from understudy.history.report.runs import DIFFERENT_RUNS, RunFiles, find_logs, find_runs, pack
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tests.understudy.spark.oracle.schema import ENVELOPE_DDL, field_rules, rule_is_satisfied
 from understudy.foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE, RECORD_VERSION
-from understudy.history.reading import lines, reader
+from understudy.history.reading import findings, lines
 
 _UNREADABLE = "unreadable"
 """The line is not an envelope. The finding is a torn line if it is the last line of its file, else not a record."""
@@ -42,11 +42,11 @@ VIEWS: dict[str, str] = {
               FROM (SELECT *, octet_length(value) > {lines.MAX_LINE_BYTES} AS is_too_long FROM text))""",
     "numbered_lines": f"""
         SELECT file, block, id,
-               CASE WHEN is_too_long THEN '{reader.LINE_TOO_LONG}'
+               CASE WHEN is_too_long THEN '{findings.LINE_TOO_LONG}'
                     WHEN NOT is_envelope THEN '{_UNREADABLE}'
-                    WHEN e.version <> {RECORD_VERSION} THEN '{reader.UNKNOWN_VERSION}'
-                    WHEN type NOT IN ({_TYPES}) THEN '{reader.UNKNOWN_TYPE}'
-                    WHEN NOT {_DATA_FITS} THEN '{reader.NOT_A_RECORD}' END AS problem,
+                    WHEN e.version <> {RECORD_VERSION} THEN '{findings.UNKNOWN_VERSION}'
+                    WHEN type NOT IN ({_TYPES}) THEN '{findings.UNKNOWN_TYPE}'
+                    WHEN NOT {_DATA_FITS} THEN '{findings.NOT_A_RECORD}' END AS problem,
                CASE WHEN is_too_long THEN 'more than {lines.MAX_LINE_BYTES} bytes'
                     WHEN NOT is_envelope THEN ''
                     WHEN e.version <> {RECORD_VERSION} THEN concat('version ', e.version)
@@ -79,16 +79,16 @@ VIEWS: dict[str, str] = {
     "flaws": f"""
         SELECT l.file, l.block, l.id,
                CASE WHEN problem <> '{_UNREADABLE}' THEN problem
-                    WHEN struct(l.block, l.id) = f.last THEN '{reader.TORN_LINE}'
-                    ELSE '{reader.NOT_A_RECORD}' END AS kind,
+                    WHEN struct(l.block, l.id) = f.last THEN '{findings.TORN_LINE}'
+                    ELSE '{findings.NOT_A_RECORD}' END AS kind,
                what, 1L AS times
         FROM lines l JOIN files f ON f.file = l.file WHERE problem IS NOT NULL
         UNION ALL
         SELECT file, block, id, flaw.kind, concat(node, ' incarnation ', incarnation), flaw.times
         FROM (SELECT *, explode(filter(array(
-                        named_struct('kind', '{reader.REPEAT}', 'times', CASE WHEN is_repeat THEN 1L ELSE 0L END),
-                        named_struct('kind', '{reader.GAP}', 'times', coalesce(missing, 0L)),
-                        named_struct('kind', '{reader.CLOCK_WENT_BACK}', 'times', CASE WHEN clock_went_back
+                        named_struct('kind', '{findings.REPEAT}', 'times', CASE WHEN is_repeat THEN 1L ELSE 0L END),
+                        named_struct('kind', '{findings.GAP}', 'times', coalesce(missing, 0L)),
+                        named_struct('kind', '{findings.CLOCK_WENT_BACK}', 'times', CASE WHEN clock_went_back
                                                                                   THEN 1L ELSE 0L END)),
                      flaw -> flaw.times > 0)) AS flaw
               FROM lines WHERE is_numbered)""",

@@ -20,8 +20,9 @@ from tests.understudy.spark.oracle import line_queries, queries
 from tests.understudy.spark.oracle.schema import data_columns, data_ddl
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.history.metrics.metric_tables import SORTED_BY, TABLES, RunMetrics, Table
-from understudy.history.reading.reader import EMPTY_FILE, LogFinding, find_files
-from understudy.history.report.result import Replay
+from understudy.history.reading.findings import EMPTY_FILE, LogFinding
+from understudy.history.reading.reader import find_files
+from understudy.history.report.replay import Replay
 
 _COLUMNS = {name: tuple(info.name for info in msgspec.structs.fields(table)) for name, table in TABLES.items()}
 _FLAWS = "flaws"

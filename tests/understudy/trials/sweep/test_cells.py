@@ -11,7 +11,7 @@ from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.eventlog.records import FaultInjected, RunDescribed, StepReached
 from understudy.history.metrics.metrics import measure
 from understudy.history.reading.reader import read
-from understudy.history.report.result import replay_in_python
+from understudy.history.report.replay import replay_in_python
 from understudy.trials.sweep.cells import PROCESSES, SIMULATOR, Cell, grid, unfinished, unfinished_folder
 from understudy.trials.sweep.simulated import run_cell
 

@@ -6,9 +6,11 @@ import contextlib
 import heapq
 import itertools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
+
+import msgspec
 
 from understudy.brokers.exits import TRY_AGAIN
 from understudy.checks.check import broker_of
@@ -23,6 +25,8 @@ from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.processes.processes import describe_exit
 from understudy.clusters.processes.run_lock import RunLock
 from understudy.foundation.eventlog.records import Envelope, PointReached
+from understudy.history.reading.following import RunTail
+from understudy.history.reading.lines import decode_record
 from understudy.history.reading.reader import read
 from understudy.history.reading.transaction_log import MalformedTransactionLog, read_transaction_logs
 from understudy.trials.experiments.disk_faults import DISK_FAULTS
@@ -30,7 +34,6 @@ from understudy.trials.experiments.engine import RunData, Undo
 from understudy.trials.experiments.language.frozen import FrozenPlan, FrozenStep
 from understudy.trials.experiments.live.action_types import LiveAction
 from understudy.trials.experiments.live.load_in_background import LoadInBackground
-from understudy.trials.experiments.live.log_tail import LogTail
 from understudy.trials.experiments.live.machines import PROPERTIES, Machines
 from understudy.trials.experiments.report.timeline import LOAD_BEGUN
 from understudy.trials.experiments.topics import create_topics
@@ -74,7 +77,7 @@ class LiveEngine:
         self._may_end: set[str] = set()
         self._began_s = time.monotonic()
         self._lock = RunLock(folder)
-        self._tail = LogTail(folder)
+        self._logs = RunTail(folder)
         self._load: LoadInBackground | None = None
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
@@ -121,7 +124,8 @@ class LiveEngine:
         cluster.start()
         partitions = create_topics(cluster, experiment.cluster)
         cluster.settle()
-        self._tail.skip()
+        for _ in self._logs.lines():
+            pass
         self._began_s = time.monotonic()
         cluster.record_step(LOAD_BEGUN)
         self._load = LoadInBackground(
@@ -139,7 +143,7 @@ class LiveEngine:
     def advance(self, until_ms: float, on_record: Callable[[Envelope], bool]) -> None:
         while True:
             is_wanted = False
-            for record in self._tail.new_records():
+            for record in self._new_records():
                 self._note_point(record)
                 is_wanted |= on_record(record)
             while self._timers and self._timers[0][0] <= self.now_ms:
@@ -150,6 +154,13 @@ class LiveEngine:
             if is_wanted or left_ms <= 0:
                 return
             time.sleep(min(POLL_S, left_ms / 1000))
+
+    def _new_records(self) -> Iterator[Envelope]:
+        for _, line in self._logs.lines():
+            try:
+                yield decode_record(line)
+            except msgspec.MsgspecError:
+                continue  # the judgement reads the files again, and reports damaged lines
 
     def _note_point(self, record: Envelope) -> None:
         """End the pause of a broker that has paused itself at a point, when it has lasted."""

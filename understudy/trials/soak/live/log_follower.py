@@ -14,10 +14,9 @@ from typing import Final
 import msgspec
 
 from understudy.checks.history import ZnodeTransaction
-from understudy.foundation.eventlog.files import log_files
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, ControllerElected, Envelope, LeadershipWritten
+from understudy.history.reading.following import FolderTail, RunTail
 from understudy.history.reading.lines import decode_header, with_payload
-from understudy.history.reading.tail import FolderTail
 from understudy.history.reading.transaction_log import TransactionLogTail, first_zxid
 from understudy.trials.soak.loop import Events
 from understudy.trials.soak.running_checks import OTHER_TYPES, WINDOW_MS, RunningChecks
@@ -38,12 +37,11 @@ class LogFollower:
     """
 
     def __init__(self, folder: Path, transaction_log: Path | None, from_ms: float) -> None:
-        self._folder = folder
+        self._logs = RunTail(folder)
         self._log = transaction_log if transaction_log is not None and first_zxid(transaction_log) == 1 else None
         self._tail = TransactionLogTail(self._log) if self._log is not None else None
         self._from_ms = from_ms
         self._logs_from_ms = from_ms - WINDOW_MS
-        self._nodes: dict[str, _NodeLog] = {}
         self.checks = RunningChecks(self._history, self._logs_from_ms)
         self.checked_ms = 0.0
         self._controller_changes = 0
@@ -57,7 +55,7 @@ class LogFollower:
     @property
     def size(self) -> int:
         """How many bytes of event logs there are."""
-        return sum(file.path.stat().st_size for events in self._event_folders() for file in log_files(events))
+        return self._logs.size
 
     def advance(self, now_ms: float, mono_ms: float) -> Events:
         """Read on, and return what happened since the last call.
@@ -78,9 +76,8 @@ class LogFollower:
         return Events(self._controller_changes, self._leader_elections)
 
     def _records(self, mono_ms: float) -> Iterator[Envelope]:
-        for events in self._event_folders():
-            node = self._nodes.setdefault(events.parent.name, _NodeLog(events, self.checks, self._logs_from_ms))
-            for record in node.records(mono_ms):
+        for node in self._logs.nodes():
+            for record in self._records_of(node, mono_ms):
                 self._count(record)
                 yield record
 
@@ -96,35 +93,19 @@ class LogFollower:
         if self._log is not None:
             yield from TransactionLogTail(self._log).new_transactions(until_ms)
 
-    def _event_folders(self) -> list[Path]:
-        return sorted(self._folder.glob("*/events"))
-
-
-class _NodeLog:
-    """The event log of one node: its files in order, and how far they were read."""
-
-    def __init__(self, events: Path, checks: RunningChecks, logs_from_ms: float) -> None:
-        self._tail = FolderTail(events)
-        self._checks = checks
-        self._logs_from_ms = logs_from_ms
-
-    def records(self, mono_ms: float) -> Iterator[Envelope]:
-        """Yield the records up to `HELD_BACK_MS` before a time of the monotonic clock, each once.
+    def _records_of(self, node: FolderTail, mono_ms: float) -> Iterator[Envelope]:
+        """Yield the records of one node up to `HELD_BACK_MS` before a time of the monotonic clock, each once.
 
         One with a later time than that is of an earlier boot of the machine.
         """
-        for file, line in self._tail.lines():
+        for file, line in node.lines():
             try:
                 header = decode_header(line)
-            except msgspec.MsgspecError:
-                self._checks.malformed(str(file.path), line)
-                continue
-            if mono_ms - HELD_BACK_MS < header.mono_ms <= mono_ms:
-                return
-            self._checks.sequence(header.node, header.incarnation, header.seq, str(file.path))
-            is_early = header.wall_ms < self._logs_from_ms
-            if header.type in (_EARLY_TYPES if is_early else PAYLOAD_BY_TYPE):
-                try:
+                if mono_ms - HELD_BACK_MS < header.mono_ms <= mono_ms:
+                    return
+                self.checks.sequence(header.node, header.incarnation, header.seq, str(file.path))
+                is_early = header.wall_ms < self._logs_from_ms
+                if header.type in (_EARLY_TYPES if is_early else PAYLOAD_BY_TYPE):
                     yield with_payload(header)
-                except msgspec.MsgspecError:
-                    self._checks.malformed(str(file.path), line)
+            except msgspec.MsgspecError:
+                self.checks.malformed(str(file.path), line)

@@ -12,9 +12,9 @@ import pytest
 
 from tests.foundation.eventlog.lines import Logs
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
-from understudy.history.reading.lines import decode_header
-from understudy.history.report.growing import GrowingLogs, LogRow
-from understudy.history.report.result import replay_in_python
+from understudy.history.reading.lines import LogRow, decode_header
+from understudy.history.report.growing_logs import GrowingLogs
+from understudy.history.report.replay import replay_in_python
 
 
 def write(logs: Logs, folder: Path) -> Path:

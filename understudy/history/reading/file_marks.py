@@ -1,4 +1,4 @@
-"""Recognises the files of a run when they are ingested again: unchanged, grown, or those of another run."""
+"""Recognises event-log files: as unchanged, as grown since, as copies, or as those of another run."""
 
 from __future__ import annotations
 
@@ -7,10 +7,22 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from understudy.history.lake.manifest import FileMark
+import msgspec
 
 _END_BYTES = 1024
 """How much of the beginning and of the end of a file goes into its checksums."""
+
+
+class FileMark(msgspec.Struct, frozen=True, kw_only=True):
+    """By what a file is recognised when it is read again."""
+
+    path: str
+    """Absolute."""
+    bytes: int
+    head: str
+    """Checksum of its beginning."""
+    tail: str
+    """Checksum of its end."""
 
 
 def mark(path: str) -> FileMark:

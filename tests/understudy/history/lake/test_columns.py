@@ -1,4 +1,4 @@
-"""Lines are judged as by the reader, and columns hold what the structs hold."""
+"""Columns hold what the structs hold."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
-from tests.understudy.history.lake.damaged_logs import write_damaged
-from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, type_name
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.history.lake.columns import (
     RUN_TABLES,
     IntegerTooLarge,
@@ -20,52 +19,13 @@ from understudy.history.lake.columns import (
     record_table,
     table_schema,
 )
-from understudy.history.lake.lines import LineDecoder
-from understudy.history.reading import reader
+from understudy.history.reading.lines import LineDecoder
 
 SAMPLES = sorted((Path(__file__).parents[3] / "foundation" / "eventlog" / "samples").iterdir())
 
 
 def lines_of(files: list[Path]) -> list[bytes]:
     return [line for file in files for line in file.read_bytes().split(b"\n") if line]
-
-
-def test_every_line_is_decoded_as_by_the_reader(tmp_path: Path) -> None:
-    """Each line is read alone, so that the reader's findings are about it and nothing else."""
-    lines = lines_of([*SAMPLES, *sorted(write_damaged(tmp_path).iterdir())])
-    lines += [
-        line.rstrip() for seed in range(5) for file in RandomRun(seed, records=200).logs.lines.values() for line in file
-    ]
-    every, none = LineDecoder(PAYLOAD_BY_TYPE), LineDecoder(())
-    kinds = set()
-    for line in lines:
-        reading = reader.read_lines({"log": [line]})
-        expected = {finding.kind for finding in reading.findings} - {reader.GAP}
-        found = every.decode(line)
-        kinds.add(found.flaw)
-        if expected == {reader.TORN_LINE}:
-            assert found == (None, "", reader.NOT_A_RECORD, "")
-        else:
-            assert {found.flaw} - {""} == expected, line
-        if reading.records:
-            (record,) = reading.records
-            assert found.envelope.data == record.data
-            assert found.type == type_name(record.data)
-            assert all(
-                getattr(found.envelope, name) == getattr(record, name)
-                for name in record.__struct_fields__
-                if name not in ("type", "data")
-            )
-            assert msgspec.json.decode(none.decode(line).envelope.data) is not None
-        if found.envelope is not None and found.flaw != reader.NOT_A_RECORD:
-            assert none.decode(line)[1:] == found[1:]
-    assert kinds == {"", reader.NOT_A_RECORD, reader.UNKNOWN_TYPE, reader.UNKNOWN_VERSION}
-
-
-def test_a_line_that_is_too_long_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("understudy.history.lake.lines.MAX_LINE_BYTES", 20)
-    assert LineDecoder(()).decode(b"{" * 20).flaw == reader.NOT_A_RECORD
-    assert LineDecoder(()).decode(b"{" * 21).flaw == reader.LINE_TOO_LONG
 
 
 def test_every_record_type_has_columns_with_different_names() -> None:

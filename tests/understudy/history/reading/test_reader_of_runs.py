@@ -1,4 +1,7 @@
-"""The fast reader gives the metrics what the tolerant one gives, and refuses logs with more than torn last lines."""
+"""The records of runs that the metrics read are those of `read`, with the same findings, whatever the damage.
+
+What SQL reads of damaged logs is compared in `tests/understudy/spark/test_replay_job.py`.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.foundation.eventlog.lines import Logs
+from tests.foundation.eventlog.lines import Logs, by_run
 from tests.foundation.eventlog.stories import LONG_LINE_PARTITIONS, RandomRun, killed_controller, long_line
 from understudy.history.metrics.metrics import measure, measure_records
-from understudy.history.reading import state_records
+from understudy.history.reading import run_records
+from understudy.history.reading.findings import GAP, LINE_TOO_LONG, NOT_A_RECORD, TORN_LINE, UNREADABLE_FILE, LogFinding
 from understudy.history.reading.lines import MAX_LINE_BYTES, decode_record
-from understudy.history.reading.reader import GAP, LINE_TOO_LONG, TORN_LINE, LogFinding, read
-from understudy.history.reading.run_reader import NotClean, read_clean_run
+from understudy.history.reading.reader import RunsReading, read, read_runs
+from understudy.history.report.replay import read_and_measure
+from understudy.history.report.runs import find_runs
 
 
 def write(logs: Logs, folder: Path) -> list[Path]:
@@ -24,16 +29,22 @@ def write(logs: Logs, folder: Path) -> list[Path]:
     return sorted(folder.iterdir())
 
 
-@pytest.mark.parametrize("large_bytes", [state_records.LARGE_BYTES, 0], ids=["kept", "decoded-again"])
+def assert_same(files: list[Path]) -> RunsReading:
+    """Compare tables, findings and lines with those of all records in memory, and return them."""
+    reading, records = read_runs(files), read(files)
+    expected = {run: measure(run, found) for run, found in by_run(records.records).items()}
+    assert {run: measure_records(run, found) for run, found in reading.runs.items()} == expected
+    assert (reading.findings, reading.lines) == (records.findings, records.lines)
+    return reading
+
+
+@pytest.mark.parametrize("large_bytes", [run_records.LARGE_BYTES, 0], ids=["kept", "decoded-again"])
 @pytest.mark.parametrize("seed", range(8))
-def test_both_readers_give_the_same_metrics(
+def test_both_ways_give_the_same_metrics(
     seed: int, large_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state_records, "LARGE_BYTES", large_bytes)
-    files = write(RandomRun(seed, records=300).logs, tmp_path)
-    clean, tolerant = read_clean_run(files), read(files)
-    assert clean.lines == tolerant.lines
-    assert measure_records(clean.run, clean.records) == measure(clean.run, tolerant.records)
+    monkeypatch.setattr(run_records, "LARGE_BYTES", large_bytes)
+    assert assert_same(write(RandomRun(seed, records=300).logs, tmp_path)).findings == ()
 
 
 def test_the_files_of_an_incarnation_continue_each_other(tmp_path: Path) -> None:
@@ -43,39 +54,35 @@ def test_the_files_of_an_incarnation_continue_each_other(tmp_path: Path) -> None
     long.write_bytes(b"".join(lines[:5]))
     long.with_name(long.name.replace("-0001.jsonl", "-0002.jsonl")).write_bytes(b"".join(lines[5:]))
     files = sorted(tmp_path.iterdir())
-    clean = read_clean_run(files)
-    assert measure_records(clean.run, clean.records) == measure(clean.run, read(files).records)
-    with pytest.raises(NotClean):
-        read_clean_run([file for file in files if not file.name.endswith("-0002.jsonl")] + files[-1:])
+    assert assert_same(files).findings == ()
+    assert read_runs([file for file in files if not file.name.endswith("-0002.jsonl")] + files[-1:]).findings != ()
 
 
 def test_a_line_of_ten_megabytes_is_read(tmp_path: Path) -> None:
     (file,) = write(long_line(), tmp_path)
-    clean, tolerant = read_clean_run([file]), read([file])
-    assert (clean.lines, clean.findings, tolerant.findings) == (3, (), ())
-    metrics = measure_records(clean.run, clean.records)
-    assert metrics == measure(clean.run, tolerant.records)
-    assert (metrics.totals.partitions, metrics.totals.clean_elections) == (LONG_LINE_PARTITIONS,) * 2
+    reading = assert_same([file])
+    assert (reading.lines, reading.findings) == (3, ())
+    ((run, records),) = reading.runs.items()
+    totals = measure_records(run, records).totals
+    assert (totals.partitions, totals.clean_elections) == (LONG_LINE_PARTITIONS,) * 2
 
 
 def test_a_torn_line_of_megabytes_is_found(tmp_path: Path) -> None:
     (file,) = write(long_line(), tmp_path)
     with file.open("r+b") as stream:
         stream.truncate(9_000_000)
-    clean, tolerant = read_clean_run([file]), read([file])
-    assert clean.findings == tolerant.findings == (LogFinding(str(file), 2, TORN_LINE, ""),)
-    assert clean.lines == tolerant.lines == 2
+    reading = assert_same([file])
+    assert reading.findings == (LogFinding(str(file), 2, TORN_LINE, ""),)
+    assert reading.lines == 2
 
 
-def test_a_line_beyond_the_limit_is_left_to_the_tolerant_reader(tmp_path: Path) -> None:
+def test_a_line_beyond_the_limit_is_a_finding(tmp_path: Path) -> None:
     (file,) = write(long_line(), tmp_path)
     first, _, last = file.read_bytes().splitlines(keepends=True)
     too_long = changed(first, seq=2, data={"step": "x" * MAX_LINE_BYTES})
     file.write_bytes(first + too_long + last)
-    with pytest.raises(NotClean):
-        read_clean_run([file])
-    reading = read([file])
-    assert [record.seq for record in reading.records] == [1, 3]
+    reading = assert_same([file])
+    assert [record.seq for record in read([file]).records] == [1, 3]
     assert [finding.kind for finding in reading.findings] == [LINE_TOO_LONG, GAP]
 
 
@@ -105,25 +112,26 @@ DAMAGE: dict[str, Callable[[list[bytes]], list[bytes]]] = {
 }
 
 
+WITHOUT_A_FINDING = ("another run", "a clock before the first", "out of order")
+
+
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damage_is_left_to_the_tolerant_reader(damage: str, tmp_path: Path) -> None:
+def test_damaged_logs_have_the_records_and_findings_that_all_records_have(damage: str, tmp_path: Path) -> None:
     files = write(killed_controller(), tmp_path)
     log = tmp_path / "broker-2-0001-0001.jsonl"
     log.write_bytes(b"".join(DAMAGE[damage](log.read_bytes().splitlines(keepends=True))))
-    with pytest.raises(NotClean):
-        read_clean_run(files)
+    assert assert_same(files).findings or damage in WITHOUT_A_FINDING
 
 
 @pytest.mark.parametrize("lost", [1, 20, 200])
-def test_a_torn_last_line_is_the_only_finding_of_the_fast_reader(lost: int, tmp_path: Path) -> None:
+def test_a_torn_last_line_is_the_only_finding(lost: int, tmp_path: Path) -> None:
     files = write(RandomRun(5, records=200).logs, tmp_path)
     torn = [file for file in files if file.read_bytes().count(b"\n") > 2]
     for file in torn:
         file.write_bytes(file.read_bytes()[:-lost])
-    clean, tolerant = read_clean_run(files), read(files)
-    assert (clean.findings, clean.lines) == (tolerant.findings, tolerant.lines)
-    assert len(clean.findings) == (len(torn) if lost > 1 else 0)
-    assert measure_records(clean.run, clean.records) == measure(clean.run, tolerant.records)
+    found = assert_same(files).findings
+    assert len(found) == (len(torn) if lost > 1 else 0)
+    assert {finding.kind for finding in found} <= {TORN_LINE}
 
 
 def test_a_payload_that_does_not_fit_its_type_is_damage_whatever_the_type(tmp_path: Path) -> None:
@@ -136,8 +144,8 @@ def test_a_payload_that_does_not_fit_its_type_is_damage_whatever_the_type(tmp_pa
             if kind not in seen:
                 seen.add(kind)
                 file.write_bytes(b"".join([*lines[:number], changed(line, data=[]), *lines[number + 1 :]]))
-                with pytest.raises(NotClean):
-                    read_clean_run(files)
+                damage = LogFinding(str(file), number + 1, NOT_A_RECORD, kind)
+                assert assert_same(files).findings == (damage,)
         file.write_bytes(b"".join(lines))
     assert len(seen) > 20
 
@@ -145,24 +153,26 @@ def test_a_payload_that_does_not_fit_its_type_is_damage_whatever_the_type(tmp_pa
 def test_a_large_record_that_is_damaged_is_found_when_it_is_decoded_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state_records, "LARGE_BYTES", 0)
+    monkeypatch.setattr(run_records, "LARGE_BYTES", 0)
     files = write(killed_controller(), tmp_path)
     for file in files:
         file.write_bytes(file.read_bytes().replace(b'"why":"', b'"why":1,"_":"'))
-    clean = read_clean_run(files)
+    ((run, records),) = read_runs(files).runs.items()
     with pytest.raises(msgspec.MsgspecError):
-        measure_records(clean.run, clean.records)
+        measure_records(run, records)
+    measured, _ = read_and_measure(find_runs(files)[0])
+    assert {finding.kind for finding in measured.findings} == {NOT_A_RECORD}
+    assert measured.findings == read(files).findings
 
 
-def test_a_missing_file_is_left_to_the_tolerant_reader(tmp_path: Path) -> None:
-    with pytest.raises(NotClean):
-        read_clean_run([tmp_path / "gone.jsonl"])
-    with pytest.raises(NotClean):
-        read_clean_run([])
+def test_a_missing_file_is_a_finding(tmp_path: Path) -> None:
+    gone = tmp_path / "gone.jsonl"
+    assert read_runs([gone]) == ({}, (LogFinding(str(gone), 0, UNREADABLE_FILE, "No such file or directory"),), 0)
+    assert read_runs([]) == ({}, (), 0)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_the_fast_reader_accepts_has_no_findings(seed: int, tmp_path: Path) -> None:
+def test_random_damage_gives_the_same_records_and_findings(seed: int, tmp_path: Path) -> None:
     """Lines are removed, doubled, swapped or changed at random."""
     draw = random.Random(seed)
     files = write(RandomRun(seed, records=100).logs, tmp_path)
@@ -179,10 +189,4 @@ def test_what_the_fast_reader_accepts_has_no_findings(seed: int, tmp_path: Path)
         ]
     )
     file.write_bytes(b"".join(lines))
-    tolerant = read(files)
-    try:
-        clean = read_clean_run(files)
-    except NotClean:
-        return
-    assert tolerant.findings == clean.findings
-    assert measure_records(clean.run, clean.records) == measure(clean.run, tolerant.records)
+    assert_same(files)

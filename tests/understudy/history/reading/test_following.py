@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from understudy.foundation.eventlog.files import JsonLinesFiles
-from understudy.history.reading import tail as tail_module
-from understudy.history.reading.tail import FolderTail
+from understudy.history.reading import following
+from understudy.history.reading.following import FolderTail
 
 
 def lines(tail: FolderTail) -> list[bytes]:
@@ -47,7 +47,7 @@ def test_a_line_at_which_a_reader_stops_is_read_again(tmp_path: Path, taken: int
 
 
 def test_lines_are_longer_than_the_pieces_that_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tail_module, "_PIECE", 5)
+    monkeypatch.setattr(following, "_PIECE", 5)
     files, tail = JsonLinesFiles(tmp_path, "broker-1"), FolderTail(tmp_path)
     files.write(b"a" * 23 + b"\n\nb\n" + b"c" * 11)
     assert lines(tail) == [b"a" * 23, b"", b"b"]
@@ -56,8 +56,8 @@ def test_lines_are_longer_than_the_pieces_that_are_read(tmp_path: Path, monkeypa
 
 
 def test_a_line_that_is_too_long_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tail_module, "_PIECE", 5)
-    monkeypatch.setattr(tail_module, "MAX_LINE_BYTES", 20)
+    monkeypatch.setattr(following, "_PIECE", 5)
+    monkeypatch.setattr(following, "MAX_LINE_BYTES", 20)
     files, tail = JsonLinesFiles(tmp_path, "broker-1"), FolderTail(tmp_path)
     files.write(b"a\n" + b"b" * 100)
     assert lines(tail) == [b"a"]
@@ -89,7 +89,7 @@ def test_a_piece_of_many_files_ends_with_one_of_them(tmp_path: Path) -> None:
 
 
 def test_a_piece_has_no_line_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tail_module, "MAX_LINE_BYTES", 20)
+    monkeypatch.setattr(following, "MAX_LINE_BYTES", 20)
     files, tail = JsonLinesFiles(tmp_path, "broker-1"), FolderTail(tmp_path)
     files.write(b"a\n" + b"b" * 100 + b"\nc\n")
     assert more(tail, 5) == ([(1, [b"a"])], True)

@@ -1,4 +1,4 @@
-"""What a worker of Spark runs: functions from a task, some whole runs, to encoded results.
+"""The functions that workers of Spark run: from a task, some whole runs, to encoded results.
 
 A function is sent to workers by its name. So this module imports little, and pyspark not at all.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from understudy.history.metrics.metric_tables import RunMetrics, Table
-from understudy.history.report.kernel import Measured, for_page, measure_files, row_table_rows
+from understudy.history.report.replay import Measured, for_page, measure_files, row_table_rows
 from understudy.history.report.runs import RunFiles
 
 _DECODER = msgspec.msgpack.Decoder(Measured)

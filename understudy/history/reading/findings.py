@@ -1,0 +1,60 @@
+"""The flaws that an event log can have, and `LogFinding`, which says where one is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+TORN_LINE: Final = "torn line"
+"""The last line of a file is not a whole record: its process was killed, or the disk was full."""
+NOT_A_RECORD: Final = "not a record"
+"""A line before the last is not a whole record, or its `data` does not fit its type."""
+LINE_TOO_LONG: Final = "line too long"
+UNKNOWN_VERSION: Final = "unknown version"
+UNKNOWN_TYPE: Final = "unknown type"
+EMPTY_FILE: Final = "empty file"
+UNREADABLE_FILE: Final = "unreadable file"
+NO_FILES: Final = "no event-log files"
+GAP: Final = "gap"
+"""`count` sequence numbers are missing before this line. A missing end cannot be noticed."""
+REPEAT: Final = "repeat"
+"""A sequence number occurs again. Only the first record with that number is used, in order of file and line."""
+CLOCK_WENT_BACK: Final = "clock went back"
+"""A record's monotonic clock is earlier than that of the record before it in its incarnation."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LogFinding:
+    """One kind of damage to one file of an event log: a single finding stands for all its occurrences in the file."""
+
+    file: str
+    line: int
+    """The first damaged line, from 1; 0 if the finding is about the whole file."""
+    kind: str
+    """One of the constants of this module, for example `TORN_LINE`."""
+    what: str
+    """What the kind applies to: a record type, a version, an incarnation; may be empty."""
+    count: int = 1
+    """The number of occurrences."""
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        times = f", {self.count} of them" if self.count > 1 else ""
+        return f"{self.kind}{': ' if self.what else ''}{self.what} ({where}{times})"
+
+
+class LogFindings:
+    """Collects findings, of which those of one file, kind and subject become one."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str, str], LogFinding] = {}
+
+    def note(self, finding: LogFinding) -> None:
+        key = (finding.file, finding.kind, finding.what)
+        if known := self._found.get(key):
+            finding = replace(finding, line=min(known.line, finding.line), count=known.count + finding.count)
+        self._found[key] = finding
+
+    def sorted(self) -> tuple[LogFinding, ...]:
+        """Return all findings by file and line."""
+        return tuple(sorted(self._found.values()))
