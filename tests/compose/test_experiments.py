@@ -91,8 +91,8 @@ def test_every_kind_of_fault_is_on_record_and_is_ended(tmp_path: Path) -> None:
     isolated = f"broker-{controller}"
     for target, fault, end in (
         (isolated, "isolate", "heal"),
-        ("broker-2", "pause", "continue"),
-        ("zookeeper", "pause", "continue"),
+        ("broker-2", "pause", "resume"),
+        ("zookeeper", "pause", "resume"),
     ):
         assert injected.index((fault, target)) < injected.index((end, target))
     restarted = injected.index(("stop", "broker-3"))

@@ -59,7 +59,7 @@ def test_a_killed_controller_is_replaced_and_started_again(whole: ComposeCluster
     assert whole.violations() == ""
 
 
-@pytest.mark.parametrize(("name", "undone"), [("pause", "continue"), ("isolate", "heal")])
+@pytest.mark.parametrize(("name", "undone"), [("pause", "resume"), ("isolate", "heal")])
 def test_a_fault_with_a_duration_deposes_the_controller_and_ends(whole: ComposeCluster, name: str, undone: str) -> None:
     before, epoch = whole.status()["controller"], whole.status()["controller_epoch"]
     assert verb(whole, name, "controller", "--for", SESSION_ENDS) == 0

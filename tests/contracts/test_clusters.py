@@ -152,7 +152,7 @@ def test_a_controller_is_killed_paused_deposed_and_stopped(subject: Subject) -> 
         ("kill", killed.name),
         ("start", killed.name),
         ("pause", paused.name),
-        ("continue", paused.name),
+        ("resume", paused.name),
         ("depose", deposed.name),
         ("stop", stopped.name),
         ("start", stopped.name),

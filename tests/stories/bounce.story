@@ -25,7 +25,7 @@ resume controller
 advance 2s
 settle
 ----
-   2.327  simulator  continue broker-2 (controller)
+   2.327  simulator  resume broker-2 (controller)
    2.327  broker-2   receives a watch notification: /brokers/ids/1 deleted
    2.327  broker-2   receives a watch notification: /brokers/ids children
    2.330  broker-2   finds bounced brokers 1

@@ -60,7 +60,7 @@ settle
    6.525  broker-1   sends LeaderAndIsr to broker 3 with 1 partition
    6.528  broker-3   applies LeaderAndIsr from controller 1: leads orders-1 at epoch 2
    6.531  broker-3   applies UpdateMetadata from controller 1: live brokers 1 3, 1 partition
-   9.224  simulator  continue broker-2
+   9.224  simulator  resume broker-2
    9.224  broker-2   loses its connection to ZooKeeper
    9.227  broker-1   answers Fetch orders-0 with FENCED_LEADER_EPOCH: leader epoch 0 is over, 1 is current
    9.282  broker-2   is notified that its session has expired

@@ -41,7 +41,7 @@ advance 500ms
 
 advance 3s
 ----
-   2.249  simulator  continue broker-2 (controller)
+   2.249  simulator  resume broker-2 (controller)
    2.249  broker-2   receives a watch notification: /brokers/ids/4 deleted
    2.249  broker-2   receives a watch notification: /brokers/ids children
    2.249  broker-2   applies UpdateMetadata from controller 2: live brokers 1 2 4

@@ -67,7 +67,7 @@ advance 8s
 advance 6s
 settle
 ----
-  20.506  simulator  continue broker-2
+  20.506  simulator  resume broker-2
   20.506  broker-2   loses its connection to ZooKeeper
   20.506  broker-2   sends LeaderAndIsr to broker 2 with 1 partition
   20.506  broker-2   sends LeaderAndIsr to broker 3 with 1 partition

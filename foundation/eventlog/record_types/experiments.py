@@ -43,7 +43,7 @@ class FaultInjected(RecordPayload, frozen=True, kw_only=True, gc=False):
     """
 
     fault: str
-    """`kill`, `power_loss`, `pause`, `continue`, `stop`, `start`, `cut`, `reset`, `heal`, `expire`, `depose`, …"""
+    """`kill`, `power_loss`, `pause`, `resume`, `stop`, `start`, `cut`, `reset`, `heal`, `expire`, `depose`, …"""
     target: str
     """The node, for example `broker-1`, a connection, `broker-1 -> broker-2`, or the path of a znode."""
     role: str = ""

@@ -370,7 +370,7 @@ class RandomRun:
         return ZkWriteDone(outcome="Ok")
 
     def make_fault(self) -> Payload:
-        kinds = ("kill", "power_loss", "pause", "continue", "stop", "start", "expire", "heal", "crash")
+        kinds = ("kill", "power_loss", "pause", "resume", "continue", "stop", "start", "expire", "heal", "crash")
         fault = self.random.choice(kinds)
         return FaultInjected(
             fault=fault, target=self.random.choice(("broker-1", "broker-2", "broker-3", "/controller"))

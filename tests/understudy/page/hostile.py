@@ -19,8 +19,8 @@ NAMES = (
     "NonExistentPartition", "OnlinePartition", "deleted",
 )  # fmt: skip
 VERBS = (
-    "kill", "power_loss", "crash", "pause", "continue", "stop", "start", "expire", "depose", "delete", "heal", "cut",
-    "delay", "isolate", "refuse", "reset", "",
+    "kill", "power_loss", "crash", "pause", "continue", "resume", "stop", "start", "expire", "depose", "delete", "heal",
+    "cut", "delay", "isolate", "refuse", "reset", "",
 )  # fmt: skip
 INTEGERS = (-1, 0, 0, 1, 1, 1, 2, 2, 3, 5, 255, 256, 257, -2, -300, 2**31, 2**53 - 1, 2**53, -(2**53), 2**63 - 1)
 FLOATS = (0.0, -0.0, 1.5, 1e-9, 1e15, 0.1 + 0.2)

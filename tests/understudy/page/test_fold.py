@@ -139,7 +139,8 @@ def test_a_fault_that_ends_a_broker_ends_its_requests(fault: str) -> None:
     assert (folded(logs).broker(1).life, folded(logs).in_flight) == (Life.DEAD, {})
 
 
-def test_a_paused_broker_a_lost_session_and_a_second_incarnation() -> None:
+@pytest.mark.parametrize("resume", ["resume", "continue"])
+def test_a_paused_broker_a_lost_session_and_a_second_incarnation(resume: str) -> None:
     logs = Logs()
     logs.at(1000, "broker-1", ControllerElected(broker_id=1, epoch=1, epoch_zk_version=1, session_id=1))
     request = RequestSent(to=2, api="StopReplica", api_version=3, client_id="1", correlation_id=0)
@@ -147,7 +148,7 @@ def test_a_paused_broker_a_lost_session_and_a_second_incarnation() -> None:
     logs.at(1002, "testbed", FaultInjected(fault="pause", target="broker-1"))
     assert folded(logs).broker(1).life is Life.PAUSED
     assert len(folded(logs).in_flight) == 1
-    logs.at(1003, "testbed", FaultInjected(fault="continue", target="broker-1"))
+    logs.at(1003, "testbed", FaultInjected(fault=resume, target="broker-1"))
     logs.at(1004, "broker-1", SessionExpiredRecord(session_id=1))
     assert (folded(logs).broker(1).life, folded(logs).broker(1).broker_epoch) == (Life.RUNNING, None)
     logs.at(1005, "testbed", FaultInjected(fault="kill", target="broker-1"))

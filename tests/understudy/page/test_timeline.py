@@ -82,7 +82,9 @@ def test_the_first_start_of_a_broker_is_no_fault_and_a_later_one_ends_one(script
             fault(4, 4, "start", "broker-1"),
             fault(5, 5, "pause", "broker-1"),
             fault(6, 6, "continue", "broker-1"),
-            fault(7, 7, "heal", "all links"),
+            fault(7, 7, "pause", "broker-1"),
+            fault(8, 8, "resume", "broker-1"),
+            fault(9, 9, "heal", "all links"),
         ],
     )
     assert found["faults"] == [
@@ -90,6 +92,8 @@ def test_the_first_start_of_a_broker_is_no_fault_and_a_later_one_ends_one(script
         ["start broker-1", True],
         ["pause broker-1", False],
         ["continue broker-1", True],
+        ["pause broker-1", False],
+        ["resume broker-1", True],
         ["heal all links", True],
     ]
 

@@ -22,8 +22,6 @@ from understudy.clusters.processes.testbed_log import TestbedLog
 from understudy.clusters.values import Target
 from understudy.foundation.eventlog.records import FaultInjected, ProcessStarted
 
-_FAULTS: Final = {"resume": "continue"}
-"""The name of a verb in the event log, where that is another one."""
 _STATES: Final[Mapping[str, tuple[str, ...]]] = {
     "kill": ("running", "paused"),
     "pause": ("running",),
@@ -158,7 +156,7 @@ class ComposeVerbs:
                 if verb == "depose":
                     self._depose(service, events)
                 else:
-                    events.append(FaultInjected(fault=_FAULTS.get(verb, verb), target=service.name, role=role))
+                    events.append(FaultInjected(fault=verb, target=service.name, role=role))
                     self._project.change(verb, service.name)
                 note(service)
 

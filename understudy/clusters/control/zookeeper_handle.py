@@ -37,7 +37,7 @@ class ZooKeeperHandle:
         self._server.pause()
 
     def resume(self) -> None:
-        self._cluster.record_fault("continue", self.name)
+        self._cluster.record_fault("resume", self.name)
         self._server.resume()
 
     def stop(self) -> None:

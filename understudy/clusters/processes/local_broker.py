@@ -114,7 +114,7 @@ class LocalBroker:
         self.cluster.inject(self.id, "pause", self.role, lambda process: process.pause())
 
     def resume(self) -> None:
-        self.cluster.inject(self.id, "continue", self.role, lambda process: process.resume())
+        self.cluster.inject(self.id, "resume", self.role, lambda process: process.resume())
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Stop the broker by a controlled shutdown; kill it, which is recorded, if that takes over `timeout_s`."""

@@ -183,7 +183,7 @@ class SimulatedBroker:
     def resume(self) -> None:
         self._require_running("resume")
         if self.node.process is not None and self.is_paused:
-            self._record("continue")
+            self._record("resume")
             self.node.process.resume()
 
     def expire_session(self) -> None:

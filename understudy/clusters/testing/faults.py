@@ -12,8 +12,8 @@ from understudy.history.reading.reader import read
 
 TEST_BEGUN: Final = "test begun"
 """The step that `ClusterUnderTest` records when a test begins; faults before it belong to an earlier test."""
-_NAMES: Final = {"continue": "resume"}
-"""The faults that the event log names otherwise than the methods of `LocalBroker`."""
+_FORMER_NAMES: Final = {"continue": "resume"}
+"""The faults to which older event logs give another name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ def _begins_a_test(record: Envelope) -> bool:
 def _fault(record: Envelope) -> RecordedFault | None:
     match record.data:
         case FaultInjected(fault=fault, target=target, role=role):
-            name = _NAMES.get(fault, fault)
+            name = _FORMER_NAMES.get(fault, fault)
             return RecordedFault(fault=name, target=target, role=role, wall_ms=record.wall_ms)
         case PointReached(point=point, action=action):  # all points are the controller's
             return RecordedFault(

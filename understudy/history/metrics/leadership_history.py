@@ -30,7 +30,8 @@ from understudy.history.reading.run_records import At, Incarnation, RunRecords, 
 UNCLEAN = "unclean"
 NO_ELECTION = ("alter-partition", "isr-removal")
 DOWN_FAULTS = ("kill", "power_loss", "pause", "crash")
-UP_FAULTS = ("continue",)
+UP_FAULTS = ("resume", "continue")
+"""Older runs call `resume` `continue`."""
 
 _LOADED = "loaded"
 _DELETED = "deleted"

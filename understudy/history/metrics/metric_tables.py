@@ -35,7 +35,7 @@ class Reign(Table, frozen=True, kw_only=True, gc=False):
 
     A reign is *ended by a fault*: the last one in its window that is injected into its node, which is a `FaultInjected`
     with the node or `/controller` as target, or a `PointReached` of the node itself. `start` is not a fault, and where
-    the last one is `continue` or `heal` none counts. A reign that no fault ended may have *last words*: the first
+    the last one is `resume` or `heal` none counts. A reign that no fault ended may have *last words*: the first
     record of its incarnation after its election, in its window, that is a `ProcessExiting` (`exit`), `SessionExpired`
     (`session expired`), `ControllerResigned` (`resigned`) or deleted (`deleted`).
 
@@ -141,7 +141,7 @@ class PartitionNumbers(Table, frozen=True, kw_only=True, gc=False):
     At any time the partition's leader is the one named by the latest state. It is without a leader while that is
     negative or that broker is down. A broker is down from a `kill`, `power_loss`, `pause` or `crash` injected into its
     node, a `PointReached` or `ProcessExiting` of its node, or the beginning of its silence before it was seen to be
-    gone; until a `continue`, a `BrokerRegistered` of its node, or a `BrokersChanged` that lists it as new or bounced
+    gone; until a `resume`, a `BrokerRegistered` of its node, or a `BrokersChanged` that lists it as new or bounced
     (which wins at the same microsecond).
 
     It was *seen to be gone* at a `BrokersChanged` that lists it as dead, and at the election of a controller whose

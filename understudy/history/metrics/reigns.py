@@ -31,7 +31,8 @@ from understudy.history.reading.run_records import At, Incarnation, Key, RunReco
 
 CONTROLLER = "/controller"
 NOT_A_FAULT = "start"
-UNDONE = ("continue", "heal")
+UNDONE = ("resume", "continue", "heal")
+"""What ends a fault; older runs call `resume` `continue`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

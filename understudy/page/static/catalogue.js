@@ -8,11 +8,12 @@ const LIVES = new Map([
   ["crash", "dead"],
   ["power_loss", "dead"],
   ["pause", "paused"],
-  ["continue", "running"],
+  ["resume", "running"],
+  ["continue", "running"],  // as older runs call it
   ["stop", "stopping"],
 ]);
 
-const REPAIRS = new Set(["continue", "correct-clock", "heal", "heal-disk", "start"]);
+const REPAIRS = new Set(["resume", "continue", "correct-clock", "heal", "heal-disk", "start"]);
 
 /** As in `foundation.eventlog.fences`: a follower meets these after each change of a leader. */
 const ROUTINE_FENCES = new Set(["broker.fetch-leader-epoch"]);

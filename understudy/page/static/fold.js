@@ -32,7 +32,8 @@ export const LEADERSHIP = Object.freeze({
 const DELETED_LEADER = -2;
 const GRACE_US = 1_000_000;
 const LIFE_AFTER = new Map([
-  ["kill", "dead"], ["power_loss", "dead"], ["crash", "dead"], ["pause", "paused"], ["continue", "running"],
+  ["kill", "dead"], ["power_loss", "dead"], ["crash", "dead"], ["pause", "paused"], ["resume", "running"],
+  ["continue", "running"],  // as older runs call it
   ["stop", "stopping"],
 ]);
 const ZOOKEEPER_LIFE_AFTER = new Map([...LIFE_AFTER, ["stop", "dead"], ["start", "running"]]);

@@ -25,7 +25,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     [
         ("kill", "running", "compose kill broker-2", "kill", "broker-2 killed"),
         ("pause", "running", "compose pause broker-2", "pause", "broker-2 paused"),
-        ("resume", "paused", "compose unpause broker-2", "continue", "broker-2 resumed"),
+        ("resume", "paused", "compose unpause broker-2", "resume", "broker-2 resumed"),
         ("stop", "running", "compose stop broker-2", "stop", "broker-2 stopped"),
         ("start", "exited", "compose start broker-2", "start", "broker-2 started"),
         ("restart", "running", "compose restart broker-2", "restart", "broker-2 restarted"),

@@ -105,7 +105,7 @@ def test_a_pause_with_a_duration_ends_by_itself(up: Up, capsys: pytest.CaptureFi
     assert "it is paused already" in capsys.readouterr().err
     assert up.faults[-1] == ("pause", f"broker-{controller}", "controller")
     eventually(lambda: up.broker(controller).state == "running", "the broker is resumed")
-    assert up.faults[-1][:2] == ("continue", f"broker-{controller}")
+    assert up.faults[-1][:2] == ("resume", f"broker-{controller}")
     assert main(["resume", str(up.folder), str(controller)]) == 1
     assert "it is not paused" in capsys.readouterr().err
 
@@ -178,7 +178,7 @@ def test_zookeeper_can_be_ended_and_is_started_again(up: Up) -> None:
     eventually(up.is_whole, "the brokers have their sessions again")
 
     up.client.verb("pause", {"target": "zookeeper", "for": "200ms"})
-    eventually(lambda: up.faults[-1] == ("continue", "zookeeper", ""), "ZooKeeper is resumed")
+    eventually(lambda: up.faults[-1] == ("resume", "zookeeper", ""), "ZooKeeper is resumed")
     up.client.verb("kill", {"target": "zookeeper", "for": "200ms"})
     eventually(lambda: up.faults[-1] == ("start", "zookeeper", ""), "ZooKeeper is started again")
     eventually(up.is_whole, "the brokers have their sessions again")
@@ -269,7 +269,7 @@ def test_ctrl_c_undoes_what_would_keep_the_cluster_from_stopping_in_order(tmp_pa
         up.client.verb("pause", {"target": "zookeeper", "for": "1h"})
         terminal.ctrl_c()
         assert terminal.process.wait(timeout=60) == 0
-        resumed = {target for fault, target, _ in up.faults if fault == "continue"}
+        resumed = {target for fault, target, _ in up.faults if fault == "resume"}
         assert resumed == {"zookeeper", f"broker-{controller}"}
         assert [fault for fault in up.faults if fault[0] == "kill"] == []
         assert not (folder / CONTROL_FILE).exists()

@@ -124,7 +124,7 @@ def test_a_fault_in_a_leader_is_recorded_with_its_role(cluster: LocalCluster) ->
     faults = [record for record in records_of(cluster, "testbed") if isinstance(record, FaultInjected)]
     assert [(fault.fault, fault.target, fault.role) for fault in faults[-2:]] == [
         ("pause", leader.name, "leader of by-role-0"),
-        ("continue", leader.name, "leader of by-role-0"),
+        ("resume", leader.name, "leader of by-role-0"),
     ]
     with pytest.raises(ClusterError, match="no broker is leader of nothing-7 at this moment"):
         cluster.leader("nothing", 7)

@@ -29,12 +29,14 @@ def test_the_faults_of_the_last_test_are_found(tmp_path: Path) -> None:
         FaultInjected(fault="kill", target="broker-2", role="controller"),
         StepReached(step=TEST_BEGUN, note="second"),
         FaultInjected(fault="pause", target="broker-1", role="leader of orders-0"),
-        FaultInjected(fault="continue", target="broker-1"),
+        FaultInjected(fault="continue", target="broker-1"),  # as older runs call it
+        FaultInjected(fault="resume", target="broker-1"),
     )
     write(tmp_path, "broker-3", PointReached(point="partition.after_write", action="crash"))
     faults = faults_of_test(tmp_path).faults
     assert [str(fault) for fault in faults] == [
         "pause broker-1 (leader of orders-0)",
+        "resume broker-1",
         "resume broker-1",
         "crash broker-3 (controller) at partition.after_write",
     ]

@@ -149,9 +149,10 @@ def test_metrics_do_not_depend_on_the_order_of_records(seed: int) -> None:
 # ------------------------------------------------------------------ why a controller is lost
 
 
-def test_a_pause_of_the_controller_is_the_cause_unless_it_was_resumed_before() -> None:
+@pytest.mark.parametrize("resume", ["resume", "continue"])
+def test_a_pause_of_the_controller_is_the_cause_unless_it_was_resumed_before(resume: str) -> None:
     paused = (1500.0, "testbed", FaultInjected(fault="pause", target="broker-1"))
-    undone = (1700.0, "testbed", FaultInjected(fault="continue", target="broker-1"))
+    undone = (1700.0, "testbed", FaultInjected(fault=resume, target="broker-1"))
     gone = (2500.0, "broker-2", GONE)
     assert (failover(paused, gone).cause, failover(paused, gone).detection_ms) == ("pause", 1000.0)
     assert (failover(paused, undone, gone).cause, failover(paused, undone, gone).by_fault) == ("silence", False)
@@ -385,10 +386,11 @@ def test_a_partition_is_leaderless_while_it_has_no_leader_or_its_leader_is_down(
     assert leaderless_ms((1000.0, "broker-3", written(-1)), (1700.0, "broker-3", written(2))) == 700.0
 
 
-def test_a_leader_is_back_when_it_is_resumed_or_registers() -> None:
+@pytest.mark.parametrize("resume", ["resume", "continue"])
+def test_a_leader_is_back_when_it_is_resumed_or_registers(resume: str) -> None:
     led = (1000.0, "broker-3", written(1))
     pause = (2000.0, "testbed", FaultInjected(fault="pause", target="broker-1"))
-    assert leaderless_ms(led, pause, (2600.0, "testbed", FaultInjected(fault="continue", target="broker-1"))) == 600.0
+    assert leaderless_ms(led, pause, (2600.0, "testbed", FaultInjected(fault=resume, target="broker-1"))) == 600.0
     registered = BrokerRegistered(broker_id=1, broker_epoch=5, session_id=1)
     assert (
         leaderless_ms(led, (2000.0, "broker-1", ProcessExiting(reason="x")), (2700.0, "broker-1", registered)) == 700.0

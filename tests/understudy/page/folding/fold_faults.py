@@ -17,7 +17,8 @@ _LIFE_AFTER: Final = {
     "power_loss": Life.DEAD,
     "crash": Life.DEAD,
     "pause": Life.PAUSED,
-    "continue": Life.RUNNING,
+    "resume": Life.RUNNING,
+    "continue": Life.RUNNING,  # as older runs call it
     "stop": Life.STOPPING,
 }
 _ZOOKEEPER_LIFE_AFTER: Final = {**_LIFE_AFTER, "stop": Life.DEAD, "start": Life.RUNNING}

@@ -62,7 +62,7 @@ BAD: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     ),
     (lambda d: d["plan"]["schedule"].update(healed_at_ms=99_000), "healed_at_ms is 99000; expected 0 to the 60"),
     (lambda d: d["plan"]["schedule"].update(unknown_probability=2.0), "unknown_probability is 2.0; expected 0 to 1"),
-    (lambda d: d["plan"]["schedule"]["faults"][0].update(kind="crush"), "faults[0]: 'crush' is no kind; did you mean"),
+    (lambda d: d["plan"]["schedule"]["faults"][0].update(kind="kil"), "faults[0]: 'kil' is no kind; did you mean"),
     (lambda d: d["plan"]["schedule"]["faults"][1].update(at_ms=50_000), "faults[1]: at_ms is 50000; expected 0 to"),
     (lambda d: d["plan"]["schedule"]["faults"][2].update(target=77), "faults[2]: target is 77; expected a broker"),
     (lambda d: d["plan"]["schedule"]["faults"][2].update(lasts_ms=-1), "faults[2]: lasts_ms is -1; expected 0"),
@@ -98,6 +98,11 @@ def test_a_bad_file_is_refused_with_the_value(
         read_plan(file)
     assert message in str(bad.value)
     assert str(bad.value).startswith(f"{file}: ")
+
+
+def test_a_fault_that_an_older_plan_calls_crash_is_read_as_a_kill(tmp_path: Path) -> None:
+    file = changed(lambda d: d["plan"]["schedule"]["faults"][0].update(kind="crash"), tmp_path)
+    assert read_plan(file).plan.schedule.faults[0].kind == "kill"
 
 
 def test_what_is_no_plan_is_refused(tmp_path: Path) -> None:

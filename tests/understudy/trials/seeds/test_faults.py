@@ -28,7 +28,7 @@ def test_every_kind_of_fault_is_drawn_and_at_most_six_per_seed() -> None:
     kinds = [{fault.kind for fault in schedule.faults} for schedule in DRAWN]
     assert max(map(len, kinds)) <= 6
     assert set().union(*kinds) == {
-        "crash",
+        "kill",
         "lose-power",
         "pause",
         "stop",

@@ -38,7 +38,7 @@ def _pause_zookeeper(engine: ActionEngine, brokers: Brokers, value: Any, options
     zookeeper.pause()
 
     def end() -> None:
-        engine.cluster.record_fault("continue", "zookeeper")
+        engine.cluster.record_fault("resume", "zookeeper")
         zookeeper.resume()
 
     return end

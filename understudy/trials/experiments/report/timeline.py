@@ -27,7 +27,8 @@ _AFTER = {
     "stop": "stopping",
     "start": "starting",
     "pause": "paused",
-    "continue": "running",
+    "resume": "running",
+    "continue": "running",  # as older runs call it
     "isolate": "isolated",
     "heal": "running",
 }

@@ -30,7 +30,7 @@ def _pause_zookeeper(cluster: SimulatedCluster, brokers: Brokers, value: Any, op
     cluster.zookeeper.pause()
 
     def end() -> None:
-        cluster.record_fault("continue", "zookeeper")
+        cluster.record_fault("resume", "zookeeper")
         cluster.zookeeper.resume()
 
     return end

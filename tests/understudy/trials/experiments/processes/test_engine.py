@@ -50,15 +50,15 @@ def test_every_fault_is_on_record_before_it_is_injected_and_is_ended(tmp_path: P
     verdict = run_experiment(freeze(read_experiment(text, "f")), ENGINES["real"], tmp_path, command="again")
     assert verdict.status is Status.HELD, verdict.why
     faults = [each.data for each in read([tmp_path]).records if isinstance(each.data, FaultInjected)]
-    injected = [(each.fault, each.target) for each in faults if each.fault in ("pause", "continue", "kill")]
+    injected = [(each.fault, each.target) for each in faults if each.fault in ("pause", "resume", "kill")]
     (controller,) = verdict.steps[0].brokers
     (killed,) = verdict.steps[1].brokers
     assert injected == [
         ("pause", f"broker-{controller}"),
-        ("continue", f"broker-{controller}"),
+        ("resume", f"broker-{controller}"),
         ("kill", f"broker-{killed}"),
         ("pause", f"broker-{controller}"),
-        ("continue", f"broker-{controller}"),
+        ("resume", f"broker-{controller}"),
     ]
     assert ("start", f"broker-{killed}") in [(each.fault, each.target) for each in faults], "healed at the end"
 
