@@ -109,7 +109,7 @@ def test_a_broker_without_a_request_of_the_new_controller_applies_those_of_the_o
         dead.kill()
         cluster.run_for(SESSION_MS + 1_000)
         assert zombie.is_paused
-        cluster.cut([successor], [unreachable.id])
+        cluster.cut(successor, [unreachable.id])
         cluster.cut_from_zookeeper(unreachable.id)  # otherwise it might be elected itself
         zombie.expire_session()
         cluster.run_for(1_000)
@@ -217,7 +217,7 @@ def started(cluster: SimulatedCluster, broker: SimulatedBroker) -> list[EventSta
 def test_a_broker_that_the_controller_cannot_reach_stays_leader_without_new_metadata() -> None:
     with settled_cluster() as cluster:
         unreachable = leader(cluster)
-        cluster.cut([unreachable.id], [cluster.controller_id() or 0])
+        cluster.cut(unreachable.id, [cluster.controller_id() or 0])
         cluster.create_topic(
             "payments", assignment={0: [broker for broker in cluster.broker_ids if broker != unreachable.id]}
         )

@@ -94,7 +94,7 @@ def test_brokers_write_what_happens_to_their_logs() -> None:
 def a_former_leader_returns(cluster: SimulatedCluster) -> None:
     """It has appended a record that its followers, which could not be reached, never get."""
     assert produce(cluster, b"a").outcome is Outcome.ACKNOWLEDGED
-    cluster.cut([1], [2, 3])
+    cluster.cut(1, [2, 3])
     lost = produce(cluster, b"lost")
     assert lost.outcome is Outcome.UNKNOWN
     assert "REQUEST_TIMED_OUT" in lost.errors

@@ -9,7 +9,10 @@ import enum
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from struct import Struct
-from typing import Final
+from typing import Final, Literal, TypeAlias
+
+Direction: TypeAlias = Literal["both", "sent", "received"]
+"""Which traffic of a broker a cut applies to."""
 
 KAFKA_REQUEST: Final = Struct(">ihhi")
 """What a request of Kafka's begins with: size, API key, API version, correlation id."""

@@ -33,6 +33,11 @@ class Span(NamedTuple):
         """Draw whole milliseconds."""
         return self.low_ms if self.low_ms == self.high_ms else float(round(source.uniform(*self)))
 
+    @property
+    def ms(self) -> float:
+        """The milliseconds of a range of one value."""
+        return self.low_ms
+
     def __str__(self) -> str:
         low, high = duration(self.low_ms), duration(self.high_ms)
         return low if low == high else f"{low}..{high}"

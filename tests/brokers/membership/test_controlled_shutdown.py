@@ -114,7 +114,7 @@ def test_broker_stops_although_the_controller_does_not_respond() -> None:
         cluster.settle()
         controller = cluster.controller()
         leaver = next(broker for broker in cluster.brokers if broker != controller)
-        cluster.cut([leaver.id], [controller.id])
+        cluster.cut(leaver.id, [controller.id])
         leaver.begin_stop()
         cluster.run_for(2_000)
         assert leaver.instance is not None

@@ -9,17 +9,13 @@ from __future__ import annotations
 import itertools
 import socket
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
 
 from understudy.clusters.cluster import ClusterError, Unsupported, no_such_broker
 from understudy.clusters.processes.proxied_brokers import ProxiedBrokers, node_of
 from understudy.clusters.processes.proxy.frames import closing_requests
 from understudy.clusters.processes.proxy.proxy import CLIENT, ZOOKEEPER, Proxy
-from understudy.clusters.request_rules import Effect, LostWrite, Rule
+from understudy.clusters.request_rules import Direction, Effect, LostWrite, Rule
 from understudy.foundation.wire.registry import APIS
-
-Direction: TypeAlias = Literal["both", "sent", "received"]
-"""Which traffic of the first broker a fault applies to."""
 
 _EXPIRE_TIMEOUT_S = 10.0
 _API_KEYS = {api.name: api.key for api in APIS}
@@ -106,19 +102,12 @@ class LinkFaults:
         self._isolated.clear()
         proxy.heal()
 
-    def refuse(self, one: int, others: Sequence[int]) -> None:
-        """Reset every connection that a broker opens to others, until `accept`; those that are open stay."""
+    def refuse(self, one: int, others: Sequence[int], is_refusing: bool) -> None:
+        """Reset every connection that a broker opens to others, or let it connect; those that are open stay."""
         nodes = self._nodes(one, others)
         proxy = self._proxy_to("connections cannot be refused")
-        self.record_fault("refuse", _target(one, others, "sent"))
-        proxy.refuse(_pairs(node_of(one), nodes, "sent"), True)
-
-    def accept(self, one: int, others: Sequence[int]) -> None:
-        """End `refuse`."""
-        nodes = self._nodes(one, others)
-        proxy = self._proxy_to("links cannot be healed")
-        self.record_fault("heal", _target(one, others, "sent"))
-        proxy.refuse(_pairs(node_of(one), nodes, "sent"), False)
+        self.record_fault("refuse" if is_refusing else "heal", _target(one, others, "sent"))
+        proxy.refuse(_pairs(node_of(one), nodes, "sent"), is_refusing)
 
     def cut_from_clients(self, broker_id: int) -> None:
         """Hold everything between a broker and all clients; `heal_clients` and `heal_broker` end it."""

@@ -253,6 +253,10 @@ class SimulatedCluster(SimulatedEnvironment):
                 broker.launch()
             broker.should_run = True
 
+    def expire_session(self, broker_id: int) -> None:
+        """End a broker's session; see `SimulatedBroker.expire_session`."""
+        self.broker(broker_id).expire_session()
+
     # ------------------------------------------------------------------ clients
 
     def create_topic(

@@ -11,14 +11,16 @@ from typing import NamedTuple, TypeVar
 
 from understudy.brokers.exits import TEMPORARY
 from understudy.clusters.cluster import ClusterError, WaitTimedOut
+from understudy.clusters.request_rules import Direction, Effect, Rule
 from understudy.clusters.simulated.loop import new_loop
 from understudy.clusters.simulated.network import SimulatedNetwork
 from understudy.clusters.simulated.randomness import derived
 from understudy.clusters.simulated.world import EPOCH_MS, Node, RunLog
 from understudy.clusters.simulated.znode_view import ZnodeView
-from understudy.clusters.simulated.zookeeper import SimulatedZooKeeper
+from understudy.clusters.simulated.zookeeper import LostAnswer, SimulatedZooKeeper
 from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.eventlog.records import Envelope, FaultInjected, StepReached
+from understudy.foundation.wire.registry import APIS
 from understudy.foundation.zk.client import Create, Delete, Failure
 from understudy.foundation.zk.znodes import BrokerIdZNode, ControllerZNode
 from understudy.history.reading.lines import decode_record
@@ -26,6 +28,7 @@ from understudy.history.reading.lines import decode_record
 T = TypeVar("T")
 
 WAIT_TIMEOUT_S = 60.0
+_API_KEYS = {api.name: api.key for api in APIS}
 STEP_MS = 100
 """How much virtual time passes between two evaluations of a condition."""
 
@@ -76,6 +79,8 @@ class SimulatedEnvironment:
         self._events = world.events
         self._records: list[Envelope] = []
         self._isolated: set[str] = set()
+        self._rules: dict[str, Rule] = {}
+        """Every rule for requests that there was, by its name."""
 
     # ------------------------------------------------------------------ time
 
@@ -132,20 +137,93 @@ class SimulatedEnvironment:
 
     # ------------------------------------------------------------------ faults of the network
 
-    def cut(self, one_side: Sequence[int], other_side: Sequence[int], *, one_way: bool = False) -> None:
-        """Hold everything between two groups of brokers, or only what the first group sends to the second."""
-        one, other = [f"broker-{number}" for number in one_side], [f"broker-{number}" for number in other_side]
-        self.record_fault("cut", f"{', '.join(one)} -> {', '.join(other)}")
-        if one_way:
-            self.network.cut(one, other)
+    def cut(self, one: int, others: Sequence[int], *, direction: Direction = "both") -> None:
+        """Hold what a broker and others send to each other, or one direction of it, until it is healed."""
+        own, peers = _names(one, others)
+        sources, destinations = (peers, own) if direction == "received" else (own, peers)
+        self.record_fault("cut", f"{', '.join(sources)} -> {', '.join(destinations)}")
+        if direction == "both":
+            self.network.partition(sources, destinations)
         else:
-            self.network.partition(one, other)
+            self.network.cut(sources, destinations)
+
+    def heal_between(self, one: int, others: Sequence[int]) -> None:
+        """End the cuts between a broker and others, without a record."""
+        own, peers = _names(one, others)
+        for peer in peers:
+            self.network.heal_between(own, [peer])
+
+    def cut_from_clients(self, broker_id: int) -> None:
+        """Hold everything between a broker and all clients."""
+        self.record_fault("cut", f"broker-{broker_id} -> clients")
+        self.network.partition([f"broker-{broker_id}"], [self.simulator.name])
+
+    def heal_clients(self, broker_id: int) -> None:
+        """End the cut between a broker and all clients."""
+        self.record_fault("heal", f"broker-{broker_id} -> clients")
+        self.network.heal_between([f"broker-{broker_id}"], [self.simulator.name])
+
+    def refuse(self, one: int, others: Sequence[int], is_refusing: bool) -> None:
+        """Refuse the connections that a broker opens to others, or accept them again; open ones stay."""
+        self._record_link("refuse", one, others, is_refusing)
+        self.network.refuse(*_names(one, others), is_refusing)
+
+    def reset(self, one: int, others: Sequence[int]) -> None:
+        """Break all connections of a broker, with whom they may be; it may connect again at once."""
+        self.record_fault("reset", f"broker-{one} -> all")
+        self.network.reset(f"broker-{one}")
 
     def delay(self, one: int, others: Sequence[int], by_ms: float) -> None:
         """Delay what a broker and others send to each other by `by_ms` more each way; 0 ends it."""
-        own, peers = f"broker-{one}", [f"broker-{number}" for number in others]
-        self.record_fault("delay" if by_ms else "heal", f"{own} -> {', '.join(peers)}")
-        self.network.delay([own], peers, by_ms)
+        self._record_link("delay", one, others, by_ms)
+        self.network.delay(*_names(one, others), by_ms)
+
+    def throttle(self, one: int, others: Sequence[int], bytes_per_s: float) -> None:
+        """Let at most so many bytes a second pass on each connection between a broker and others; 0 ends it."""
+        self._record_link("throttle", one, others, bytes_per_s)
+        self.network.throttle(*_names(one, others), bytes_per_s)
+
+    def split(self, one: int, others: Sequence[int], piece_bytes: int) -> None:
+        """Carry what a broker and others send to each other in pieces of so many bytes; 0 ends it."""
+        self._record_link("split", one, others, piece_bytes)
+        self.network.split(*_names(one, others), piece_bytes)
+
+    def _record_link(self, fault: str, one: int, others: Sequence[int], degree: float) -> None:
+        """Record a fault of links, or its end if there is nothing left of it."""
+        own, peers = _names(one, others)
+        self.record_fault(fault if degree else "heal", f"{own[0]} -> {', '.join(peers)}")
+
+    def add_rule(
+        self,
+        one: int,
+        others: Sequence[int],
+        effect: Effect,
+        *,
+        api: str | None = None,
+        delay_ms: float = 0.0,
+        count: int = 1,
+    ) -> str:
+        """Inject a fault into the next request that a broker sends to others; return the name of its rule."""
+        own, peers = _names(one, others)
+        rule = Rule(
+            name=f"{effect.value}-{len(self._rules)}",
+            sources=own,
+            destinations=peers,
+            effect=effect,
+            api=None if api is None else _API_KEYS[api],
+            delay_ms=delay_ms,
+            count=count,
+        )
+        self._rules[rule.name] = rule
+        self.record_fault(effect.value, f"{own[0]} -> {', '.join(peers)}: {api or 'all requests'}")
+        self.network.requests.add(rule)
+        return rule.name
+
+    def remove_rule(self, name: str) -> None:
+        """End a fault of requests, and send those that it holds."""
+        rule = self._rules[name]
+        self.record_fault("heal", f"{rule.effect.value} of {', '.join(rule.sources)}")
+        self.network.requests.remove(name)
 
     def heal_network(self) -> None:
         """End all cuts and delays of the network."""
@@ -182,6 +260,39 @@ class SimulatedEnvironment:
         self.record_fault("reset", f"broker-{broker_id} -> zookeeper")
         self.zookeeper.reset(f"broker-{broker_id}")
 
+    def refuse_to_zookeeper(self, broker_id: int, is_refusing: bool) -> None:
+        """Break a broker's connection to ZooKeeper and refuse those that it opens; or let it connect again."""
+        if is_refusing:
+            self.record_fault("refuse", f"broker-{broker_id} -> zookeeper")
+            self.zookeeper.cut(f"broker-{broker_id}")
+        else:
+            self.heal_zookeeper(broker_id)
+
+    def lose_answer(self, broker_id: int, path: str, applied: bool) -> None:
+        """Break a broker's connection to ZooKeeper at its next write to a path that contains this; see `LostAnswer`."""
+        self.record_fault("lose-answer", f"broker-{broker_id} -> zookeeper")
+        self.zookeeper.lost_answers.append(LostAnswer(f"broker-{broker_id}", path, applied))
+
+    def hold_next_event(self, broker_id: int) -> None:
+        """Hold the next watch event for a broker and what follows on its connection, until `heal_zookeeper`."""
+        self.record_fault("hold-watch", f"broker-{broker_id} -> zookeeper")
+        self.zookeeper.hold_next_event(f"broker-{broker_id}")
+
+    def delay_zookeeper(self, by_ms: float) -> None:
+        """Let ZooKeeper answer so many milliseconds later; 0 ends it."""
+        self.record_fault("delay" if by_ms else "heal", "zookeeper")
+        self.zookeeper.slow_ms = by_ms
+
+    def pause_zookeeper(self) -> None:
+        """Pause the server: nothing is answered, and no session expires."""
+        self.record_fault("pause", "zookeeper")
+        self.zookeeper.pause()
+
+    def resume_zookeeper(self) -> None:
+        """End the pause. Harmless if there is none."""
+        self.record_fault("resume", "zookeeper")
+        self.zookeeper.resume()
+
     def stop_zookeeper(self) -> None:
         """Stop the ensemble: no node can reach it, and no session expires."""
         self.record_fault("stop", "zookeeper")
@@ -209,3 +320,7 @@ class SimulatedEnvironment:
         if created:
             self.record_fault("write", path)
         return created
+
+
+def _names(one: int, others: Sequence[int]) -> tuple[list[str], list[str]]:
+    return [f"broker-{one}"], [f"broker-{number}" for number in others]

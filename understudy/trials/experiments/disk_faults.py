@@ -1,22 +1,24 @@
-"""The faults of disks as steps of experiments name them: which operations fail, or take longer. For all engines."""
+"""The faults of clocks and disks, as all engines inject them, and which operations each fault of a disk is about."""
 
 from __future__ import annotations
 
 import errno
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
+
+from understudy.brokers.world import Disk
 
 
-class DiskFaultKind(NamedTuple):
-    """What an action does to a running broker's disk.
+class Operations(NamedTuple):
+    """What a fault of a disk does to a running broker's.
 
     Attributes:
-        operations: methods of `understudy.brokers.world.Disk`.
+        names: methods of `understudy.brokers.world.Disk`.
         error: the errno that they fail with; 0 if they take longer instead.
     """
 
-    operations: tuple[str, ...]
+    names: tuple[str, ...]
     error: int = 0
 
     @property
@@ -26,15 +28,34 @@ class DiskFaultKind(NamedTuple):
 
 
 _WRITES: Final = ("write", "append", "flush", "truncate")
-
-DISK_FAULTS: Final[Mapping[str, DiskFaultKind]] = MappingProxyType(
+DISK_FAULTS: Final[Mapping[str, Operations]] = MappingProxyType(
     {
-        "fill-disk": DiskFaultKind(_WRITES, errno.ENOSPC),
-        "fail-disk": DiskFaultKind(_WRITES, errno.EIO),
-        "fail-flush": DiskFaultKind(("flush", "flush_directory"), errno.EIO),
-        "fail-reads": DiskFaultKind(("read", "read_at"), errno.EIO),
-        "slow-disk": DiskFaultKind(("write", "append", "flush", "truncate", "read", "read_at")),
-        "slow-flush": DiskFaultKind(("flush", "flush_directory")),
+        "fill-disk": Operations(_WRITES, errno.ENOSPC),
+        "fail-disk": Operations(_WRITES, errno.EIO),
+        "fail-flush": Operations(("flush", "flush_directory"), errno.EIO),
+        "fail-reads": Operations(("read", "read_at"), errno.EIO),
+        "slow-disk": Operations((*_WRITES, "read", "read_at")),
+        "slow-flush": Operations(("flush", "flush_directory")),
     }
 )
 """By action."""
+
+
+class MachineFaultsOfBrokers(Protocol):
+    """The faults of the clocks and disks of one kind of cluster; none of them is recorded here."""
+
+    def step_clock(self, broker_id: int, by_ms: float) -> None: ...
+
+    def run_clock_at(self, broker_id: int, rate: float) -> None: ...
+
+    def correct_clock(self, broker_id: int) -> None: ...
+
+    def disk_of(self, broker_id: int) -> Disk: ...
+
+    def break_disk(self, broker_id: int, name: str, operations: Operations, delay_ms: float) -> None:
+        """Let operations fail or take longer, until `mend_disk` with the same name."""
+
+    def tear_append(self, broker_id: int, name: str) -> None:
+        """Kill the broker in the middle of its next append."""
+
+    def mend_disk(self, broker_id: int, name: str) -> None: ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from understudy.checks.client_history import ClientHistory
 from understudy.checks.groups import GroupHistory
@@ -16,7 +16,8 @@ from understudy.checks.history import ZnodeTransaction
 from understudy.clusters.cluster import Cluster
 from understudy.clusters.findings import Findings
 from understudy.foundation.eventlog.records import Envelope
-from understudy.trials.experiments.language.frozen import FrozenPlan, FrozenStep
+from understudy.trials.experiments.language.actions import Action
+from understudy.trials.experiments.language.frozen import FrozenPlan
 
 Undo: TypeAlias = Callable[[], None]
 
@@ -89,12 +90,14 @@ class Engine(Protocol):
     def findings(self) -> Findings | None:
         """Find what is wrong with the cluster now; None if ZooKeeper cannot be read."""
 
-    def perform(self, step: FrozenStep, broker_ids: Sequence[int], options: Mapping[str, Any]) -> Undo | None:
+    def perform(self, number: int, action: Action, broker_ids: Sequence[int], peer_ids: Sequence[int]) -> Undo | None:
         """Do what a step says; a fault is recorded in the event log first.
 
         Args:
+            number: that of the step.
+            action: with every range drawn.
             broker_ids: the brokers that its target is bound to.
-            options: the action's further values, drawn.
+            peer_ids: those of its `peers`.
 
         Returns:
             What ends it; None if it needs no end.

@@ -16,8 +16,8 @@ from understudy.clusters.clients.group_member import MemberSettings
 from understudy.clusters.clients.producer import ALL_ACKS
 from understudy.clusters.simulated.randomness import derived
 from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.trials.experiments.language.actions import OnPartition
 from understudy.trials.experiments.language.document import ClusterPlan, LoadPlan
-from understudy.trials.experiments.language.frozen import FrozenStep
 
 GROUP: Final = "readers"
 """The group of the members of every experiment."""
@@ -41,11 +41,10 @@ def coroutines(load: ClientLoad, plan: LoadPlan, seed: int) -> list[Coroutine[ob
     return [*producers, *(load.consume(f"consumer-{number}") for number in range(1, plan.consumers + 1))]
 
 
-def step_producer(load: ClientLoad, step: FrozenStep) -> Coroutine[object, object, None]:
-    """Return the coroutine of a step that produces."""
-    acks = step.options.get("acks", "all")
-    count = step.options.get("count", 1)
-    return load.send_once(f"step-{step.number}", ALL_ACKS if acks == "all" else int(acks), step.step.value, count)
+def step_producer(load: ClientLoad, number: int, step: OnPartition) -> Coroutine[object, object, None]:
+    """Return the coroutine of the step with a number that produces."""
+    acks = ALL_ACKS if step.acks in (None, "all") else int(step.acks)
+    return load.send_once(f"step-{number}", acks, step.partition, 1 if step.count is None else step.count.low)
 
 
 class Members:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
 from understudy.clusters.cluster import ClusterError
@@ -15,7 +15,7 @@ from understudy.clusters.values import Target
 from understudy.foundation.cluster.errors import ApiError
 from understudy.foundation.eventlog.records import ControllerElected, Envelope, LeadershipWritten
 from understudy.trials.experiments.engine import CannotInject, Engine, RunData, Undo
-from understudy.trials.experiments.language.actions import ACTIONS
+from understudy.trials.experiments.language.actions import ACTIONS, Action, Settle
 from understudy.trials.experiments.language.expectations import LIVENESS
 from understudy.trials.experiments.language.frozen import FrozenPlan, FrozenStep
 from understudy.trials.experiments.triggers import TriggerState, ids_of_argument
@@ -223,7 +223,7 @@ class Runner:
         frozen = self._results[number].frozen
         step = frozen.step
         is_conditional = step.at is not None or step.when is not None or bool(step.after) or frozen.wait_ms > 0
-        return step.action == "bind" and not is_conditional
+        return step.action is not None and step.action.name == "bind" and not is_conditional
 
     def _do(self, result: StepResult) -> None:
         frozen, step = result.frozen, result.frozen.step
@@ -232,31 +232,26 @@ class Runner:
             result.brokers = self._brokers_of(frozen)
             if step.bind_as:
                 self._bound[step.bind_as] = result.brokers
-            if step.action == "settle":
-                self._settling[number] = self._engine.now_ms + float(step.value)
+            if isinstance(step.action, Settle):
+                self._settling[number] = self._engine.now_ms + step.action.at_most.ms
                 return
-            if step.action and step.action != "bind":
-                self._perform(frozen, result.brokers)
+            if step.action is not None and step.action.name != "bind":
+                self._perform(frozen, step.action, result.brokers)
         except _NOT_POSSIBLE as failure:
             result.failure = str(failure)
             return
         result.done_ms = self._engine.now_ms
         self._schedule_next_of(number)
 
-    def _perform(self, frozen: FrozenStep, brokers: tuple[int, ...]) -> None:
-        step = frozen.step
-        if step.action not in self._engine.actions():
-            raise CannotInject(f"the engine {self._engine.name} cannot do {step.action}")
-        options = dict(frozen.options)
-        named = options.get("peers", options.get("to") if step.action == "reassign" else None)
-        if named is not None:
-            options["peer_ids"] = self._resolve_all([each for each in named if each.role != "zookeeper"], frozen, ())
-        undo = self._engine.perform(frozen, brokers, options)
+    def _perform(self, frozen: FrozenStep, action: Action, brokers: tuple[int, ...]) -> None:
+        if action.name not in self._engine.actions():
+            raise CannotInject(f"the engine {self._engine.name} cannot do {action.name}")
+        peers = self._resolve_all([each for each in action.peers if each.role != "zookeeper"], frozen, ())
+        undo = self._engine.perform(frozen.number, action, brokers, peers)
         if _is_fault(frozen):
             self._last_fault_ms = self._engine.now_ms
-        lasts_ms = options.get("lasts")
-        if undo is not None and lasts_ms is not None and step.action != "arm":
-            self._undos[frozen.number] = (self._engine.now_ms + lasts_ms, undo)
+        if undo is not None and action.lasts is not None:
+            self._undos[frozen.number] = (self._engine.now_ms + action.lasts.ms, undo)
 
     def _end(self, number: int, undo: Undo) -> None:
         result = self._results[number]
@@ -298,9 +293,7 @@ class Runner:
 
     def _brokers_of(self, frozen: FrozenStep) -> tuple[int, ...]:
         """The brokers that a step acts on, bound now."""
-        value: Any = frozen.step.value
-        targets = [value] if isinstance(value, Target) else value if isinstance(value, tuple) else []
-        found = [each for each in targets if isinstance(each, Target)]
+        found = () if frozen.step.action is None else frozen.step.action.brokers
         if not found:
             event_broker = self._event_brokers.get(frozen.number)
             return () if event_broker is None else (event_broker,)
@@ -393,7 +386,7 @@ class Runner:
 
 def _is_fault(frozen: FrozenStep) -> bool:
     action = frozen.step.action
-    return bool(action) and ACTIONS[action].is_fault
+    return action is not None and ACTIONS[action.name].is_fault
 
 
 def _stays_ms(name: str) -> float:

@@ -113,7 +113,7 @@ def _injecting(cluster: SimulatedCluster, fault: Fault) -> Callable[[], None]:
 
 
 def _inject(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
-    own, others = [broker.id], [broker_id for broker_id in cluster.broker_ids if broker_id != broker.id]
+    others = [broker_id for broker_id in cluster.broker_ids if broker_id != broker.id]
 
     def after(act: Callable[[], None]) -> None:
         cluster.after(fault.lasts_ms, act)
@@ -152,15 +152,14 @@ def _inject(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) ->
             cluster.record_fault("step-clock", broker.name, role)
             broker.node.clock.offset_ms += int(fault.detail)
         case "isolate":
-            cluster.cut(own, others)
+            cluster.cut(broker.id, others)
             after(cluster.heal_network)
         case "cut-pair":
             # From the last broker to the first.
-            cluster.cut(own, [min([each for each in others if each > broker.id] or others)])
+            cluster.cut(broker.id, [min([each for each in others if each > broker.id] or others)])
             after(cluster.heal_network)
         case "cut-one-way":
-            one, other = (others, own) if fault.detail == "answers" else (own, others)
-            cluster.cut(one, other, one_way=True)
+            cluster.cut(broker.id, others, direction="received" if fault.detail == "answers" else "sent")
             after(cluster.heal_network)
         case "reset-network":
             cluster.network.reset(broker.name)

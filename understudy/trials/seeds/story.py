@@ -241,7 +241,7 @@ class _Player:
         if words[1] == "zookeeper":
             self._cluster.cut_from_zookeeper(broker.id)
         else:
-            self._cluster.cut([broker.id], [self._broker(word).id for word in words[1].split(",")])
+            self._cluster.cut(broker.id, [self._broker(word).id for word in words[1].split(",")])
 
     def _heal(self, words: list[str]) -> None:
         self._cluster.heal_network()

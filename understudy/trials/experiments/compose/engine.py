@@ -8,8 +8,8 @@ from understudy.brokers.machine.real_world import EXPERIMENT_VARIABLE
 from understudy.clusters.containers.compose_cluster import ComposeCluster
 from understudy.foundation.eventlog.records import RunDescribed
 from understudy.trials.experiments.engine import Engine
+from understudy.trials.experiments.language.actions import ACTIONS, Links, LoseAnswer, RequestFault
 from understudy.trials.experiments.language.frozen import FrozenPlan
-from understudy.trials.experiments.live.actions import ACTIONS
 from understudy.trials.experiments.live.live_engine import LiveEngine, properties_of
 
 
@@ -21,7 +21,12 @@ class ComposeEngine(LiveEngine):
     """
 
     name = "compose"
-    able = ACTIONS
+    able = frozenset(
+        name for name, form in ACTIONS.items() if form.shape not in (Links, RequestFault, LoseAnswer)
+    ) - {
+        "lose-power", "skip-flushes", "cut-clients", "expire", "slow-zookeeper", "flap-zookeeper", "hold-watch",
+        "starve", "limit-files",
+    }  # fmt: skip
 
     @classmethod
     def make_cluster(cls, plan: FrozenPlan, folder: Path) -> ComposeCluster:

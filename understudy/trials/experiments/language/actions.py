@@ -1,6 +1,7 @@
 """The actions that a step may have: faults, what ends them, and what clients and operators do.
 
-One table serves the reader, the explanation of a plan, the JSON Schema and the table of what each engine can do.
+An action is a frozen dataclass; those of the same shape are one class. One table of their names serves the reader, the
+explanation of a plan, the JSON Schema and the table of what each engine can do.
 """
 
 from __future__ import annotations
@@ -8,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import ClassVar, Final
 
 from understudy.clusters.cluster import POINT_ACTIONS
+from understudy.clusters.request_rules import Direction
+from understudy.clusters.values import CountRange, Span, Target
 from understudy.controller.points import POINTS
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.registry import APIS
 from understudy.trials.experiments.language.kinds import (
     COUNT_RANGE,
@@ -30,25 +34,205 @@ from understudy.trials.experiments.language.kinds import (
 )
 
 TARGETS: Final = list_of(TARGET, may_be_single=True, most=20)
+ONE_TARGET: Final = Kind(lambda node, problems: (TARGET.read(node, problems),), TARGET.schema, TARGET.words)
+_AT_ONCE: Final = Span(0, 0)
+
+# ------------------------------------------------------------------ the shapes of actions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Action:
+    """Something that is done to each of some brokers.
+
+    Attributes:
+        name: a key of `ACTIONS`.
+        brokers: those that it is done to.
+        peers: the brokers that it names beside them, for example the other side of a link.
+        lasts: when it ends; None if it lasts to the end of the experiment, or does not last at all. An attribute of
+            other actions is None as well if the step does not have its key.
+        VALUE: the attribute that the value of its key is, and what that may be.
+    """
+
+    VALUE: ClassVar[tuple[str, Kind]] = ("brokers", TARGETS)
+
+    name: str
+    brokers: tuple[Target, ...] = ()
+    peers: tuple[Target, ...] = ()
+    lasts: Span | None = None
+
+    @property
+    def lasts_ms(self) -> float:
+        """How long it lasts, if its step must say that."""
+        assert self.lasts is not None, f"{self.name} needs the key `for`"
+        return self.lasts.ms
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnOneBroker(Action):
+    """Something that is done to one broker."""
+
+    VALUE = ("brokers", ONE_TARGET)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnZooKeeper(Action):
+    """Something that is done to ZooKeeper; `by` is how much longer it takes to answer."""
+
+    VALUE = ("server", choice("zookeeper"))
+
+    server: str
+    by: Span = _AT_ONCE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeated(Action):
+    """Something that is done again and again."""
+
+    every: Span | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rated(Action):
+    """Something that lets a clock or a process run at so many percent."""
+
+    percent: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted(Action):
+    """Something that has to do with so many bytes or files."""
+
+    count: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flood(Action):
+    """Connections that send what keeps to no protocol."""
+
+    connections: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiskFault(Action):
+    """Something that lets operations of a disk fail, or take longer."""
+
+    by: Span = _AT_ONCE
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepClock(Action):
+    """A shift of the wall clock by milliseconds."""
+
+    by: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Links(Action):
+    """Something that is done to the links with other brokers; which of `by` and `bytes` counts, its name says."""
+
+    direction: Direction | None = None
+    by: Span = _AT_ONCE
+    bytes: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestFault(Action):
+    """Something that is done to the next request of one kind to other brokers, or of any."""
+
+    api: str | None = None
+    by: Span = _AT_ONCE
+    count: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoseAnswer(Action):
+    """The loss of ZooKeeper's answer to a write."""
+
+    path: str
+    applied: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arm(Action):
+    """A fault at a named point."""
+
+    point: str
+    point_action: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnZnode(Action):
+    """Something that an operator does to a znode."""
+
+    VALUE = ("path", TEXT)
+
+    path: str
+    data: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnTopic(Action):
+    """Something that a client does to a topic."""
+
+    VALUE = ("topic", NAME)
+
+    topic: str
+    partitions: int | None = None
+    replicas: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnPartition(Action):
+    """Something that a client does to a partition."""
+
+    VALUE = ("partition", PARTITION)
+
+    partition: TopicPartition
+    count: CountRange | None = None
+    acks: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Join(Action):
+    """More members for the group."""
+
+    VALUE = ("members", integer(1, 20))
+
+    members: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settle(Action):
+    """A wait until the cluster has settled."""
+
+    VALUE = ("at_most", SPAN)
+
+    at_most: Span
+
+
+# ------------------------------------------------------------------ the table
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
-    """What a step may do.
+class Form:
+    """How an action is written, and what it does.
 
     Attributes:
-        kind: what its value is; for most actions the target.
+        shape: its class.
         meaning: what it does, as an imperative without full stop; `{}` stands for the value, `{point}` for a key.
         keys: further keys of its step.
-        undo: what ends it: after `for`, at `heal`, or at the end of the experiment; empty if nothing does.
-        is_fault: whether it is a fault, which an engine may be unable to inject, rather than a client's request.
+        is_fault: whether it is a fault or ends one, which an engine may be unable to do, or a client's request.
     """
 
-    kind: Kind
+    shape: type[Action]
     meaning: str
     keys: tuple[Key, ...] = ()
-    undo: str = ""
     is_fault: bool = True
+
+    def keys_of(self, name: str) -> tuple[Key, ...]:
+        """The keys of a step that has the action of this name; the first is its own."""
+        attribute, kind = self.shape.VALUE
+        return (Key(name, kind, self.meaning, field=attribute), *self.keys)
 
 
 _FOR: Final = Key("for", SPAN, "how long it lasts; by default to the end of the experiment", field="lasts")
@@ -61,205 +245,182 @@ _API: Final = Key("api", choice(*(api.name for api in APIS)), "the kind of reque
 _COUNT: Final = Key("count", integer(1, 1_000_000), "how many bytes; by default 1")
 _BY: Final = Key("by", SPAN, "how much longer", is_required=True)
 
-ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
+ACTIONS: Final[Mapping[str, Form]] = MappingProxyType(
     {
-        "kill": Action(TARGETS, "kill {} (SIGKILL)", (_FOR,), undo="start"),
-        "bounce": Action(TARGETS, "kill {} and start it again {lasts} later", (_DOWN,)),
-        "lose-power": Action(TARGETS, "turn off the machine of {}, which loses what was not flushed", (_FOR,), "start"),
-        "pause": Action(TARGETS, "pause {} (SIGSTOP)", (_FOR,), undo="resume"),
-        "resume": Action(TARGETS, "resume {} (SIGCONT)"),
-        "stutter": Action(
-            TARGETS,
+        "kill": Form(Action, "kill {} (SIGKILL)", (_FOR,)),
+        "bounce": Form(Action, "kill {} and start it again {lasts} later", (_DOWN,)),
+        "lose-power": Form(Action, "turn off the machine of {}, which loses what was not flushed", (_FOR,)),
+        "pause": Form(Action, "pause {} (SIGSTOP)", (_FOR,)),
+        "resume": Form(Action, "resume {} (SIGCONT)"),
+        "stutter": Form(
+            Repeated,
             "pause {} again and again, half of the time",
             (Key("every", SPAN, "the period of the pauses; by default 1s"), _FOR),
-            undo="resume",
         ),
-        "starve": Action(
-            TARGETS,
+        "starve": Form(
+            Rated,
             "let {} run only {percent} % of the time (SIGSTOP and SIGCONT)",
             (Key("percent", integer(5, 95), "of each 200 ms", is_required=True), _FOR),
-            undo="resume",
         ),
-        "crash-loop": Action(
-            TARGETS,
+        "crash-loop": Form(
+            Repeated,
             "kill {} and start it, again and again",
             (Key("every", SPAN, "how long it is down, and how long up; by default 2s"), _FOR),
-            undo="start",
         ),
-        "slow-start": Action(
-            TARGETS, "kill {} and start it again, paused for {lasts} as soon as its process exists", (_SLOW_START,)
+        "slow-start": Form(
+            Action, "kill {} and start it again, paused for {lasts} as soon as its process exists", (_SLOW_START,)
         ),
-        "limit-files": Action(
-            TARGETS,
+        "limit-files": Form(
+            Counted,
             "let {} have at most {count} files and sockets open (RLIMIT_NOFILE)",
             (Key("count", integer(1, 1_000_000), "how many", is_required=True), _FOR),
-            undo="heal",
         ),
-        "flood": Action(
-            TARGETS,
+        "flood": Form(
+            Flood,
             "open many connections to {} that send nothing, half a request or bytes that are none",
             (Key("connections", integer(1, 1_500), "how many; by default 100"), _FOR),
-            undo="heal",
         ),
-        "stop": Action(TARGETS, "stop {} by a controlled shutdown (SIGTERM)", (_FOR,), undo="start"),
-        "start": Action(TARGETS, "start {}"),
-        "restart": Action(TARGETS, "stop {} and start it again"),
-        "expire": Action(TARGETS, "end the ZooKeeper session of {}"),
-        "depose": Action(TARGET, "delete /controller while {} owns it"),
-        "isolate": Action(TARGETS, "hold all traffic of {}", (_FOR,), undo="heal"),
-        "cut": Action(TARGETS, "hold the traffic between {} and {peers}", (_FROM, _DIRECTION, _FOR), undo="heal"),
-        "reset": Action(TARGETS, "break the connections between {} and {peers}", (_FROM,)),
-        "delay": Action(
-            TARGETS,
+        "stop": Form(Action, "stop {} by a controlled shutdown (SIGTERM)", (_FOR,)),
+        "start": Form(Action, "start {}"),
+        "restart": Form(Action, "stop {} and start it again"),
+        "expire": Form(Action, "end the ZooKeeper session of {}"),
+        "depose": Form(OnOneBroker, "delete /controller while {} owns it"),
+        "isolate": Form(Action, "hold all traffic of {}", (_FOR,)),
+        "cut": Form(Links, "hold the traffic between {} and {peers}", (_FROM, _DIRECTION, _FOR)),
+        "reset": Form(Links, "break the connections between {} and {peers}", (_FROM,)),
+        "delay": Form(
+            Links,
             "delay the traffic between {} and {peers}",
             (
                 Key("from", TARGETS, "the other brokers", field="peers", is_required=True),
                 Key("by", SPAN, "how long, each way", is_required=True),
                 _FOR,
             ),
-            undo="heal",
         ),
-        "throttle": Action(
-            TARGETS,
+        "throttle": Form(
+            Links,
             "limit the traffic between {} and {peers}",
             (
                 Key("from", TARGETS, "the other brokers", field="peers", is_required=True),
                 Key("bytes", integer(1, 10**9), "how many bytes a second on each connection", is_required=True),
                 _FOR,
             ),
-            undo="heal",
         ),
-        "split": Action(
-            TARGETS,
+        "split": Form(
+            Links,
             "carry the traffic between {} and {peers} in pieces of {bytes} bytes, one a millisecond",
             (
                 Key("from", TARGETS, "the other brokers", field="peers", is_required=True),
                 Key("bytes", integer(1, 1_000_000), "the size of a piece", is_required=True),
                 _FOR,
             ),
-            undo="heal",
         ),
-        "refuse": Action(
-            TARGETS,
+        "refuse": Form(
+            Links,
             "reset every connection that {} opens to {peers}",
             (Key("to", TARGETS, "brokers, or zookeeper", field="peers", is_required=True), _FOR),
-            undo="heal",
         ),
-        "cut-clients": Action(TARGETS, "hold the traffic between {} and all clients", (_FOR,), undo="heal"),
-        "swizzle": Action(
-            TARGETS,
+        "cut-clients": Form(Action, "hold the traffic between {} and all clients", (_FOR,)),
+        "swizzle": Form(
+            Action,
             "isolate {} one after the other and heal them one after the other, in orders that the seed draws",
             (Key("for", SPAN, "how long all of it takes", field="lasts", is_required=True),),
-            undo="heal",
         ),
-        "hold": Action(
-            TARGETS,
+        "hold": Form(
+            RequestFault,
             "hold the next request of {} to {peers}, and what follows on its connection",
             (_TO, _API, _FOR),
-            "heal",
         ),
-        "delay-request": Action(
-            TARGETS,
+        "delay-request": Form(
+            RequestFault,
             "hold the next request of {} to {peers}, and what follows on its connection, for {by}",
             (_TO, _API, Key("by", SPAN, "how long", is_required=True)),
         ),
-        "drop-request": Action(
-            TARGETS, "break the connection of {} instead of forwarding its next request to {peers}", (_TO, _API)
+        "drop-request": Form(
+            RequestFault, "break the connection of {} instead of forwarding its next request to {peers}", (_TO, _API)
         ),
-        "drop-answer": Action(
-            TARGETS, "break the connection of {} instead of answering its next request to {peers}", (_TO, _API)
+        "drop-answer": Form(
+            RequestFault, "break the connection of {} instead of answering its next request to {peers}", (_TO, _API)
         ),
-        "drop-connection": Action(
-            TARGETS, "break the connection of {} as soon as its next request to {peers} is forwarded", (_TO, _API)
+        "drop-connection": Form(
+            RequestFault, "break the connection of {} as soon as its next request to {peers} is forwarded", (_TO, _API)
         ),
-        "duplicate": Action(TARGETS, "send the next request of {} to {peers} twice, on two connections", (_TO, _API)),
-        "corrupt": Action(TARGETS, "invert bytes of the next request of {} to {peers}", (_TO, _API, _COUNT)),
-        "shorten": Action(TARGETS, "remove the last bytes of the next request of {} to {peers}", (_TO, _API, _COUNT)),
-        "heal": Action(TARGETS, "end the isolation and the cuts of {}"),
-        "lose-answer": Action(
-            TARGETS,
+        "duplicate": Form(
+            RequestFault, "send the next request of {} to {peers} twice, on two connections", (_TO, _API)
+        ),
+        "corrupt": Form(RequestFault, "invert bytes of the next request of {} to {peers}", (_TO, _API, _COUNT)),
+        "shorten": Form(
+            RequestFault, "remove the last bytes of the next request of {} to {peers}", (_TO, _API, _COUNT)
+        ),
+        "heal": Form(Action, "end the isolation and the cuts of {}"),
+        "lose-answer": Form(
+            LoseAnswer,
             "break the connection of {} to ZooKeeper at its next write below {path}, whose outcome it does not learn",
             (
                 Key("path", TEXT, "a part of a path that the write changes", is_required=True),
                 Key("applied", FLAG, "whether ZooKeeper applies the write; by default drawn by the seed"),
             ),
         ),
-        "arm": Action(
-            TARGETS,
+        "arm": Form(
+            Arm,
             "{point_action} {} when its controller next reaches the point {point}",
             (
                 Key("point", choice(*POINTS), "the point", is_required=True),
                 Key("action", choice(*POINT_ACTIONS), "what happens there", field="point_action", is_required=True),
                 _FOR,
             ),
-            undo="resume",
         ),
-        "step-clock": Action(
-            TARGETS,
-            "shift the wall clock of {} by {by}",
-            (Key("by", SHIFT, "how far", is_required=True), _FOR),
-            undo="correct-clock",
+        "step-clock": Form(
+            StepClock, "shift the wall clock of {} by {by}", (Key("by", SHIFT, "how far", is_required=True), _FOR)
         ),
-        "drift-clock": Action(
-            TARGETS,
+        "drift-clock": Form(
+            Rated,
             "let the wall clock of {} run at {percent} % of its speed",
             (Key("percent", integer(1, 1_000), "100 is right", is_required=True), _FOR),
-            undo="correct-clock",
         ),
-        "freeze-clock": Action(TARGETS, "let the wall clock of {} stand still", (_FOR,), undo="correct-clock"),
-        "fill-disk": Action(TARGETS, "let every write of {} to its disk fail with ENOSPC", (_FOR,), undo="heal-disk"),
-        "fail-disk": Action(TARGETS, "let every write of {} to its disk fail with EIO", (_FOR,), undo="heal-disk"),
-        "fail-flush": Action(TARGETS, "let every flush of {} to its disk fail with EIO", (_FOR,), undo="heal-disk"),
-        "fail-reads": Action(TARGETS, "let every read of {} from its disk fail with EIO", (_FOR,), undo="heal-disk"),
-        "slow-disk": Action(
-            TARGETS, "let every read and write of {} on its disk take {by} longer", (_BY, _FOR), undo="heal-disk"
+        "freeze-clock": Form(Action, "let the wall clock of {} stand still", (_FOR,)),
+        "fill-disk": Form(DiskFault, "let every write of {} to its disk fail with ENOSPC", (_FOR,)),
+        "fail-disk": Form(DiskFault, "let every write of {} to its disk fail with EIO", (_FOR,)),
+        "fail-flush": Form(DiskFault, "let every flush of {} to its disk fail with EIO", (_FOR,)),
+        "fail-reads": Form(DiskFault, "let every read of {} from its disk fail with EIO", (_FOR,)),
+        "slow-disk": Form(DiskFault, "let every read and write of {} on its disk take {by} longer", (_BY, _FOR)),
+        "slow-flush": Form(DiskFault, "let every flush of {} to its disk take {by} longer", (_BY, _FOR)),
+        "skip-flushes": Form(
+            Action, "let flushes of {} make nothing durable, so that a loss of power undoes more", (_FOR,)
         ),
-        "slow-flush": Action(
-            TARGETS, "let every flush of {} to its disk take {by} longer", (_BY, _FOR), undo="heal-disk"
+        "tear-append": Form(Action, "kill {} in the middle of its next append, when half of it is written", (_FOR,)),
+        "corrupt-log": Form(
+            Counted, "kill {}, invert the last bytes of each of its logs and start it {lasts} later", (_DOWN, _COUNT)
         ),
-        "skip-flushes": Action(
-            TARGETS, "let flushes of {} make nothing durable, so that a loss of power undoes more", (_FOR,), "heal-disk"
+        "shorten-log": Form(
+            Counted, "kill {}, remove the last bytes of each of its logs and start it {lasts} later", (_DOWN, _COUNT)
         ),
-        "tear-append": Action(
-            TARGETS, "kill {} in the middle of its next append, when half of it is written", (_FOR,), undo="start"
+        "lose-checkpoints": Form(
+            Counted, "kill {}, delete the checkpoints of its logs and start it {lasts} later", (_DOWN,)
         ),
-        "corrupt-log": Action(
-            TARGETS,
-            "kill {}, invert the last bytes of each of its logs and start it {lasts} later",
-            (_DOWN, _COUNT),
-        ),
-        "shorten-log": Action(
-            TARGETS, "kill {}, remove the last bytes of each of its logs and start it {lasts} later", (_DOWN, _COUNT)
-        ),
-        "lose-checkpoints": Action(
-            TARGETS, "kill {}, delete the checkpoints of its logs and start it {lasts} later", (_DOWN,)
-        ),
-        "wipe-disk": Action(TARGETS, "kill {}, empty its disk and start it {lasts} later", (_DOWN,)),
-        "roll-back-disk": Action(
-            TARGETS,
+        "wipe-disk": Form(Counted, "kill {}, empty its disk and start it {lasts} later", (_DOWN,)),
+        "roll-back-disk": Form(
+            Action,
             "copy the disk of {}, and {lasts} later kill it, put the copy back and start it",
             (Key("for", SPAN, "how old the copy is by then", field="lasts", is_required=True),),
         ),
-        "stop-zookeeper": Action(choice("zookeeper"), "stop {}", (_FOR,), undo="start-zookeeper"),
-        "start-zookeeper": Action(choice("zookeeper"), "start {}"),
-        "restart-zookeeper": Action(choice("zookeeper"), "stop {} and start it again at once"),
-        "pause-zookeeper": Action(choice("zookeeper"), "pause {} (SIGSTOP)", (_FOR,), undo="resume"),
-        "slow-zookeeper": Action(choice("zookeeper"), "let {} answer {by} later", (_BY, _FOR), undo="heal"),
-        "flap-zookeeper": Action(
-            TARGETS,
+        "stop-zookeeper": Form(OnZooKeeper, "stop {}", (_FOR,)),
+        "start-zookeeper": Form(OnZooKeeper, "start {}"),
+        "restart-zookeeper": Form(OnZooKeeper, "stop {} and start it again at once"),
+        "pause-zookeeper": Form(OnZooKeeper, "pause {} (SIGSTOP)", (_FOR,)),
+        "slow-zookeeper": Form(OnZooKeeper, "let {} answer {by} later", (_BY, _FOR)),
+        "flap-zookeeper": Form(
+            Repeated,
             "break the connection of {} to ZooKeeper again and again",
             (Key("every", SPAN, "how often; by default 500ms"), _FOR),
-            undo="heal",
         ),
-        "hold-watch": Action(
-            TARGETS, "hold the next watch event for {}, and what ZooKeeper sends after it", (_FOR,), undo="heal"
+        "hold-watch": Form(Action, "hold the next watch event for {}, and what ZooKeeper sends after it", (_FOR,)),
+        "write": Form(
+            OnZnode, "write the znode {} as an operator does", (Key("data", TEXT, "its new data"),), is_fault=False
         ),
-        "write": Action(
-            TEXT, "write the znode {} as an operator does", (Key("data", TEXT, "its new data"),), is_fault=False
-        ),
-        "delete": Action(TEXT, "delete the znode {} as an operator does", is_fault=False),
-        "create-topic": Action(
-            NAME,
+        "delete": Form(OnZnode, "delete the znode {} as an operator does", is_fault=False),
+        "create-topic": Form(
+            OnTopic,
             "create the topic {}",
             (
                 Key("partitions", integer(1, 10_000), "how many; by default 1"),
@@ -267,20 +428,23 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
             ),
             is_fault=False,
         ),
-        "delete-topic": Action(NAME, "delete the topic {}", is_fault=False),
-        "add-partitions": Action(
-            NAME, "give the topic {} {to} partitions", (Key("to", integer(2, 10_000), "how many"),), is_fault=False
-        ),
-        "reassign": Action(
-            PARTITION,
-            "reassign {} to {to}",
-            (Key("to", TARGETS, "its new replicas", is_required=True),),
+        "delete-topic": Form(OnTopic, "delete the topic {}", is_fault=False),
+        "add-partitions": Form(
+            OnTopic,
+            "give the topic {} {to} partitions",
+            (Key("to", integer(2, 10_000), "how many", field="partitions", is_required=True),),
             is_fault=False,
         ),
-        "elect": Action(PARTITION, "elect the preferred leader of {}", is_fault=False),
-        "elect-unclean": Action(PARTITION, "elect any live replica of {} as its leader", is_fault=False),
-        "produce": Action(
-            PARTITION,
+        "reassign": Form(
+            OnPartition,
+            "reassign {} to {to}",
+            (Key("to", TARGETS, "its new replicas", field="peers", is_required=True),),
+            is_fault=False,
+        ),
+        "elect": Form(OnPartition, "elect the preferred leader of {}", is_fault=False),
+        "elect-unclean": Form(OnPartition, "elect any live replica of {} as its leader", is_fault=False),
+        "produce": Form(
+            OnPartition,
             "produce records to {}",
             (
                 Key("count", COUNT_RANGE, "how many; by default 1"),
@@ -288,11 +452,9 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
             ),
             is_fault=False,
         ),
-        "join": Action(
-            integer(1, 20), "let so many more members join the group that `members` are in: {}", is_fault=False
-        ),
-        "settle": Action(SPAN, "wait at most {} until the cluster has settled", is_fault=False),
-        "bind": Action(TARGET, "remember {}", is_fault=False),
+        "join": Form(Join, "let so many more members join the group that `members` are in: {}", is_fault=False),
+        "settle": Form(Settle, "wait at most {} until the cluster has settled", is_fault=False),
+        "bind": Form(OnOneBroker, "remember {}", is_fault=False),
     }
 )
 """Every action by its key in a step."""

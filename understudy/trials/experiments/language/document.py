@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from understudy.clusters.values import CountRange, Span, Target, Trigger
+from understudy.trials.experiments.language.actions import Action
 
 SCHEMA: Final = "understudy/v1"
 """The version of the format, the value of the key `schema`."""
@@ -69,9 +70,7 @@ class Step:
         at: the time since the start of the load; `when` and `after` are other conditions. Without any of them a step is
             done after the one before it in the file.
         wait: how long after its condition the step is done.
-        action: a key of `actions.ACTIONS`; empty if the step only waits or marks.
-        value: the action's value.
-        options: the action's further keys that the file has, by attribute.
+        action: what it does; None if it only waits or marks.
     """
 
     line: int = 0
@@ -83,9 +82,7 @@ class Step:
     exclude: tuple[Target, ...] = ()
     bind_as: str = ""
     mark: str = ""
-    action: str = ""
-    value: Any = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    action: Action | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

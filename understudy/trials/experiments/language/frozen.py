@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from understudy.clusters.simulated.randomness import derived
 from understudy.clusters.values import CountRange, Span
 from understudy.foundation.eventlog.fences import Switch
+from understudy.trials.experiments.language.actions import Action
 from understudy.trials.experiments.language.document import Experiment, Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrozenStep:
-    """A step with its durations in milliseconds and its counts drawn."""
+    """A step with its durations in milliseconds and its counts drawn; the ranges of its action have one value each."""
 
     number: int
     """From 1, in the order of the file."""
@@ -22,8 +24,6 @@ class FrozenStep:
     at_ms: float | None
     wait_ms: float
     nth: int
-    options: Mapping[str, Any]
-    """The options of its action, drawn; `lasts` in ms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,16 +64,24 @@ def freeze(experiment: Experiment, seed: int | None = None, *, fences_off: tuple
 
 
 def _freeze_step(number: int, step: Step, seed: int) -> FrozenStep:
-    def draw(name: str, value: Any) -> Any:
-        source = derived(seed, "step", number, name)
-        return value.draw(source) if isinstance(value, Span | CountRange) else value
+    def source(name: str) -> random.Random:
+        return derived(seed, "step", number, name)
 
-    value = draw("value", step.value)
     return FrozenStep(
         number=number,
-        step=replace(step, value=value),
-        at_ms=None if step.at is None else draw("at", step.at),
-        wait_ms=draw("wait", step.wait),
-        nth=draw("nth", step.nth),
-        options={name: draw(name, option) for name, option in step.options.items()},
+        step=step if step.action is None else replace(step, action=_freeze_action(step.action, source)),
+        at_ms=None if step.at is None else step.at.draw(source("at")),
+        wait_ms=step.wait.draw(source("wait")),
+        nth=step.nth.draw(source("nth")),
     )
+
+
+def _freeze_action(action: Action, source: Callable[[str], random.Random]) -> Action:
+    own, _ = action.VALUE
+    drawn: dict[str, Any] = {}
+    for each in fields(action):
+        match getattr(action, each.name):
+            case Span() | CountRange() as range_:
+                value = range_.draw(source("value" if each.name == own else each.name))
+                drawn[each.name] = type(range_)(value, value)  # type: ignore[arg-type]  # it draws what it consists of
+    return replace(action, **drawn)

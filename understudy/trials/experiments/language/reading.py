@@ -73,18 +73,14 @@ def _read_step(node: Node, problems: list[Problem]) -> Step | None:
     keys = list(STEP_KEYS)
     words = "a step"
     for name in actions:
-        keys += [Key(name, ACTIONS[name].kind, ACTIONS[name].meaning, field="value"), *ACTIONS[name].keys]
+        keys += ACTIONS[name].keys_of(name)
         words = f"a step that has {name}"
     found = read_keys(node, keys, problems, words)
     if found is None:
         return None
-    of_the_step = {key.attribute for key in STEP_KEYS} | {"value"}
-    step = Step(
-        line=node.line,
-        action=actions[0] if actions else "",
-        options={name: value for name, value in found.items() if name not in of_the_step},
-        **{name: value for name, value in found.items() if name in of_the_step},
-    )
+    own = {key.attribute: found.pop(key.attribute) for key in keys[len(STEP_KEYS) :] if key.attribute in found}
+    action = ACTIONS[actions[0]].shape(name=actions[0], **own) if actions else None
+    step = Step(line=node.line, action=action, **found)
     _check_step(step)
     return step
 
@@ -95,9 +91,9 @@ def _check_step(step: Step) -> None:
         raise BadValue(f"a step has one condition, and this one has {' and '.join(conditions)}")
     if step.bind_as and not step.bind_as[0].isupper():
         raise BadValue(f"as: {step.bind_as}: the name of a broker begins with a capital letter, for example B")
-    if step.action == "bind" and not step.bind_as:
+    if step.action is not None and step.action.name == "bind" and not step.bind_as:
         raise BadValue("a step that has bind needs `as`, the name that later steps use")
-    if not step.action and not step.mark and step.wait.high_ms == 0:
+    if step.action is None and not step.mark and step.wait.high_ms == 0:
         raise BadValue(f"this step does nothing; give it an action ({', '.join(ACTIONS)}), a wait or a mark")
 
 
@@ -105,9 +101,10 @@ def _step_schema() -> dict[str, Any]:
     """The schema of a step: any key, since editors complete them; the reader says which belong together."""
     keys: dict[str, Key] = {key.name: key for key in STEP_KEYS}
     for name, action in ACTIONS.items():
-        keys[name] = Key(name, action.kind, action.meaning)
-        for key in action.keys:
-            keys.setdefault(key.name, Key(key.name, key.kind, key.meaning))
+        own, *others = action.keys_of(name)
+        keys[name] = own
+        for key in others:
+            keys.setdefault(key.name, replace(key, is_required=False))
     return section_schema(list(keys.values()))
 
 
@@ -311,11 +308,7 @@ def _inconsistencies(experiment: Experiment) -> list[Problem]:
 
 def targets_of(step: Step) -> list[Target]:
     """Every target that a step names."""
-    found: list[Target] = list(step.exclude)
-    for value in (step.value, *step.options.values()):
-        found += [value] if isinstance(value, Target) else []
-        found += [each for each in value if isinstance(each, Target)] if isinstance(value, tuple) else []
-    return found
+    return [*step.exclude, *(() if step.action is None else (*step.action.brokers, *step.action.peers))]
 
 
 def json_schema() -> dict[str, Any]:

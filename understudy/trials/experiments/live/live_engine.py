@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import heapq
 import itertools
+import random
+import socket
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -17,28 +21,35 @@ from understudy.checks.check import broker_of
 from understudy.checks.group_records import add_records
 from understudy.checks.history import ZnodeTransaction
 from understudy.checks.replica_logs import partitions_that_may_have_lost
-from understudy.clusters.cluster import ClusterError
+from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
+from understudy.clusters.cluster import BrokerHandle, ClusterError
 from understudy.clusters.findings import Findings
 from understudy.clusters.processes.cluster_view import NO_ANSWER
 from understudy.clusters.processes.local_broker import LocalBroker
 from understudy.clusters.processes.local_cluster import LocalCluster
-from understudy.clusters.processes.processes import describe_exit
+from understudy.clusters.processes.processes import RunningProcess, describe_exit
 from understudy.clusters.processes.run_lock import RunLock
+from understudy.clusters.processes.zookeeper_server import ZooKeeperServer
+from understudy.clusters.simulated.randomness import derived
+from understudy.foundation.cluster.errors import ApiError
 from understudy.foundation.eventlog.records import Envelope, PointReached
 from understudy.history.reading.following import RunTail
 from understudy.history.reading.lines import decode_record
 from understudy.history.reading.reader import read
 from understudy.history.reading.transaction_log import MalformedTransactionLog, read_transaction_logs
-from understudy.trials.experiments.disk_faults import DISK_FAULTS
-from understudy.trials.experiments.engine import RunData, Undo
-from understudy.trials.experiments.language.frozen import FrozenPlan, FrozenStep
-from understudy.trials.experiments.live.action_types import LiveAction
+from understudy.trials.experiments.bad_requests import bad_bytes
+from understudy.trials.experiments.each_broker import Brokers
+from understudy.trials.experiments.engine import CannotInject, RunData, Undo
+from understudy.trials.experiments.language.actions import Arm, OnPartition
+from understudy.trials.experiments.language.frozen import FrozenPlan
 from understudy.trials.experiments.live.load_in_background import LoadInBackground
 from understudy.trials.experiments.live.machines import PROPERTIES, Machines
+from understudy.trials.experiments.performing import Performing
 from understudy.trials.experiments.report.timeline import LOAD_BEGUN
 from understudy.trials.experiments.topics import create_topics
 
 POLL_S: Final = 0.02
+_FLOOD_TIMEOUT_S: Final = 2.0
 RESTART_AFTER_MS: Final = 1_000.0
 """How long after its end a broker that should run, and has ended by itself, is started again."""
 
@@ -54,7 +65,7 @@ def properties_of(plan: FrozenPlan) -> dict[str, str]:
     }
 
 
-class LiveEngine:
+class LiveEngine(Performing):
     """One run in real time.
 
     An engine of this kind adds its name, how it makes the cluster, and the actions that it can do.
@@ -64,17 +75,17 @@ class LiveEngine:
     """
 
     name: str
-    able: Mapping[str, LiveAction]
-    """What it can do, by action."""
+    able: frozenset[str]
+    """The names of the actions that it can do."""
     stops_cluster = True
     """Whether `finish` stops the cluster; otherwise it runs until `close`."""
 
     def __init__(self, plan: FrozenPlan, folder: Path) -> None:
         self._plan = plan
         self._folder = folder
-        self.cluster = self.make_cluster(plan, folder)
-        self.machines = Machines(self.cluster)
-        self._may_end: set[str] = set()
+        self.cluster: LocalCluster = self.make_cluster(plan, folder)
+        self._machines = Machines(self.cluster)
+        self.may_end: set[str] = set()
         self._began_s = time.monotonic()
         self._lock = RunLock(folder)
         self._logs = RunTail(folder)
@@ -94,7 +105,7 @@ class LiveEngine:
 
     @classmethod
     def actions(cls) -> frozenset[str]:
-        return frozenset(cls.able) | {"produce", "join"}
+        return cls.able
 
     @classmethod
     def begin(cls, plan: FrozenPlan, folder: Path) -> Self:
@@ -107,8 +118,8 @@ class LiveEngine:
         return engine
 
     @property
-    def seed(self) -> int:
-        return self._plan.seed
+    def machines(self) -> Machines:
+        return self._machines
 
     @property
     def now_ms(self) -> float:
@@ -187,7 +198,7 @@ class LiveEngine:
         process = broker.process.process
         if process is None or process.exit_code in (None, TRY_AGAIN) or not broker.process.should_run:
             return
-        if broker.name in self._may_end:
+        if broker.name in self.may_end:
             return
         self._failed.setdefault(
             process.pid, f"{broker.name} ended by itself with {describe_exit(process.exit_code)}: {broker.process.log}"
@@ -201,24 +212,109 @@ class LiveEngine:
 
     # ------------------------------------------------------------------ steps
 
-    def resume_at(self, broker_id: int, point: str, lasts_ms: float) -> None:
-        """Resume a broker so long after it has paused itself at a point."""
-        self._resume_after_ms[broker_id, point] = lasts_ms
+    def begin_start(self, broker: BrokerHandle) -> None:
+        local = self.cluster.broker(broker.id)
+        if not local.is_running:
+            self.cluster.begin_start(local.id)
+        local.process.should_run = True
 
-    def perform(self, step: FrozenStep, broker_ids: Sequence[int], options: Mapping[str, Any]) -> Undo | None:
-        brokers = [self.cluster.broker(broker_id) for broker_id in broker_ids]
-        if step.step.action == "produce":
-            assert self._load is not None, "the load has begun"
-            self._load.produce(step)
-            return None
-        if step.step.action == "join":
-            assert self._load is not None, "the load has begun"
-            self._load.join(step.step.value)
-            return None
-        disk_fault = DISK_FAULTS.get(step.step.action)
-        if step.step.action == "limit-files" or (disk_fault is not None and disk_fault.may_end_broker):
-            self._may_end.update(broker.name for broker in brokers)
-        return self.able[step.step.action](self, brokers, step.step.value, options)
+    def begin_stop(self, broker: BrokerHandle) -> None:
+        self.cluster.inject(broker.id, "stop", "", lambda process: process.ask_to_end(), ends=True)
+
+    def restart(self, broker: BrokerHandle) -> None:
+        self.begin_stop(broker)
+        process = self.cluster.broker(broker.id).process
+        process.is_restarting = True
+
+        def start_when_ended() -> None:
+            if broker.is_running:
+                self.after(100.0, start_when_ended)
+            else:
+                process.is_restarting = False
+                self.begin_start(broker)
+
+        start_when_ended()
+
+    def arm(self, broker: BrokerHandle, action: Arm) -> None:
+        broker.arm(action.point, action.point_action)
+        if action.point_action == "pause" and action.lasts is not None:
+            self._resume_after_ms[broker.id, action.point] = action.lasts.ms
+
+    def processes(self, brokers: Brokers) -> list[RunningProcess]:
+        children = [self.cluster.broker(broker.id).process.process for broker in brokers]
+        for broker, child in zip(brokers, children, strict=True):
+            if child is None or not child.is_running:
+                raise CannotInject(f"{broker.name} is not running")
+        return [child for child in children if child is not None]
+
+    def flood(self, brokers: Brokers, connections: int) -> Undo:
+        opened: list[socket.socket] = []
+
+        def end() -> None:
+            for each in opened:
+                each.close()
+
+        for broker in brokers:
+            host, _, port = self.cluster.broker(broker.id).address.rpartition(":")
+            for number in range(connections):
+                try:
+                    opened.append(socket.create_connection((host, int(port)), _FLOOD_TIMEOUT_S))
+                    opened[-1].sendall(bad_bytes(number))
+                except OSError as refused:
+                    end()
+                    raise CannotInject(f"{broker.name} refused connection {number + 1}: {refused}") from None
+        return end
+
+    def swizzle_source(self) -> random.Random:
+        return derived(self._plan.seed, "swizzle")
+
+    def begin_call(self, call: Coroutine[Any, Any, object]) -> None:
+        """Run a client's call in a thread of its own."""
+
+        async def ignoring_refusals() -> None:
+            with contextlib.suppress(ApiError, NoBrokerAnswers):
+                await call
+
+        threading.Thread(target=lambda: asyncio.run(ignoring_refusals()), name="understudy-step", daemon=True).start()
+
+    def produce(self, number: int, action: OnPartition) -> None:
+        assert self._load is not None, "the load has begun"
+        self._load.produce(number, action)
+
+    def join(self, members: int) -> None:
+        assert self._load is not None, "the load has begun"
+        self._load.join(members)
+
+    def write(self, path: str, data: bytes) -> None:
+        if not self.cluster.view.write(path, data):
+            raise CannotInject(f"{path} cannot be written: its parent does not exist")
+
+    def delete(self, path: str) -> None:
+        if not self.cluster.view.delete(path):
+            raise CannotInject(f"{path} cannot be deleted: it does not exist or has children")
+
+    def _running_zookeeper(self, fault: str) -> ZooKeeperServer:
+        """Return the server, after the fault that it is about to have is recorded."""
+        zookeeper = self.cluster.embedded_zookeeper
+        if zookeeper is None or not zookeeper.is_running:
+            raise CannotInject("ZooKeeper is not running")
+        self.cluster.record_fault(fault, "zookeeper")
+        return zookeeper
+
+    def stop_zookeeper(self) -> None:
+        self._running_zookeeper("stop").kill()
+
+    def start_zookeeper(self) -> None:
+        zookeeper = self.cluster.embedded_zookeeper
+        if zookeeper is not None and not zookeeper.is_running:
+            self.cluster.record_fault("start", "zookeeper")
+            zookeeper.start()
+
+    def pause_zookeeper(self) -> None:
+        self._running_zookeeper("pause").pause()
+
+    def resume_zookeeper(self) -> None:
+        self._running_zookeeper("resume").resume()
 
     def not_injected(self) -> tuple[str, ...]:
         points = [
@@ -235,9 +331,7 @@ class LiveEngine:
         zookeeper = self.cluster.embedded_zookeeper
         if zookeeper is not None and zookeeper.is_running:
             zookeeper.resume()
-        if zookeeper is not None and not zookeeper.is_running:
-            self.cluster.record_fault("start", "zookeeper")
-            zookeeper.start()
+        self.start_zookeeper()
         for broker in self.cluster.brokers:
             if broker.is_paused:
                 broker.resume()
@@ -285,7 +379,7 @@ class LiveEngine:
             groups=load.groups,
             acknowledged_ms=load.acknowledged_ms,
             failures=tuple(self._failed.values()),
-            may_fail=frozenset(self._may_end),
+            may_fail=frozenset(self.may_end),
             notes=tuple(notes),
         )
 

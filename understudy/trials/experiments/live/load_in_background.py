@@ -14,8 +14,8 @@ from understudy.checks.groups import GroupHistory
 from understudy.clusters.clients.client_load import FINAL_READ_TIMEOUT_MS, ClientLoad
 from understudy.clusters.clients.group_load import GroupLoad
 from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.trials.experiments.language.actions import OnPartition
 from understudy.trials.experiments.language.document import Experiment
-from understudy.trials.experiments.language.frozen import FrozenStep
 from understudy.trials.experiments.loads import GROUP_SETTLES_S, Members, coroutines, step_producer
 
 STOP_TIMEOUT_S = 30.0
@@ -66,9 +66,9 @@ class LoadInBackground:
     def start(self) -> None:
         self._thread.start()
 
-    def produce(self, step: FrozenStep) -> None:
-        """Send the batch of a step in a thread of its own."""
-        work = step_producer(self._load, step)
+    def produce(self, number: int, step: OnPartition) -> None:
+        """Send the batch of the step with a number in a thread of its own."""
+        work = step_producer(self._load, number, step)
         threading.Thread(target=lambda: asyncio.run(_run(work)), name="understudy-step", daemon=True).start()
 
     def join(self, count: int) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from understudy.brokers.machine.real_world import EXPERIMENT_VARIABLE
+from understudy.clusters.processes import linux
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.foundation.eventlog.records import RunDescribed
-from understudy.trials.experiments.engine import Engine
+from understudy.trials.experiments.each_broker import Brokers
+from understudy.trials.experiments.engine import Engine, Undo
+from understudy.trials.experiments.language.actions import ACTIONS, Action, Counted
 from understudy.trials.experiments.language.frozen import FrozenPlan
 from understudy.trials.experiments.live.live_engine import LiveEngine, properties_of
-from understudy.trials.experiments.processes.actions import ACTIONS
 
 
 def run_of(plan: FrozenPlan) -> str:
@@ -26,7 +29,28 @@ class ProcessEngine(LiveEngine):
     """
 
     name = "real"
-    able = ACTIONS
+    able = frozenset(ACTIONS) - {"lose-power", "skip-flushes"}
+
+    def do(self, action: Action, brokers: Brokers, peers: Sequence[int]) -> Undo | None:
+        match action:
+            case Counted(name="limit-files", count=int(count)):
+                return self._limit_files(brokers, count)
+        return super().do(action, brokers, peers)
+
+    def _limit_files(self, brokers: Brokers, count: int) -> Undo:
+        """Lower the soft limit, which an unprivileged process may raise again up to the hard one."""
+        limits = {}
+        for broker in brokers:
+            (child,) = self.processes([broker])
+            self.cluster.record_fault("limit-files", broker.name)
+            limits[child] = linux.limit_files(child.pid, count)
+
+        def end() -> None:
+            for child, earlier in limits.items():
+                if child.is_running:
+                    linux.limit_files(child.pid, earlier)
+
+        return end
 
     @classmethod
     def make_cluster(cls, plan: FrozenPlan, folder: Path) -> LocalCluster:

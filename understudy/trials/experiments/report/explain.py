@@ -7,12 +7,13 @@ from typing import Any
 
 import msgspec
 
-from understudy.clusters.values import CountRange, Span, Target, duration
+from understudy.clusters.values import CountRange, Span, duration
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.trials.experiments.language.actions import ACTIONS
+from understudy.trials.experiments.language.actions import ACTIONS, TARGETS, Action
 from understudy.trials.experiments.language.document import SCHEMA, Experiment
 from understudy.trials.experiments.language.expectations import ALL_SAFETY, LIVENESS, SAFETY, STEADY
 from understudy.trials.experiments.language.frozen import FrozenPlan, FrozenStep
+from understudy.trials.experiments.language.kinds import Key
 
 
 def explain(plan: FrozenPlan, engines: Mapping[str, frozenset[str]]) -> list[str]:
@@ -39,8 +40,8 @@ def explain(plan: FrozenPlan, engines: Mapping[str, frozenset[str]]) -> list[str
 
 def missing_actions(experiment: Experiment, can: frozenset[str]) -> list[str]:
     """The actions of an experiment that an engine cannot do, in the order of the steps."""
-    used = dict.fromkeys(step.action for step in experiment.steps if step.action not in ("", "bind", "settle"))
-    return [action for action in used if action not in can]
+    used = dict.fromkeys(step.action.name for step in experiment.steps if step.action is not None)
+    return [action for action in used if action not in {*can, "bind", "settle"}]
 
 
 def step_text(frozen: FrozenStep) -> str:
@@ -55,12 +56,17 @@ def step_text(frozen: FrozenStep) -> str:
         parts.append(f"after {step.after}")
     if frozen.wait_ms:
         parts.append(f"{duration(frozen.wait_ms)} later" if parts else f"after {duration(frozen.wait_ms)}")
-    if step.action:
-        meaning = ACTIONS[step.action].meaning
-        options = {name: _value_text(value) for name, value in frozen.options.items()}
-        parts.append(meaning.format(_value_text(step.value), **options))
-        rest = {name: text for name, text in options.items() if f"{{{name}}}" not in meaning}
-        parts += [f"for {rest.pop('lasts')}"] if "lasts" in rest else []
+    if step.action is not None:
+        meaning = ACTIONS[step.action.name].meaning
+        target, *options = [(key, _value_text(value)) for key, value in _values_of(step.action)]
+        names = {name: text for key, text in options for name in (key.name, key.attribute)}
+        parts.append(meaning.format(target[1], **names))
+        rest = {
+            key.name: text
+            for key, text in options
+            if f"{{{key.name}}}" not in meaning and f"{{{key.attribute}}}" not in meaning
+        }
+        parts += [f"for {rest.pop('for')}"] if "for" in rest else []
         parts += [f"({', '.join(f'{name} {text}' for name, text in rest.items())})"] if rest else []
     if step.exclude:
         parts.append(f"but not {_value_text(step.exclude)}")
@@ -129,33 +135,29 @@ def _step_document(frozen: FrozenStep) -> dict[str, Any]:
         found["not"] = [str(each) for each in step.exclude]
     found |= {"as": step.bind_as} if step.bind_as else {}
     found |= {"mark": step.mark} if step.mark else {}
-    if step.action:
-        found[step.action] = _plain(step.value, is_time=step.action == "settle")
-        names = {key.attribute: key.name for key in ACTIONS[step.action].keys}
-        for attribute, value in frozen.options.items():
-            found[names[attribute]] = _plain(value, is_time=attribute in ("lasts", "every", "by"))
+    for key, value in _values_of(step.action) if step.action is not None else ():
+        if key.kind is TARGETS:
+            found[key.name] = list(map(str, value))
+        else:
+            value = value.low if isinstance(value, CountRange) else value
+            found[key.name] = value if isinstance(value, int) else _value_text(value)
     return found
 
 
-def _plain(value: Any, *, is_time: bool) -> Any:
-    if is_time:
-        return f"-{duration(-value)}" if value < 0 else duration(value)
-    if isinstance(value, Target):
-        return str(value)
-    if isinstance(value, tuple) and not isinstance(value, TopicPartition):
-        return [_plain(each, is_time=False) for each in value]
-    return value if isinstance(value, bool | int | float) else _value_text(value)
+def _values_of(action: Action) -> list[tuple[Key, Any]]:
+    """The keys that the step of an action has, with their values; the first is that of the action itself."""
+    values = [(key, getattr(action, key.attribute)) for key in ACTIONS[action.name].keys_of(action.name)]
+    return [(key, value) for key, value in values if value is not None]
 
 
 def _value_text(value: Any) -> str:
-    if isinstance(value, Span | CountRange | Target):
-        return str(value)
-    if isinstance(value, TopicPartition):
-        return f"{value.topic}/{value.partition}"
-    if isinstance(value, tuple):
-        return " and ".join(map(_value_text, value))
-    if isinstance(value, float):
-        return duration(value) if value >= 0 else f"-{duration(-value)}"
+    match value:
+        case TopicPartition():
+            return f"{value.topic}/{value.partition}"
+        case float():
+            return duration(value) if value >= 0 else f"-{duration(-value)}"
+        case tuple() if not isinstance(value, Span | CountRange):
+            return " and ".join(map(_value_text, value))
     return str(value)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+import random
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +11,29 @@ from understudy.checks.group_records import add_records
 from understudy.checks.replica_logs import partitions_that_may_have_lost
 from understudy.clusters.clients.client_load import ClientLoad
 from understudy.clusters.clients.group_load import GroupLoad
-from understudy.clusters.cluster import ClusterError
+from understudy.clusters.cluster import BrokerHandle, ClusterError
 from understudy.clusters.findings import Findings
 from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
+from understudy.clusters.simulated.loop import Process
+from understudy.clusters.simulated.randomness import derived
 from understudy.foundation.eventlog.records import Envelope, RunDescribed
+from understudy.foundation.wire.network import Connection
+from understudy.foundation.zk.client import Create, Delete, SetData
 from understudy.history.reading.lines import decode_record
-from understudy.trials.experiments.disk_faults import DISK_FAULTS
-from understudy.trials.experiments.engine import RunData, Undo
-from understudy.trials.experiments.language.frozen import FrozenPlan, FrozenStep
+from understudy.trials.experiments.bad_requests import bad_bytes
+from understudy.trials.experiments.each_broker import Brokers, on_each
+from understudy.trials.experiments.engine import CannotInject, RunData, Undo
+from understudy.trials.experiments.language.actions import ACTIONS, Action, Arm, OnPartition
+from understudy.trials.experiments.language.frozen import FrozenPlan
 from understudy.trials.experiments.loads import Members, coroutines, step_producer
+from understudy.trials.experiments.performing import Performing
 from understudy.trials.experiments.report.timeline import LOAD_BEGUN
-from understudy.trials.experiments.simulated import machines
-from understudy.trials.experiments.simulated.actions import ACTIONS
+from understudy.trials.experiments.simulated.machines import SimulatedMachines
 from understudy.trials.experiments.topics import create_topics
 from understudy.trials.seeds.judgement import unexpected_ends
 
 
-class SimulatedEngine:
+class SimulatedEngine(Performing):
     """One simulated run."""
 
     name = "sim"
@@ -37,7 +44,7 @@ class SimulatedEngine:
         count = experiment.cluster.brokers
         self._plan = plan
         self._folder = folder
-        self.cluster = SimulatedCluster(
+        self.cluster: SimulatedCluster = SimulatedCluster(
             plan.seed,
             brokers=count,
             racks=[racks[number % len(racks)] for number in range(count)] if racks else None,
@@ -50,6 +57,8 @@ class SimulatedEngine:
             run_id=f"{experiment.name}-{plan.seed}",
             described=RunDescribed(seed=plan.seed),
         )
+        self._machines = SimulatedMachines(self.cluster)
+        self.may_end: set[str] = set()
         self._began_ms = 0.0
         self._acknowledged_ms: list[float] = []
         self._load: ClientLoad | None = None
@@ -57,11 +66,10 @@ class SimulatedEngine:
         self._members = Members(self._groups, experiment.cluster)
         self._running = 0
         self._read_lines = 0
-        self._with_broken_disk: set[str] = set()
 
     @classmethod
     def actions(cls) -> frozenset[str]:
-        return frozenset(ACTIONS) | {"produce", "join"}
+        return frozenset(ACTIONS) - {"limit-files"}
 
     @classmethod
     def begin(cls, plan: FrozenPlan, folder: Path) -> SimulatedEngine:
@@ -99,17 +107,17 @@ class SimulatedEngine:
             on_acknowledged=lambda now_ms: self._acknowledged_ms.append(now_ms - self._began_ms),
         )
         for work in coroutines(load, experiment.load, self._plan.seed) if partitions else ():
-            self._start(work)
-        self._join(experiment.load.members)
+            self._run(work)
+        self.join(experiment.load.members)
 
     def _bootstrap(self) -> list[str]:
         return [f"{broker.name}:{PORT}" for broker in self.cluster.brokers]
 
-    def _join(self, count: int) -> None:
-        for work in self._members.join(count):
-            self._start(work)
+    def join(self, members: int) -> None:
+        for work in self._members.join(members):
+            self._run(work)
 
-    def _start(self, work: Coroutine[object, object, None]) -> None:
+    def _run(self, work: Coroutine[object, object, None]) -> None:
         async def counted() -> None:
             try:
                 await work
@@ -148,19 +156,95 @@ class SimulatedEngine:
 
     # ------------------------------------------------------------------ steps
 
-    def perform(self, step: FrozenStep, broker_ids: Sequence[int], options: Mapping[str, Any]) -> Undo | None:
-        brokers = [self.cluster.broker(broker_id) for broker_id in broker_ids]
-        if step.step.action == "produce":
-            assert self._load is not None, "the load has begun"
-            self._start(step_producer(self._load, step))
-            return None
-        if step.step.action == "join":
-            self._join(step.step.value)
-            return None
-        disk_fault = DISK_FAULTS.get(step.step.action)
-        if disk_fault is not None and disk_fault.may_end_broker:
-            self._with_broken_disk.update(broker.name for broker in brokers)
-        return ACTIONS[step.step.action](self.cluster, brokers, step.step.value, options)
+    def do(self, action: Action, brokers: Brokers, peers: Sequence[int]) -> Undo | None:
+        match action.name:
+            case "lose-power":
+                return on_each(brokers, lambda each: self.cluster.broker(each.id).lose_power(), self.begin_start)
+            case "skip-flushes":
+                return self.with_disk(action, brokers, self._machines.skip_flushes)
+        return super().do(action, brokers, peers)
+
+    @property
+    def machines(self) -> SimulatedMachines:
+        return self._machines
+
+    def after(self, ms: float, action: Callable[[], None]) -> None:
+        self.cluster.after(ms, action)
+
+    def begin_start(self, broker: BrokerHandle) -> None:
+        self.cluster.broker(broker.id).begin_start()
+
+    def begin_stop(self, broker: BrokerHandle) -> None:
+        self.cluster.broker(broker.id).begin_stop()
+
+    def restart(self, broker: BrokerHandle) -> None:
+        self.begin_stop(broker)
+        self.begin_start(broker)
+
+    def arm(self, broker: BrokerHandle, action: Arm) -> None:
+        lasts_ms = None if action.lasts is None else action.lasts.ms
+        self.cluster.broker(broker.id).arm(action.point, action.point_action, resume_after_ms=lasts_ms)
+
+    def processes(self, brokers: Brokers) -> list[Process]:
+        found = [self.cluster.broker(broker.id).node.process for broker in brokers if broker.is_running]
+        if not found:
+            raise CannotInject("none of its brokers runs")
+        return [process for process in found if process is not None]
+
+    def flood(self, brokers: Brokers, connections: int) -> Undo:
+        opened: list[Connection] = []
+        is_over = False
+
+        async def connect(name: str, number: int) -> None:
+            connection = await self.cluster.client_network.connect(name, PORT, timeout_ms=5_000)
+            if is_over:
+                connection.close()
+                return
+            opened.append(connection)
+            await connection.send(bad_bytes(number))
+
+        for broker in brokers:
+            for number in range(connections):
+                self.begin_call(connect(broker.name, number))
+
+        def end() -> None:
+            nonlocal is_over
+            is_over = True
+            for connection in opened:
+                connection.close()
+
+        return end
+
+    def swizzle_source(self) -> random.Random:
+        return derived(self.cluster.seed, "swizzle", self.cluster.now_ms)
+
+    def begin_call(self, call: Coroutine[Any, Any, object]) -> None:
+        self.cluster.begin(call)
+
+    def produce(self, number: int, action: OnPartition) -> None:
+        assert self._load is not None, "the load has begun"
+        self._run(step_producer(self._load, number, action))
+
+    def write(self, path: str, data: bytes) -> None:
+        operate = self.cluster.zookeeper.operate
+        if not (operate([SetData(path, data)]) or operate([Create(path, data)])):
+            raise CannotInject(f"{path} cannot be written: its parent does not exist, or ZooKeeper is down")
+
+    def delete(self, path: str) -> None:
+        if not self.cluster.zookeeper.operate([Delete(path)]):
+            raise CannotInject(f"{path} cannot be deleted: it does not exist, has children, or ZooKeeper is down")
+
+    def stop_zookeeper(self) -> None:
+        self.cluster.stop_zookeeper()
+
+    def start_zookeeper(self) -> None:
+        self.cluster.start_zookeeper()
+
+    def pause_zookeeper(self) -> None:
+        self.cluster.pause_zookeeper()
+
+    def resume_zookeeper(self) -> None:
+        self.cluster.resume_zookeeper()
 
     def not_injected(self) -> tuple[str, ...]:
         lost = [
@@ -173,12 +257,11 @@ class SimulatedEngine:
         ]
         events = [f"hold-watch: no watch event was sent to {each}" for each in self.cluster.zookeeper.missed_events()]
         requests = self.cluster.network.requests.not_injected()
-        return (*lost, *points, *events, *requests, *machines.not_injected(self.cluster))
+        return (*lost, *points, *events, *requests, *self._machines.not_injected())
 
     def heal(self) -> None:
         self.cluster.heal()
-        for broker in self.cluster.brokers:
-            machines.heal(broker)
+        self._machines.heal()
 
     # ------------------------------------------------------------------ the end
 
@@ -208,8 +291,8 @@ class SimulatedEngine:
             history=load.history,
             groups=self._groups.history,
             acknowledged_ms=self._acknowledged_ms,
-            failures=(*cluster.loop.failures, *unexpected_ends(cluster, self._with_broken_disk)),
-            may_fail=frozenset(self._with_broken_disk),
+            failures=(*cluster.loop.failures, *unexpected_ends(cluster, self.may_end)),
+            may_fail=frozenset(self.may_end),
             notes=tuple(notes),
         )
 

@@ -98,9 +98,9 @@ def test_without_a_proxy_every_fault_of_a_link_names_the_option(tmp_path: Path) 
         lambda: cluster.reset(1, [2]),
         lambda: cluster.delay(1, [2], 100),
         lambda: cluster.add_rule(1, [2], Effect.HOLD),
-        lambda: cluster.refuse(1, [2]),
+        lambda: cluster.refuse(1, [2], True),
         lambda: cluster.throttle(1, [2], 1_000),
-        lambda: cluster.accept(1, [2]),
+        lambda: cluster.refuse(1, [2], False),
         lambda: cluster.cut_from_clients(1),
         lambda: cluster.expire_session(1),
         lambda: cluster.heal_clients(1),
@@ -356,11 +356,11 @@ def test_a_broker_that_can_open_no_connection_does_not_replicate_until_it_can(cl
     leader, follower = (broker_id for broker_id in cluster.broker_ids if broker_id != controller)
     cluster.create_topic("refused", assignment={0: [leader, follower]})
     cluster.settle()
-    cluster.refuse(follower, [leader])
+    cluster.refuse(follower, [leader], True)
     cluster.reset(follower, [leader])
     produce(cluster, "refused", 1, acks="1")
     cluster.wait_until(lambda: cluster.isr("refused", 0) == (leader,), "the ISR has shrunk", PATIENCE_S)
-    cluster.accept(follower, [leader])
+    cluster.refuse(follower, [leader], False)
     cluster.wait_until(lambda: set(cluster.isr("refused", 0)) == {leader, follower}, "the ISR has expanded", PATIENCE_S)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from understudy.clusters.problems import BadExperiment
 from understudy.clusters.values import Span, Target
-from understudy.trials.experiments.language.actions import ACTIONS
+from understudy.trials.experiments.language.actions import ACTIONS, Action
 from understudy.trials.experiments.language.document import Experiment
 from understudy.trials.experiments.language.expectations import SAFETY
 from understudy.trials.experiments.language.frozen import freeze
@@ -34,8 +34,7 @@ def test_the_shortest_file_has_defaults() -> None:
     assert found.cluster.brokers == 3
     assert found.cluster.topics[0].name == "orders"
     assert found.expect.always == ("all-safety",)
-    assert found.steps[0].action == "kill"
-    assert found.steps[0].value == (Target("controller"),)
+    assert found.steps[0].action == Action(name="kill", brokers=(Target("controller"),))
     assert found.steps[0].line == 4
 
 
@@ -49,7 +48,7 @@ def test_a_step_has_its_condition_its_target_and_its_options() -> None:
     assert (pause.nth.low, pause.nth.high) == (2, 3)
     assert pause.wait == Span(1_000, 2_000)
     assert pause.exclude == (Target("bound", name="C"),)
-    assert pause.options == {"lasts": Span(4_000, 4_000)}
+    assert pause.action == Action(name="pause", brokers=(Target("all"),), lasts=Span(4_000, 4_000))
 
 
 def test_series_of_invariants() -> None:
@@ -123,8 +122,8 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 def test_the_frozen_plan_is_a_file_that_draws_nothing() -> None:
     plan = freeze(read("steps:\n  - {at: 1s..9s, kill: all, for: 1s..9s}\n  - {settle: 3s, wait: 0s..1s}\n"), 7)
     again = freeze(read_experiment(frozen_yaml(plan), "frozen.yaml"), 99)
-    assert [(each.at_ms, each.wait_ms, dict(each.options)) for each in again.steps] == [
-        (each.at_ms, each.wait_ms, dict(each.options)) for each in plan.steps
+    assert [(each.at_ms, each.wait_ms, each.step.action) for each in again.steps] == [
+        (each.at_ms, each.wait_ms, each.step.action) for each in plan.steps
     ]
 
 

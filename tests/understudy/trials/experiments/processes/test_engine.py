@@ -10,6 +10,7 @@ from understudy.clusters.findings import FindingKind
 from understudy.foundation.eventlog.records import FaultInjected
 from understudy.history.reading.reader import read
 from understudy.trials.experiments.engines import ENGINES
+from understudy.trials.experiments.language.actions import Action
 from understudy.trials.experiments.language.frozen import freeze
 from understudy.trials.experiments.language.library import find
 from understudy.trials.experiments.language.reading import read_experiment, read_experiment_file
@@ -99,7 +100,7 @@ def test_a_broker_that_restarts_is_missing_until_it_is_back(tmp_path: Path) -> N
     engine = ProcessEngine.begin(plan, tmp_path)
     try:
         first, second = engine.cluster.brokers
-        engine.perform(plan.steps[0], [first.id], {})
+        engine.perform(1, Action(name="restart"), [first.id], ())
         engine.cluster.wait_until(lambda: not first.is_running, "it has ended")
         engine.cluster.wait_until(lambda: engine.cluster.controller_id() == second.id, "the other one is controller")
         found = engine.findings()
@@ -108,7 +109,7 @@ def test_a_broker_that_restarts_is_missing_until_it_is_back(tmp_path: Path) -> N
         engine.advance(engine.now_ms + 200, lambda _: False)
         assert first.is_running
         engine.cluster.settle()
-        engine.perform(plan.steps[0], [second.id], {})
+        engine.perform(2, Action(name="restart"), [second.id], ())
         engine.heal()
         assert second.is_running
         engine.cluster.settle()

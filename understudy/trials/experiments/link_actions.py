@@ -1,0 +1,90 @@
+"""What all engines do to the links between brokers, and to single requests on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from understudy.clusters.cluster import BrokerHandle
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.request_rules import Effect
+from understudy.clusters.simulated.cluster import SimulatedCluster
+from understudy.trials.experiments.each_broker import Brokers, on_each, to_all
+from understudy.trials.experiments.engine import CannotInject, Undo
+from understudy.trials.experiments.language.actions import Links, RequestFault
+
+_EFFECTS: Final = {
+    "hold": Effect.HOLD,
+    "delay-request": Effect.DELAY,
+    "drop-request": Effect.CUT_BEFORE,
+    "drop-answer": Effect.LOSE_ANSWER,
+    "drop-connection": Effect.CUT_AFTER,
+    "duplicate": Effect.DUPLICATE,
+    "corrupt": Effect.CORRUPT,
+    "shorten": Effect.SHORTEN,
+}
+_ALONE: Final = "it needs other brokers: the target, or ZooKeeper, is all that is named"
+
+
+def on_links(
+    cluster: LocalCluster | SimulatedCluster, action: Links, brokers: Brokers, peers: Sequence[int]
+) -> Undo | None:
+    """Do something to the links of each broker with the others, and with ZooKeeper if that is named."""
+    others, with_zookeeper = _others(brokers, peers), any(peer.role == "zookeeper" for peer in action.peers)
+    if not others and action.name in ("delay", "throttle", "split"):
+        raise CannotInject(_ALONE)
+    if not others and not with_zookeeper and action.name == "refuse":
+        raise CannotInject("it needs other brokers, or zookeeper: the target is all that is named")
+
+    def change(broker: BrokerHandle, *, begins: bool) -> None:
+        match action.name:
+            case "cut":
+                _cut(broker.id, begins)
+            case "reset" if begins:
+                if with_zookeeper:
+                    cluster.reset_zookeeper_connection(broker.id)
+                if others:
+                    cluster.reset(broker.id, others)
+            case "refuse":
+                if others:
+                    cluster.refuse(broker.id, others, begins)
+                if with_zookeeper:
+                    cluster.refuse_to_zookeeper(broker.id, begins)
+            case "delay":
+                cluster.delay(broker.id, others, action.by.ms * begins)
+            case "throttle":
+                cluster.throttle(broker.id, others, action.bytes * begins)
+            case "split":
+                cluster.split(broker.id, others, action.bytes * begins)
+
+    def _cut(broker_id: int, begins: bool) -> None:
+        requests, answers = action.direction != "received", action.direction != "sent"
+        if with_zookeeper and begins:
+            cluster.cut_from_zookeeper(broker_id, requests=requests, answers=answers)
+        elif with_zookeeper:
+            cluster.heal_zookeeper(broker_id)
+        if others and begins:
+            cluster.cut(broker_id, others, direction=action.direction or "both")
+        elif others:
+            cluster.heal_between(broker_id, others)
+
+    return on_each(brokers, lambda each: change(each, begins=True), lambda each: change(each, begins=False))
+
+
+def on_next_requests(
+    cluster: LocalCluster | SimulatedCluster, action: RequestFault, brokers: Brokers, peers: Sequence[int]
+) -> Undo:
+    """Do something to the next request that each broker sends to the others."""
+    others, effect = _others(brokers, peers), _EFFECTS[action.name]
+    if not others:
+        raise CannotInject(_ALONE)
+    names = [
+        cluster.add_rule(broker.id, others, effect, api=action.api, delay_ms=action.by.ms, count=action.count or 1)
+        for broker in brokers
+    ]
+    return lambda: to_all(cluster.remove_rule, names)
+
+
+def _others(brokers: Brokers, peers: Sequence[int]) -> list[int]:
+    own = {broker.id for broker in brokers}
+    return [peer for peer in peers if peer not in own]

@@ -1,0 +1,469 @@
+"""`Performing`: what all engines do for each action of a step. None of these waits for the brokers."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, Final, Protocol
+
+from understudy.clusters.clients.admin_client import PREFERRED, UNCLEAN
+from understudy.clusters.cluster import BrokerHandle, ClusterError
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.simulated.cluster import SimulatedCluster
+from understudy.trials.experiments.bad_requests import FLOOD
+from understudy.trials.experiments.disk_damage import DAMAGES, copy, restore
+from understudy.trials.experiments.disk_faults import DISK_FAULTS, MachineFaultsOfBrokers
+from understudy.trials.experiments.each_broker import Brokers, on_each, to_all
+from understudy.trials.experiments.engine import CannotInject, Undo
+from understudy.trials.experiments.language.actions import (
+    Action,
+    Arm,
+    Counted,
+    DiskFault,
+    Flood,
+    Join,
+    Links,
+    LoseAnswer,
+    OnPartition,
+    OnTopic,
+    OnZnode,
+    OnZooKeeper,
+    Rated,
+    Repeated,
+    RequestFault,
+    StepClock,
+)
+from understudy.trials.experiments.link_actions import on_links, on_next_requests
+
+DEFAULT_REPLICAS: Final = 3
+STARVE_MS: Final = 200.0
+"""How long a starved broker runs and is stopped, together."""
+_EVERY_MS: Final = {"stutter": 1_000.0, "crash-loop": 2_000.0, "flap-zookeeper": 500.0}
+"""How often a fault that repeats does so, by default."""
+
+
+_numbers = itertools.count(1)
+
+
+class Pausable(Protocol):
+    """A process that can be stopped for a moment."""
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+
+class Performing(Protocol):
+    """The actions of steps. An engine inherits it, and adds in what it differs from others."""
+
+    cluster: LocalCluster | SimulatedCluster
+    may_end: set[str]
+    """The names of the brokers that may end by themselves, because of a fault."""
+
+    @property
+    def machines(self) -> MachineFaultsOfBrokers: ...
+
+    def after(self, ms: float, action: Callable[[], None]) -> None:
+        """Do something once `ms` have passed."""
+
+    def begin_call(self, call: Coroutine[Any, Any, object]) -> None:
+        """Start a client's call, and ignore that it is refused."""
+
+    def begin_start(self, broker: BrokerHandle) -> None:
+        """Start a broker, and do not wait. Harmless if it runs."""
+
+    def begin_stop(self, broker: BrokerHandle) -> None: ...
+
+    def restart(self, broker: BrokerHandle) -> None:
+        """Begin to stop a broker, and start it once it has stopped."""
+
+    def arm(self, broker: BrokerHandle, action: Arm) -> None:
+        """Arm a point; a pause there ends when it has lasted."""
+
+    def processes(self, brokers: Brokers) -> Sequence[Pausable]:
+        """Return the processes of brokers. Raises CannotInject if they do not run."""
+
+    def flood(self, brokers: Brokers, connections: int) -> Undo:
+        """Open so many connections to each broker that send nothing or what is no request."""
+
+    def swizzle_source(self) -> random.Random: ...
+
+    def stop_zookeeper(self) -> None: ...
+
+    def start_zookeeper(self) -> None:
+        """Start ZooKeeper. Harmless if it runs."""
+
+    def pause_zookeeper(self) -> None: ...
+
+    def resume_zookeeper(self) -> None: ...
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a znode as an operator does. Raises CannotInject."""
+
+    def delete(self, path: str) -> None:
+        """Delete a znode as an operator does. Raises CannotInject."""
+
+    def produce(self, number: int, action: OnPartition) -> None:
+        """Begin to send the batch of the step with a number."""
+
+    def join(self, members: int) -> None:
+        """Let more members join the group."""
+
+    # ------------------------------------------------------------------ any action
+
+    def perform(self, number: int, action: Action, broker_ids: Sequence[int], peer_ids: Sequence[int]) -> Undo | None:
+        """Do what a step says; see `Engine.perform`."""
+        brokers = [self.cluster.broker(broker_id) for broker_id in broker_ids]
+        if action.name == "limit-files" or (isinstance(action, DiskFault) and DISK_FAULTS[action.name].may_end_broker):
+            self.may_end.update(broker.name for broker in brokers)
+        match action:
+            case OnPartition(name="produce"):
+                self.produce(number, action)
+            case Join(members=members):
+                self.join(members)
+            case _:
+                return self.do(action, brokers, peer_ids)
+        return None
+
+    def do(self, action: Action, brokers: Brokers, peers: Sequence[int]) -> Undo | None:
+        """Do an action to brokers, or to what it names itself."""
+        match action:
+            case Links():
+                return on_links(self.cluster, action, brokers, peers)
+            case RequestFault():
+                return on_next_requests(self.cluster, action, brokers, peers)
+            case LoseAnswer(path=path, applied=applied):
+                return on_each(brokers, lambda each: self.cluster.lose_answer(each.id, path, applied is not False))
+            case Arm():
+                return on_each(brokers, lambda each: self.arm(each, action))
+            case Repeated(every=every):
+                return self._repeat(action.name, brokers, _EVERY_MS[action.name] if every is None else every.ms)
+            case Rated(name="starve", percent=percent):
+                return self._starve(brokers, STARVE_MS * percent / 100)
+            case Rated(percent=percent):
+                return self._with_clock(action, brokers, lambda each: self.machines.run_clock_at(each, percent / 100))
+            case StepClock(by=by_ms):
+                return self._with_clock(action, brokers, lambda each: self.machines.step_clock(each, by_ms))
+            case DiskFault(name=name, by=by):
+                operations = DISK_FAULTS[name]
+                return self.with_disk(
+                    action, brokers, lambda each, fault: self.machines.break_disk(each, fault, operations, by.ms)
+                )
+            case Counted():
+                return on_each(brokers, lambda each: self._damage(action, each))
+            case Flood(connections=connections):
+                return self._flood(brokers, connections or FLOOD)
+            case OnZooKeeper():
+                return self._on_zookeeper(action)
+            case OnZnode() | OnTopic() | OnPartition():
+                self._operate(action, peers)
+                return None
+        return self._on_brokers(action, brokers)
+
+    def _on_brokers(self, action: Action, brokers: Brokers) -> Undo | None:
+        match action.name:
+            case "kill":
+                return on_each(brokers, lambda each: each.kill(), self.begin_start)
+            case "bounce":
+                return on_each(brokers, lambda each: self._bounce(each, action.lasts_ms))
+            case "pause":
+                return on_each(brokers, lambda each: each.pause(), _resume_if_paused)
+            case "resume":
+                return on_each(brokers, _resume)
+            case "slow-start":
+                return on_each(brokers, lambda each: self._slow_start(each, action.lasts_ms))
+            case "stop":
+                return on_each(brokers, self.begin_stop, self.begin_start)
+            case "start":
+                return on_each(brokers, self._start)
+            case "restart":
+                return on_each(brokers, self.restart)
+            case "expire":
+                return on_each(brokers, lambda each: self.cluster.expire_session(each.id))
+            case "depose":
+                return on_each(brokers, lambda each: each.depose())
+            case "isolate":
+                return on_each(brokers, lambda each: each.isolate(), lambda each: each.heal())
+            case "heal":
+                return on_each(brokers, lambda each: each.heal())
+            case "swizzle":
+                return self._swizzle(brokers, action.lasts_ms)
+            case "cut-clients":
+                cut, mend = self.cluster.cut_from_clients, self.cluster.heal_clients
+                return on_each(brokers, lambda each: cut(each.id), lambda each: mend(each.id))
+            case "hold-watch":
+                hold, release = self.cluster.hold_next_event, self.cluster.heal_zookeeper
+                return on_each(brokers, lambda each: hold(each.id), lambda each: release(each.id))
+            case "freeze-clock":
+                return self._with_clock(action, brokers, lambda each: self.machines.run_clock_at(each, 0.0))
+            case "tear-append":
+                return self._tear_append(brokers)
+            case "roll-back-disk":
+                return on_each(brokers, lambda each: self._roll_back_disk(each, action.lasts_ms))
+        raise AssertionError(f"there is nothing that does {action.name}")
+
+    # ------------------------------------------------------------------ processes
+
+    def _start(self, broker: BrokerHandle) -> None:
+        if broker.is_running:
+            raise CannotInject(f"{broker.name} cannot be started: it is running")
+        self.begin_start(broker)
+
+    def _bounce(self, broker: BrokerHandle, down_ms: float) -> None:
+        broker.kill()
+        self.after(down_ms, lambda: self.begin_start(broker))
+
+    def _slow_start(self, broker: BrokerHandle, lasts_ms: float) -> None:
+        broker.kill()
+        self.begin_start(broker)
+        broker.pause()
+        self.after(lasts_ms, lambda: _resume_if_paused(broker))
+
+    def _starve(self, brokers: Brokers, running_ms: float) -> Undo:
+        processes = self.processes(brokers)
+        for broker in brokers:
+            self.cluster.record_fault("starve", broker.name)
+
+        def stop() -> None:
+            for process in processes:
+                process.pause()
+                self.after(STARVE_MS - running_ms, process.resume)
+
+        end = self._begin_repeating(stop, STARVE_MS)
+
+        def end_and_resume() -> None:
+            end()
+            for process in processes:
+                process.resume()
+
+        return end_and_resume
+
+    def _flood(self, brokers: Brokers, connections: int) -> Undo:
+        for broker in brokers:
+            if not broker.is_running:
+                raise CannotInject(f"{broker.name} is not running")
+            self.cluster.record_fault("flood", broker.name)
+        return self.flood(brokers, connections)
+
+    def _repeat(self, name: str, brokers: Brokers, every_ms: float) -> Undo:
+        """Pause or kill each broker, or break its connection to ZooKeeper, again and again."""
+        if name == "stutter":
+            return self._begin_stutter(brokers, every_ms)
+
+        def turn() -> None:
+            for broker in brokers:
+                if name == "flap-zookeeper":
+                    self.cluster.reset_zookeeper_connection(broker.id)
+                elif broker.is_running:
+                    broker.kill()
+                else:
+                    self.begin_start(broker)
+
+        end = self._begin_repeating(turn, every_ms)
+
+        def end_and_start() -> None:
+            end()
+            to_all(self.begin_start, brokers if name == "crash-loop" else ())
+
+        return end_and_start
+
+    def _begin_repeating(self, act: Callable[[], None], every_ms: float) -> Undo:
+        """Do `act` now and every so many milliseconds; return what ends that."""
+        is_over = False
+
+        def turn() -> None:
+            if not is_over:
+                self.after(every_ms, turn)
+                act()
+
+        def end() -> None:
+            nonlocal is_over
+            is_over = True
+
+        turn()
+        return end
+
+    def _begin_stutter(self, brokers: Brokers, every_ms: float) -> Undo:
+        """Pause each broker that runs for half of every so many milliseconds."""
+        is_over = False
+
+        def turn(broker: BrokerHandle) -> None:
+            if is_over or not broker.is_running:
+                return
+            if broker.is_paused:
+                broker.resume()
+            else:
+                broker.pause()
+            self.after(every_ms / 2, lambda: turn(broker))
+
+        def end() -> None:
+            nonlocal is_over
+            is_over = True
+            to_all(_resume_if_paused, brokers)
+
+        to_all(turn, brokers)
+        return end
+
+    # ------------------------------------------------------------------ links
+
+    def _swizzle(self, brokers: Brokers, lasts_ms: float) -> Undo:
+        """Isolate brokers one after the other, and heal them one after the other, each in an order that is drawn.
+
+        Returns:
+            What heals those that are isolated, and isolates no further one.
+        """
+        isolated: list[BrokerHandle] = []
+        is_over = False
+        source = self.swizzle_source()
+
+        def isolate(broker: BrokerHandle) -> None:
+            if not is_over:
+                broker.isolate()
+                isolated.append(broker)
+
+        def heal(broker: BrokerHandle) -> None:
+            if broker in isolated:
+                isolated.remove(broker)
+                broker.heal()
+
+        def end() -> None:
+            nonlocal is_over
+            is_over = True
+            to_all(heal, tuple(isolated))
+
+        gap_ms = lasts_ms / (2 * len(brokers))
+        for place, broker in enumerate(source.sample(brokers, len(brokers))):
+            self.after(place * gap_ms, partial(isolate, broker))
+        for place, broker in enumerate(source.sample(brokers, len(brokers))):
+            self.after(lasts_ms / 2 + place * gap_ms, partial(heal, broker))
+        return end
+
+    # ------------------------------------------------------------------ clocks and disks
+
+    def _with_clock(self, action: Action, brokers: Brokers, change: Callable[[int], None]) -> Undo | None:
+        def begin(broker: BrokerHandle) -> None:
+            self.cluster.record_fault(action.name, broker.name)
+            change(broker.id)
+
+        def end(broker: BrokerHandle) -> None:
+            self.cluster.record_fault("correct-clock", broker.name)
+            self.machines.correct_clock(broker.id)
+
+        return on_each(brokers, begin, end)
+
+    def with_disk(self, action: Action, brokers: Brokers, change: Callable[[int, str], None]) -> Undo | None:
+        """Begin a fault of the disk of each broker.
+
+        Args:
+            change: begins it for the broker with an id, under a name by which `mend_disk` ends it.
+        """
+        name = f"{action.name}-no-{next(_numbers)}"
+
+        def begin(broker: BrokerHandle) -> None:
+            self.cluster.record_fault(action.name, broker.name)
+            change(broker.id, name)
+
+        def end(broker: BrokerHandle) -> None:
+            self.cluster.record_fault("heal-disk", broker.name)
+            self.machines.mend_disk(broker.id, name)
+
+        return on_each(brokers, begin, end)
+
+    def _tear_append(self, brokers: Brokers) -> Undo | None:
+        name = f"tear-append-no-{next(_numbers)}"
+
+        def begin(broker: BrokerHandle) -> None:
+            self.cluster.record_fault("tear-append", broker.name)
+            self.machines.tear_append(broker.id, name)
+
+        def end(broker: BrokerHandle) -> None:
+            self.machines.mend_disk(broker.id, name)
+            self.begin_start(broker)
+
+        return on_each(brokers, begin, end)
+
+    def _damage(self, action: Counted, broker: BrokerHandle) -> None:
+        """Kill a broker, damage its files, and start it again later."""
+        if broker.is_running:
+            broker.kill()
+        self.cluster.record_fault(action.name, broker.name)
+        try:
+            DAMAGES[action.name](self.machines.disk_of(broker.id), action.count or 1)
+        except (CannotInject, OSError) as refused:
+            self.begin_start(broker)
+            raise CannotInject(str(refused)) from None
+        self.after(action.lasts_ms, lambda: self.begin_start(broker))
+
+    def _roll_back_disk(self, broker: BrokerHandle, later_ms: float) -> None:
+        self.cluster.record_fault("copy-disk", broker.name)
+        try:
+            copied = copy(self.machines.disk_of(broker.id))
+        except OSError as error:
+            raise CannotInject(f"the files of {broker.name} cannot be copied: {error}") from None
+
+        def roll_back() -> None:
+            if broker.is_running:
+                broker.kill()
+            self.cluster.record_fault("roll-back-disk", broker.name)
+            try:
+                restore(self.machines.disk_of(broker.id), copied)
+            except OSError as error:
+                raise ClusterError(f"the files of {broker.name} cannot be replaced: {error}") from None
+            self.begin_start(broker)
+
+        self.after(later_ms, roll_back)
+
+    # ------------------------------------------------------------------ ZooKeeper, operators and clients
+
+    def _on_zookeeper(self, action: OnZooKeeper) -> Undo | None:
+        match action.name:
+            case "stop-zookeeper":
+                self.stop_zookeeper()
+                return self.start_zookeeper
+            case "start-zookeeper":
+                self.start_zookeeper()
+            case "restart-zookeeper":
+                self.stop_zookeeper()
+                self.start_zookeeper()
+            case "pause-zookeeper":
+                self.pause_zookeeper()
+                return self.resume_zookeeper
+            case "slow-zookeeper":
+                self.cluster.delay_zookeeper(action.by.ms)
+                return lambda: self.cluster.delay_zookeeper(0.0)
+        return None
+
+    def _operate(self, action: OnZnode | OnTopic | OnPartition, peers: Sequence[int]) -> None:
+        admin = self.cluster.admin
+        match action:
+            case OnZnode(name="write", path=path, data=data):
+                self.cluster.record_fault("write", path)
+                self.write(path, (data or "").encode())
+            case OnZnode(path=path):
+                self.cluster.record_fault("delete", path)
+                self.delete(path)
+            case OnTopic(name="create-topic", topic=topic, partitions=partitions, replicas=replicas):
+                replicas = min(replicas or DEFAULT_REPLICAS, len(self.cluster.broker_ids))
+                self.begin_call(admin.create_topic(topic, partitions=partitions or 1, replication_factor=replicas))
+            case OnTopic(name="delete-topic", topic=topic):
+                self.begin_call(admin.delete_topics(topic))
+            case OnTopic(topic=topic, partitions=int(partitions)):
+                self.begin_call(admin.create_partitions(topic, partitions))
+            case OnPartition(name="reassign", partition=partition):
+                self.begin_call(admin.alter_partition_reassignments({partition: peers}))
+            case OnPartition(name=name, partition=partition):
+                election_type = PREFERRED if name == "elect" else UNCLEAN
+                self.begin_call(admin.elect_leaders([partition], election_type=election_type))
+
+
+def _resume(broker: BrokerHandle) -> None:
+    if not broker.is_paused:
+        raise CannotInject(f"{broker.name} cannot be resumed: it is not paused")
+    broker.resume()
+
+
+def _resume_if_paused(broker: BrokerHandle) -> None:
+    if broker.is_paused:
+        broker.resume()
