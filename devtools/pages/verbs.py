@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from understudy.clusters.control.api_description import ANSWERS, OPERATIONS, READS
-from understudy.clusters.control.verb_table import TARGETS, VERBS, Verb
+from understudy.clusters.verb_table import TARGETS, VERBS, Verb
 
 NAME = "reference/verbs.md"
 
@@ -32,7 +32,7 @@ process of `understudy up` undoes the verb after that time, or once the verb tha
 it by hand earlier cancels that. At Ctrl-C paused brokers are resumed, isolations healed, and a ZooKeeper that a verb
 has paused or ended runs again, so that the brokers can stop in order.
 
-`python -m devtools.pages` writes this page from `understudy/clusters/control/verb_table.py`; a test compares the two.
+`python -m devtools.pages` writes this page from `understudy/clusters/verb_table.py`; a test compares the two.
 """
 
 COMPOSE = """\

@@ -14,7 +14,7 @@ import shtab
 from understudy.cli.command_parser import CommandParser, UnderstudyParser
 from understudy.cli.main import parser
 from understudy.cli.overview import VERBS
-from understudy.clusters.control.verb_table import TARGETS
+from understudy.clusters.verb_table import TARGETS
 from understudy.kafka_tools.options import COMMON, Flag
 from understudy.kafka_tools.tools import TOOLS
 from understudy.trials.experiments.language.library import names as names_of_experiments

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from understudy.clusters.control.verb_table import VERBS as ON_A_RUNNING_CLUSTER
+from understudy.clusters.verb_table import VERBS as ON_A_RUNNING_CLUSTER
 from understudy.kafka_tools.names import NAMES as TOOLS
 
 

@@ -14,10 +14,10 @@ from understudy.clusters.control.bodies import body_of, decode
 from understudy.clusters.control.client import ControlClient, ControlRefused
 from understudy.clusters.control.compose import ComposeVerbs
 from understudy.clusters.control.control_file import NoControlPort
-from understudy.clusters.control.verb_table import ARM, POINT_ACTIONS, TARGETS, VERBS
 from understudy.clusters.control.verbs import VerbRequest, checked
 from understudy.clusters.problems import BadValue
 from understudy.clusters.processes.cluster_view import NO_ANSWER
+from understudy.clusters.verb_table import ARM, POINT_ACTIONS, TARGETS, VERBS
 
 _TARGETS = "\n".join(f"  {form:<18} {meaning}" for form, meaning in TARGETS.items())
 

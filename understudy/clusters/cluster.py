@@ -22,12 +22,10 @@ from typing import Any, Protocol, TypeVar
 from understudy.clusters.clients.admin_client import AdminClient
 from understudy.clusters.findings import Findings
 from understudy.clusters.picture import ClusterPicture
+from understudy.clusters.verb_table import POINT_ACTIONS
 from understudy.controller.points import POINTS
 
 T = TypeVar("T")
-
-POINT_ACTIONS = ("pause", "crash")
-"""The faults that `BrokerHandle.arm` can inject."""
 
 
 class ClusterError(Exception):
@@ -120,7 +118,7 @@ class BrokerHandle(Protocol):
 
         Args:
             point: one of `understudy.controller.points.POINTS`.
-            action: one of `POINT_ACTIONS`.
+            action: one of `understudy.clusters.verb_table.POINT_ACTIONS`.
 
         Raises:
             ClusterError: `point` or `action` does not exist.

@@ -111,7 +111,7 @@ class Target:
     """Which brokers a step acts on, to be bound at the moment of the step.
 
     Attributes:
-        role: one of `ROLES`.
+        role: `controller`, `leader`, `follower`, `rack`, `random`, `all`, `zookeeper`, `broker` or `bound`.
         partition: of `leader` and `follower`.
         name: of `bound` the name that an earlier step gave, of `rack` the rack.
         broker_id: of `broker`.
@@ -134,19 +134,6 @@ class Target:
             return self.role
         return f"{self.role}({self.partition.topic}/{self.partition.partition})"
 
-
-ROLES: Final = {
-    "controller": "the broker that owns /controller",
-    "leader": "the leader of a partition: leader(orders/0)",
-    "follower": "a broker in a partition's ISR that is not its leader, drawn by the seed: follower(orders/0)",
-    "rack": "the brokers of a rack: rack(a)",
-    "random": "a running broker, drawn by the seed",
-    "all": "every broker",
-    "zookeeper": "the ZooKeeper server",
-    "broker": "the broker with an id: 2",
-    "bound": "the broker that an earlier step bound with `as`, a name with a capital letter: B",
-}
-"""Every role that a target may have, with what it means and how it is written."""
 
 _WITH_PARTITION: Final = ("leader", "follower")
 _ALONE: Final = ("controller", "random", "all", "zookeeper")

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from understudy.clusters.control.client import ControlClient, ControlRefused
 from understudy.clusters.control.control_file import NoControlPort
 from understudy.clusters.control.guard import Guard, http_error, read_body, refused
-from understudy.clusters.control.verb_table import POINT_ACTIONS, TARGETS, VERBS
+from understudy.clusters.verb_table import POINT_ACTIONS, TARGETS, VERBS
 from understudy.controller.points import POINTS
 from understudy.page.changes import Changes
 from understudy.page.control import PageControl, of_run_folder

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from understudy.clusters.control.client import ControlClient
 from understudy.clusters.control.control_file import NoControlPort, read_control_file
-from understudy.clusters.control.verb_table import VERBS
+from understudy.clusters.verb_table import VERBS
 
 
 class PageControl(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from understudy.clusters.control.bodies import Body, Election, NewTopic, Records, body_of
-from understudy.clusters.control.verb_table import TARGETS, VERBS
+from understudy.clusters.verb_table import TARGETS, VERBS
 from understudy.history.writing import Html, element, page, table
 
 OPENAPI_VERSION: Final = "3.1.0"

@@ -25,7 +25,6 @@ from understudy.clusters.cluster import ClusterError
 from understudy.clusters.control.api_description import docs_page, openapi
 from understudy.clusters.control.bodies import B, Election, NewTopic, Records, body_of, decode
 from understudy.clusters.control.guard import Guard, http_error, read_body, refused
-from understudy.clusters.control.verb_table import VERBS
 from understudy.clusters.control.verbs import Commanded, checked
 from understudy.clusters.problems import BadValue
 from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView
@@ -33,6 +32,7 @@ from understudy.clusters.processes.run_folder import NotARunFolder
 from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
 from understudy.clusters.software import software_version
 from understudy.clusters.values import parse_partition
+from understudy.clusters.verb_table import VERBS
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 

@@ -7,8 +7,8 @@ from typing import Annotated, Final, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
-from understudy.clusters.control.verb_table import ARM, TARGETS, VERBS
 from understudy.clusters.problems import BadValue
+from understudy.clusters.verb_table import ARM, TARGETS, VERBS
 
 MOST_VALUES: Final = 1_000
 MOST_PARTITIONS: Final = 10_000

@@ -10,29 +10,23 @@ import contextlib
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from understudy.clusters.cluster import ClusterError, Unsupported
 from understudy.clusters.containers.compose_project import ComposeProject, Service
-from understudy.clusters.control.verb_table import VERBS
 from understudy.clusters.control.verbs import ANSWER_TIMEOUT_S, Outcome, VerbRequest, note_of
 from understudy.clusters.processes.cluster_view import ClusterView
 from understudy.clusters.processes.run_folder import this_process
 from understudy.clusters.processes.testbed_log import TestbedLog
+from understudy.clusters.targets import Resolver
 from understudy.clusters.values import Target
+from understudy.clusters.verb_table import GONE, PAUSED, RUNNING, VERBS
 from understudy.foundation.eventlog.records import FaultInjected, ProcessStarted
 
-_STATES: Final[Mapping[str, tuple[str, ...]]] = {
-    "kill": ("running", "paused"),
-    "pause": ("running",),
-    "resume": ("paused",),
-    "stop": ("running", "paused"),
-    "start": ("exited", "created", "dead"),
-    "depose": ("running", "paused"),
-    "isolate": ("running", "paused"),
-    "heal": ("running", "paused"),
-}
-"""The states of a container in which a verb can be done; `restart` in all."""
+T = TypeVar("T")
+
+ENDED: Final = ("exited", "created", "dead")
+"""The states of a container without a process, which `start` starts."""
 
 
 class ComposeVerbs:
@@ -88,43 +82,30 @@ class ComposeVerbs:
 
     def _resolve(self, target: Target) -> tuple[Sequence[Service], str]:
         """Return the services that a target means now, and the role by which they were found."""
-        brokers = [service for service in self.services if service.broker_id is not None]
-        match target.role:
-            case "zookeeper":
-                return [service for service in self.services if service.broker_id is None], ""
-            case "broker":
-                return [self._broker(target.broker_id, "")], ""
-            case "all":
-                return brokers, ""
-            case "random":
-                states = self._project.states()
-                running = [service for service in brokers if states.get(service.name) == "running"]
-                return [secrets.choice(running)] if running else [], ""
-            case "rack":
-                found = [service for service in brokers if service.rack == target.name]
-                if not found:
-                    racks = ", ".join(sorted({service.rack for service in brokers if service.rack})) or "none"
-                    raise ClusterError(f"no broker is in rack {target.name!r}; the racks are: {racks}")
-                return found, f"rack {target.name}"
-        with self._view() as view:
-            if target.role == "controller":
-                return [self._broker(view.controller_id(), "controller")], "controller"
-            assert target.partition is not None
-            role = f"{target.role} of {target.partition}"
-            leader = view.leader(target.partition)
-            if target.role == "leader":
-                return [self._broker(leader, role)], role
-            followers = [broker_id for broker_id in view.isr(target.partition) if broker_id != leader]
-            return [self._broker(secrets.choice(followers) if followers else None, role)], role
+        if target.role == "zookeeper":
+            return [service for service in self.services if service.broker_id is None], ""
+        brokers = {service.broker_id: service for service in self.services if service.broker_id is not None}
 
-    def _broker(self, broker_id: int | None, role: str) -> Service:
-        if broker_id is None:
-            raise ClusterError(f"no broker is {role} at this moment")
-        found = [service for service in self.services if service.broker_id == broker_id]
-        if not found:
-            known = ", ".join(str(service.broker_id) for service in self.services if service.broker_id is not None)
-            raise ClusterError(f"there is no broker {broker_id}; this project has {known}")
-        return found[0]
+        def running() -> list[int]:
+            states = self._project.states()
+            return [broker_id for broker_id, service in brokers.items() if states.get(service.name) == RUNNING]
+
+        resolver = Resolver(
+            brokers,
+            lambda broker_id: brokers[broker_id].rack,
+            running,
+            lambda: self._ask(ClusterView.controller_id),
+            lambda partition: self._ask(lambda view: view.leader(partition)),
+            lambda partition: self._ask(lambda view: view.isr(partition)),
+        )
+        found, role = resolver.resolve(target, secrets.choice)
+        if unknown := [broker_id for broker_id in found if broker_id not in brokers]:
+            raise ClusterError(f"there is no broker {unknown[0]}; this project has {', '.join(map(str, brokers))}")
+        return [brokers[broker_id] for broker_id in found], role
+
+    def _ask(self, question: Callable[[ClusterView], T]) -> T:
+        with self._view() as view:
+            return question(view)
 
     def _view(self) -> ClusterView:
         return ClusterView(self._project.zookeeper_address, answer_timeout_s=ANSWER_TIMEOUT_S)
@@ -136,7 +117,8 @@ class ComposeVerbs:
         state = states.get(service.name)
         if state is None:
             return f"{service.name} cannot be {VERBS[verb].done}: it has no container; `docker compose up` creates it"
-        if verb in _STATES and state not in _STATES[verb]:
+        able = (RUNNING, PAUSED) if verb == "heal" else VERBS[verb].states
+        if able and (GONE if state in ENDED else state) not in able:
             return f"{service.name} cannot be {VERBS[verb].done}: its container is {state}"
         return ""
 

@@ -11,11 +11,11 @@ from understudy.clusters.cluster import ClusterError
 from understudy.clusters.containers.compose_project import ComposeProject, Service
 from understudy.clusters.control.compose import ComposeVerbs
 from understudy.clusters.control.job_thread import JobThread
-from understudy.clusters.control.verb_table import VERBS
 from understudy.clusters.control.verbs import CLOSE_TIMEOUT_S, NO_BROKER, Commanded, Outcome, VerbRequest
 from understudy.clusters.control.waiting_undos import WaitingUndos
 from understudy.clusters.processes.cluster_summary import summary
 from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView
+from understudy.clusters.verb_table import VERBS
 
 _FAILURES: Final = (ClusterError, OSError, *NO_ANSWER)
 

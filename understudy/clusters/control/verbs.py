@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from understudy.clusters.cluster import ClusterError, check_point
 from understudy.clusters.control.bodies import Arm, OnTarget, OnTargetFor
 from understudy.clusters.control.job_thread import JobThread
-from understudy.clusters.control.verb_table import TARGETS, VERBS
 from understudy.clusters.control.waiting_undos import WaitingUndos, ended_by
 from understudy.clusters.control.zookeeper_handle import ZooKeeperHandle
 from understudy.clusters.problems import BadValue, one_of
@@ -24,13 +23,17 @@ from understudy.clusters.processes.local_broker import LocalBroker
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.processes.run_folder import read_cluster_file
 from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
+from understudy.clusters.targets import Resolver
 from understudy.clusters.values import Target, duration, parse_duration, parse_target
+from understudy.clusters.verb_table import GONE, PAUSED, RUNNING, TARGETS, VERBS
 
 ANSWER_TIMEOUT_S: Final = 5.0
 """How long ZooKeeper may take to answer which broker has a role."""
 CLOSE_TIMEOUT_S: Final = 10.0
 NO_BROKER: Final = "no broker is running that is not paused"
 _ENDING_S: Final = 5.0
+_REASONS: Final = {GONE: "it is not running", PAUSED: "it is paused already", RUNNING: "it is not paused"}
+"""By the state of a process: why most verbs cannot be done to it, if they cannot."""
 
 Handle: TypeAlias = LocalBroker | ZooKeeperHandle
 
@@ -264,15 +267,11 @@ class ClusterVerbs:
         if isinstance(handle, LocalBroker) and not handle.is_running:
             # Also if it was ended from outside: what waits for another broker later must not fail because of it.
             handle.process.should_run = False
+        states = VERBS[verb].states
+        state = PAUSED if handle.is_running and handle.is_paused else RUNNING if handle.is_running else GONE
         reason = ""
-        if verb in ("kill", "pause", "resume", "stop", "depose", "isolate") and not handle.is_running:
-            reason = "it is not running"
-        elif verb == "start" and handle.is_running:
-            reason = "it is running"
-        elif verb == "pause" and handle.is_paused:
-            reason = "it is paused already"
-        elif verb == "resume" and not handle.is_paused:
-            reason = "it is not paused"
+        if states and state not in states:
+            reason = "it is running" if states == (GONE,) else _REASONS[state]
         elif verb in ("isolate", "heal") and not self.cluster.is_proxied:
             reason = "its traffic goes through no proxy; start the cluster with `understudy up --proxied`"
         return reason and f"{handle.name} cannot be {VERBS[verb].done}: {reason}"
@@ -304,44 +303,26 @@ class ClusterVerbs:
         Raises:
             ClusterError: there are none, or they do not belong to this cluster.
         """
-        match target.role:
-            case "zookeeper":
-                server = self.cluster.embedded_zookeeper
-                if server is None:
-                    raise ClusterError("zookeeper cannot be a target: this cluster uses a server that it did not start")
-                return [ZooKeeperHandle(self.cluster, server)]
-            case "broker":
-                return [self.cluster.broker(target.broker_id)]
-            case "all":
-                return self.cluster.brokers
-            case "random":
-                running = [broker for broker in self.cluster.brokers if broker.is_running]
-                return [secrets.choice(running)] if running else []
-            case "rack":
-                return self._of_rack(target.name)
-            case "controller":
-                return [self._holder(self._view.controller_id(), "controller")]
-        assert target.partition is not None
-        role = f"{target.role} of {target.partition}"
-        leader = self._view.leader(target.partition)
-        if target.role == "leader":
-            return [self._holder(leader, role)]
-        followers = [broker_id for broker_id in self._view.isr(target.partition) if broker_id != leader]
-        return [self._holder(secrets.choice(followers) if followers else None, role)]
-
-    def _of_rack(self, name: str) -> Sequence[Handle]:
-        found = [broker for broker in self.cluster.brokers if broker.process.rack == name]
-        if not found:
-            racks = sorted({broker.process.rack for broker in self.cluster.brokers if broker.process.rack is not None})
-            raise ClusterError(f"no broker is in rack {name!r}; the racks are: {', '.join(racks) or 'none'}")
-        return [LocalBroker(self.cluster, broker.id, f"rack {name}") for broker in found]
-
-    def _holder(self, broker_id: int | None, role: str) -> LocalBroker:
-        if broker_id is None:
-            raise ClusterError(f"no broker is {role} at this moment")
-        if broker_id not in self.cluster.broker_ids:
-            raise ClusterError(f"the {role} is broker {broker_id}, which this cluster did not start")
-        return LocalBroker(self.cluster, broker_id, role)
+        if target.role == "zookeeper":
+            server = self.cluster.embedded_zookeeper
+            if server is None:
+                raise ClusterError("zookeeper cannot be a target: this cluster uses a server that it did not start")
+            return [ZooKeeperHandle(self.cluster, server)]
+        resolver = Resolver(
+            self.cluster.broker_ids,
+            lambda broker_id: self.cluster.broker(broker_id).process.rack,
+            lambda: [broker.id for broker in self.cluster.brokers if broker.is_running],
+            self._view.controller_id,
+            self._view.leader,
+            self._view.isr,
+        )
+        found, role = resolver.resolve(target, secrets.choice)
+        for broker_id in found if role else ():
+            if broker_id not in self.cluster.broker_ids:
+                raise ClusterError(f"the {role} is broker {broker_id}, which this cluster did not start")
+        if role:
+            return [LocalBroker(self.cluster, broker_id, role) for broker_id in found]
+        return [self.cluster.broker(broker_id) for broker_id in found]
 
 
 def _await_end(broker: LocalBroker) -> None:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Final
 
 from understudy.clusters.control.job_thread import JobThread
-
-_ENDED: Final[Mapping[str, tuple[str, ...]]] = {
-    "kill": ("resume",),
-    "stop": ("resume",),
-    "restart": ("resume", "start"),
-}
-"""The undos that a verb makes pointless, where they are not the verb itself."""
+from understudy.clusters.verb_table import VERBS
 
 
 def ended_by(verb: str) -> tuple[str, ...]:
     """Return the undos that are pointless once a verb is done: what they would end has ended."""
-    return _ENDED.get(verb, (verb,))
+    return VERBS[verb].ends or (verb,)
 
 
 class WaitingUndos:

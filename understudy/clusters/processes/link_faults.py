@@ -14,6 +14,7 @@ from understudy.clusters.cluster import ClusterError, Unsupported, no_such_broke
 from understudy.clusters.processes.proxied_brokers import ProxiedBrokers, node_of
 from understudy.clusters.processes.proxy.frames import closing_requests
 from understudy.clusters.processes.proxy.proxy import CLIENT, ZOOKEEPER, Proxy
+from understudy.clusters.processes.zookeeper_server import ZooKeeperServer
 from understudy.clusters.request_rules import Direction, Effect, LostWrite, Rule
 from understudy.foundation.wire.registry import APIS
 
@@ -27,6 +28,9 @@ class LinkFaults:
     All of them raise `Unsupported` where the cluster was created without `proxied=True`, and `ClusterError` where it
     has no such broker.
     """
+
+    embedded_zookeeper: ZooKeeperServer | None
+    """The server that the cluster has started; None if it uses another one."""
 
     def __init__(self, *, proxied: bool) -> None:
         self.is_proxied = proxied
@@ -206,6 +210,34 @@ class LinkFaults:
         proxy.remove_rule(name)
 
     # -- ZooKeeper
+
+    def stop_zookeeper(self) -> None:
+        """End the server at once. Raises ClusterError if none is running that this cluster has started."""
+        self._running_zookeeper("stop").kill()
+
+    def start_zookeeper(self) -> None:
+        """Start the server again. Harmless if it runs."""
+        zookeeper = self.embedded_zookeeper
+        if zookeeper is not None and not zookeeper.is_running:
+            self.record_fault("start", ZOOKEEPER)
+            zookeeper.start()
+
+    def pause_zookeeper(self) -> None:
+        """Pause the server. Raises as `stop_zookeeper`."""
+        self._running_zookeeper("pause").pause()
+
+    def resume_zookeeper(self) -> None:
+        """End the pause of the server."""
+        if self.embedded_zookeeper is not None:
+            self.record_fault("resume", ZOOKEEPER)
+            self.embedded_zookeeper.resume()
+
+    def _running_zookeeper(self, fault: str) -> ZooKeeperServer:
+        """Record a fault, and return the server for it."""
+        if self.embedded_zookeeper is None or not self.embedded_zookeeper.is_running:
+            raise ClusterError("ZooKeeper is not running")
+        self.record_fault(fault, ZOOKEEPER)
+        return self.embedded_zookeeper
 
     def refuse_to_zookeeper(self, broker_id: int, is_refusing: bool) -> None:
         """Break a broker's connection to ZooKeeper and reset those that it opens; or let it connect again."""

@@ -130,6 +130,16 @@ class LocalBroker:
             raise ClusterError(f"{self.name} cannot be started: it is running")
         self.cluster.start_broker(self.id)
 
+    def begin_start(self) -> None:
+        """Start the broker, and do not wait. Harmless if it runs; from now on it should."""
+        if not self.is_running:
+            self.cluster.begin_start(self.id)
+        self.process.should_run = True
+
+    def begin_stop(self) -> None:
+        """Begin a controlled shutdown, and do not wait."""
+        self.cluster.inject(self.id, "stop", self.role, lambda process: process.ask_to_end(), ends=True)
+
     def restart(self) -> None:
         if self.is_running:
             self.stop()

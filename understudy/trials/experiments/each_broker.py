@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, TypeVar
 
-from understudy.clusters.cluster import BrokerHandle
+from understudy.clusters.processes.local_broker import LocalBroker
+from understudy.clusters.simulated.broker import SimulatedBroker
 from understudy.trials.experiments.engine import Undo
 
-Brokers: TypeAlias = Sequence[BrokerHandle]
+Broker: TypeAlias = LocalBroker | SimulatedBroker
+Brokers: TypeAlias = Sequence[Broker]
 T = TypeVar("T")
 
 
 def on_each(
-    brokers: Brokers, act: Callable[[BrokerHandle], None], undo: Callable[[BrokerHandle], None] | None = None
+    brokers: Brokers, act: Callable[[Broker], None], undo: Callable[[Broker], None] | None = None
 ) -> Undo | None:
     """Do `act` to each broker, and return what does `undo` to each; None if nothing does."""
     to_all(act, brokers)
@@ -24,3 +26,8 @@ def to_all(act: Callable[[T], object], values: Iterable[T]) -> None:
     """Do `act` to each, in order."""
     for each in values:
         act(each)
+
+
+def begin_start(broker: Broker) -> None:
+    """Start a broker, and do not wait. Harmless if it runs."""
+    broker.begin_start()

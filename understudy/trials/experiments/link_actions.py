@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from understudy.clusters.cluster import BrokerHandle
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.request_rules import Effect
 from understudy.clusters.simulated.cluster import SimulatedCluster
-from understudy.trials.experiments.each_broker import Brokers, on_each, to_all
+from understudy.trials.experiments.each_broker import Broker, Brokers, on_each, to_all
 from understudy.trials.experiments.engine import CannotInject, Undo
 from understudy.trials.experiments.language.actions import Links, RequestFault
 
@@ -36,7 +35,7 @@ def on_links(
     if not others and not with_zookeeper and action.name == "refuse":
         raise CannotInject("it needs other brokers, or zookeeper: the target is all that is named")
 
-    def change(broker: BrokerHandle, *, begins: bool) -> None:
+    def change(broker: Broker, *, begins: bool) -> None:
         match action.name:
             case "cut":
                 _cut(broker.id, begins)

@@ -9,20 +9,19 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from understudy.clusters.clients.admin_client import PREFERRED, UNCLEAN
-from understudy.clusters.cluster import BrokerHandle, ClusterError
+from understudy.clusters.cluster import ClusterError
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.trials.experiments.bad_requests import FLOOD
 from understudy.trials.experiments.disk_damage import DAMAGES, copy, restore
 from understudy.trials.experiments.disk_faults import DISK_FAULTS, MachineFaultsOfBrokers
-from understudy.trials.experiments.each_broker import Brokers, on_each, to_all
+from understudy.trials.experiments.each_broker import Broker, Brokers, begin_start, on_each, to_all
 from understudy.trials.experiments.engine import CannotInject, Undo
 from understudy.trials.experiments.language.actions import (
     Action,
     Arm,
     Counted,
     DiskFault,
-    Flood,
     Join,
     Links,
     LoseAnswer,
@@ -71,15 +70,10 @@ class Performing(Protocol):
     def begin_call(self, call: Coroutine[Any, Any, object]) -> None:
         """Start a client's call, and ignore that it is refused."""
 
-    def begin_start(self, broker: BrokerHandle) -> None:
-        """Start a broker, and do not wait. Harmless if it runs."""
-
-    def begin_stop(self, broker: BrokerHandle) -> None: ...
-
-    def restart(self, broker: BrokerHandle) -> None:
+    def restart(self, broker: Broker) -> None:
         """Begin to stop a broker, and start it once it has stopped."""
 
-    def arm(self, broker: BrokerHandle, action: Arm) -> None:
+    def arm(self, broker: Broker, action: Arm) -> None:
         """Arm a point; a pause there ends when it has lasted."""
 
     def processes(self, brokers: Brokers) -> Sequence[Pausable]:
@@ -89,15 +83,6 @@ class Performing(Protocol):
         """Open so many connections to each broker that send nothing or what is no request."""
 
     def swizzle_source(self) -> random.Random: ...
-
-    def stop_zookeeper(self) -> None: ...
-
-    def start_zookeeper(self) -> None:
-        """Start ZooKeeper. Harmless if it runs."""
-
-    def pause_zookeeper(self) -> None: ...
-
-    def resume_zookeeper(self) -> None: ...
 
     def write(self, path: str, data: bytes) -> None:
         """Write a znode as an operator does. Raises CannotInject."""
@@ -151,10 +136,10 @@ class Performing(Protocol):
                 return self.with_disk(
                     action, brokers, lambda each, fault: self.machines.break_disk(each, fault, operations, by.ms)
                 )
+            case Counted(name="flood", count=count):
+                return self._flood(brokers, count or FLOOD)
             case Counted():
                 return on_each(brokers, lambda each: self._damage(action, each))
-            case Flood(connections=connections):
-                return self._flood(brokers, connections or FLOOD)
             case OnZooKeeper():
                 return self._on_zookeeper(action)
             case OnZnode() | OnTopic() | OnPartition():
@@ -165,7 +150,7 @@ class Performing(Protocol):
     def _on_brokers(self, action: Action, brokers: Brokers) -> Undo | None:
         match action.name:
             case "kill":
-                return on_each(brokers, lambda each: each.kill(), self.begin_start)
+                return on_each(brokers, lambda each: each.kill(), begin_start)
             case "bounce":
                 return on_each(brokers, lambda each: self._bounce(each, action.lasts_ms))
             case "pause":
@@ -175,7 +160,7 @@ class Performing(Protocol):
             case "slow-start":
                 return on_each(brokers, lambda each: self._slow_start(each, action.lasts_ms))
             case "stop":
-                return on_each(brokers, self.begin_stop, self.begin_start)
+                return on_each(brokers, lambda each: each.begin_stop(), begin_start)
             case "start":
                 return on_each(brokers, self._start)
             case "restart":
@@ -206,18 +191,18 @@ class Performing(Protocol):
 
     # ------------------------------------------------------------------ processes
 
-    def _start(self, broker: BrokerHandle) -> None:
+    def _start(self, broker: Broker) -> None:
         if broker.is_running:
             raise CannotInject(f"{broker.name} cannot be started: it is running")
-        self.begin_start(broker)
+        broker.begin_start()
 
-    def _bounce(self, broker: BrokerHandle, down_ms: float) -> None:
+    def _bounce(self, broker: Broker, down_ms: float) -> None:
         broker.kill()
-        self.after(down_ms, lambda: self.begin_start(broker))
+        self.after(down_ms, broker.begin_start)
 
-    def _slow_start(self, broker: BrokerHandle, lasts_ms: float) -> None:
+    def _slow_start(self, broker: Broker, lasts_ms: float) -> None:
         broker.kill()
-        self.begin_start(broker)
+        broker.begin_start()
         broker.pause()
         self.after(lasts_ms, lambda: _resume_if_paused(broker))
 
@@ -259,13 +244,13 @@ class Performing(Protocol):
                 elif broker.is_running:
                     broker.kill()
                 else:
-                    self.begin_start(broker)
+                    broker.begin_start()
 
         end = self._begin_repeating(turn, every_ms)
 
         def end_and_start() -> None:
             end()
-            to_all(self.begin_start, brokers if name == "crash-loop" else ())
+            to_all(begin_start, brokers if name == "crash-loop" else ())
 
         return end_and_start
 
@@ -289,7 +274,7 @@ class Performing(Protocol):
         """Pause each broker that runs for half of every so many milliseconds."""
         is_over = False
 
-        def turn(broker: BrokerHandle) -> None:
+        def turn(broker: Broker) -> None:
             if is_over or not broker.is_running:
                 return
             if broker.is_paused:
@@ -314,16 +299,16 @@ class Performing(Protocol):
         Returns:
             What heals those that are isolated, and isolates no further one.
         """
-        isolated: list[BrokerHandle] = []
+        isolated: list[Broker] = []
         is_over = False
         source = self.swizzle_source()
 
-        def isolate(broker: BrokerHandle) -> None:
+        def isolate(broker: Broker) -> None:
             if not is_over:
                 broker.isolate()
                 isolated.append(broker)
 
-        def heal(broker: BrokerHandle) -> None:
+        def heal(broker: Broker) -> None:
             if broker in isolated:
                 isolated.remove(broker)
                 broker.heal()
@@ -343,11 +328,11 @@ class Performing(Protocol):
     # ------------------------------------------------------------------ clocks and disks
 
     def _with_clock(self, action: Action, brokers: Brokers, change: Callable[[int], None]) -> Undo | None:
-        def begin(broker: BrokerHandle) -> None:
+        def begin(broker: Broker) -> None:
             self.cluster.record_fault(action.name, broker.name)
             change(broker.id)
 
-        def end(broker: BrokerHandle) -> None:
+        def end(broker: Broker) -> None:
             self.cluster.record_fault("correct-clock", broker.name)
             self.machines.correct_clock(broker.id)
 
@@ -361,11 +346,11 @@ class Performing(Protocol):
         """
         name = f"{action.name}-no-{next(_numbers)}"
 
-        def begin(broker: BrokerHandle) -> None:
+        def begin(broker: Broker) -> None:
             self.cluster.record_fault(action.name, broker.name)
             change(broker.id, name)
 
-        def end(broker: BrokerHandle) -> None:
+        def end(broker: Broker) -> None:
             self.cluster.record_fault("heal-disk", broker.name)
             self.machines.mend_disk(broker.id, name)
 
@@ -374,17 +359,17 @@ class Performing(Protocol):
     def _tear_append(self, brokers: Brokers) -> Undo | None:
         name = f"tear-append-no-{next(_numbers)}"
 
-        def begin(broker: BrokerHandle) -> None:
+        def begin(broker: Broker) -> None:
             self.cluster.record_fault("tear-append", broker.name)
             self.machines.tear_append(broker.id, name)
 
-        def end(broker: BrokerHandle) -> None:
+        def end(broker: Broker) -> None:
             self.machines.mend_disk(broker.id, name)
-            self.begin_start(broker)
+            broker.begin_start()
 
         return on_each(brokers, begin, end)
 
-    def _damage(self, action: Counted, broker: BrokerHandle) -> None:
+    def _damage(self, action: Counted, broker: Broker) -> None:
         """Kill a broker, damage its files, and start it again later."""
         if broker.is_running:
             broker.kill()
@@ -392,11 +377,11 @@ class Performing(Protocol):
         try:
             DAMAGES[action.name](self.machines.disk_of(broker.id), action.count or 1)
         except (CannotInject, OSError) as refused:
-            self.begin_start(broker)
+            broker.begin_start()
             raise CannotInject(str(refused)) from None
-        self.after(action.lasts_ms, lambda: self.begin_start(broker))
+        self.after(action.lasts_ms, broker.begin_start)
 
-    def _roll_back_disk(self, broker: BrokerHandle, later_ms: float) -> None:
+    def _roll_back_disk(self, broker: Broker, later_ms: float) -> None:
         self.cluster.record_fault("copy-disk", broker.name)
         try:
             copied = copy(self.machines.disk_of(broker.id))
@@ -411,28 +396,29 @@ class Performing(Protocol):
                 restore(self.machines.disk_of(broker.id), copied)
             except OSError as error:
                 raise ClusterError(f"the files of {broker.name} cannot be replaced: {error}") from None
-            self.begin_start(broker)
+            broker.begin_start()
 
         self.after(later_ms, roll_back)
 
     # ------------------------------------------------------------------ ZooKeeper, operators and clients
 
     def _on_zookeeper(self, action: OnZooKeeper) -> Undo | None:
+        cluster = self.cluster
         match action.name:
             case "stop-zookeeper":
-                self.stop_zookeeper()
-                return self.start_zookeeper
+                cluster.stop_zookeeper()
+                return cluster.start_zookeeper
             case "start-zookeeper":
-                self.start_zookeeper()
+                cluster.start_zookeeper()
             case "restart-zookeeper":
-                self.stop_zookeeper()
-                self.start_zookeeper()
+                cluster.stop_zookeeper()
+                cluster.start_zookeeper()
             case "pause-zookeeper":
-                self.pause_zookeeper()
-                return self.resume_zookeeper
+                cluster.pause_zookeeper()
+                return cluster.resume_zookeeper
             case "slow-zookeeper":
-                self.cluster.delay_zookeeper(action.by.ms)
-                return lambda: self.cluster.delay_zookeeper(0.0)
+                cluster.delay_zookeeper(action.by.ms)
+                return lambda: cluster.delay_zookeeper(0.0)
         return None
 
     def _operate(self, action: OnZnode | OnTopic | OnPartition, peers: Sequence[int]) -> None:
@@ -458,12 +444,12 @@ class Performing(Protocol):
                 self.begin_call(admin.elect_leaders([partition], election_type=election_type))
 
 
-def _resume(broker: BrokerHandle) -> None:
+def _resume(broker: Broker) -> None:
     if not broker.is_paused:
         raise CannotInject(f"{broker.name} cannot be resumed: it is not paused")
     broker.resume()
 
 
-def _resume_if_paused(broker: BrokerHandle) -> None:
+def _resume_if_paused(broker: Broker) -> None:
     if broker.is_paused:
         broker.resume()

@@ -11,6 +11,7 @@ from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.findings import FindingKind
 from understudy.clusters.simulated.randomness import derived
+from understudy.clusters.targets import DRAWN, Resolver
 from understudy.clusters.values import Target
 from understudy.foundation.cluster.errors import ApiError
 from understudy.foundation.eventlog.records import ControllerElected, Envelope, LeadershipWritten
@@ -308,7 +309,7 @@ class Runner:
         for place, target in enumerate(targets):
             source = derived(self._plan.seed, "target", frozen.number, place)
             candidates = [each for each in self._candidates(target) if each not in excluded and each not in found]
-            if target.role in ("random", "follower") and candidates:
+            if target.role in DRAWN and candidates:
                 candidates = [source.choice(candidates)]
             found.update(dict.fromkeys(candidates))
         return tuple(found)
@@ -318,37 +319,27 @@ class Runner:
 
     def _candidates(self, target: Target) -> tuple[int, ...]:
         """Every broker that a target may mean now. Raises CannotInject if there is none."""
-        cluster = self._engine.cluster
-        match target.role:
-            case "broker":
-                return (target.broker_id,)
-            case "bound":
-                if target.name not in self._bound:
-                    raise CannotInject(f"{target.name} is not bound yet")
-                return self._bound[target.name]
-            case "controller":
-                controller = cluster.controller_id()
-                if controller is None:
-                    raise CannotInject("there is no controller at this moment")
-                return (controller,)
-            case "leader" | "follower":
-                assert target.partition is not None
-                leader = cluster.leader_id(*target.partition)
-                if leader is None:
-                    raise CannotInject(f"{target.partition} has no leader at this moment")
-                if target.role == "leader":
-                    return (leader,)
-                return tuple(sorted(each for each in cluster.isr(*target.partition) if each != leader))
-            case "rack":
-                racks = self._plan.experiment.cluster.racks
-                return tuple(
-                    each for place, each in enumerate(cluster.broker_ids) if racks[place % len(racks)] == target.name
-                )
-            case "random":
-                return tuple(broker.id for broker in cluster.brokers if broker.is_running and not broker.is_paused)
-            case "all":
-                return tuple(cluster.broker_ids)
-        raise CannotInject(f"{target} is no broker")
+        if target.role == "zookeeper":
+            raise CannotInject(f"{target} is no broker")
+        if target.role == "bound":
+            if target.name not in self._bound:
+                raise CannotInject(f"{target.name} is not bound yet")
+            return self._bound[target.name]
+        cluster, racks = self._engine.cluster, self._plan.experiment.cluster.racks or (None,)
+        resolver = Resolver(
+            cluster.broker_ids,
+            lambda broker_id: racks[cluster.broker_ids.index(broker_id) % len(racks)],
+            lambda: [broker.id for broker in cluster.brokers if broker.is_running and not broker.is_paused],
+            cluster.controller_id,
+            lambda partition: cluster.leader_id(*partition),
+            lambda partition: cluster.isr(*partition),
+        )
+        found = resolver.candidates(target)
+        if not found and target.role == "controller":
+            raise CannotInject("there is no controller at this moment")
+        if target.partition is not None and cluster.leader_id(*target.partition) is None:
+            raise CannotInject(f"{target.partition} has no leader at this moment")
+        return tuple(sorted(found)) if target.role == "follower" else found
 
     # ------------------------------------------------------------------ recovery
 

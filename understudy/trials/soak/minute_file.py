@@ -13,8 +13,6 @@ BEGIN_MS: Final = 2_000.0
 """How long the load of the experiment runs before the time at which the minutes begin."""
 _SETTLE: Final = "60s"
 
-_ON_ZOOKEEPER: Final = {"pause": "pause-zookeeper", "stop": "stop-zookeeper"}
-
 
 def of_minutes(faults: Iterable[FaultRecord], first: int, last: int) -> list[FaultRecord]:
     """Return the faults of the minutes from `first` to `last`; of a minute that was begun twice those of its last."""
@@ -66,7 +64,7 @@ def _step(fault: FaultRecord, first: int) -> str:
     at_ms = round(BEGIN_MS + (fault.minute - first) * 60_000.0 + fault.at_ms)
     action, target = fault.verb, fault.target
     if target == ZOOKEEPER_TARGET:
-        action = _ON_ZOOKEEPER[fault.verb]
+        action = f"{fault.verb}-zookeeper"
     elif fault.verb == "depose":
         target = "controller"
     lasts = "" if fault.lasts_ms is None else f", for: {round(fault.lasts_ms)}ms"

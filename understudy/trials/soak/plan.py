@@ -10,6 +10,7 @@ import random
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
+from understudy.clusters.verb_table import VERBS
 from understudy.trials.soak.profiles import (
     ANOTHER,
     BROKER,
@@ -22,7 +23,7 @@ from understudy.trials.soak.profiles import (
     StepForm,
 )
 
-TAKING: Final = frozenset({"kill", "stop", "pause", "isolate"})
+TAKING: Final = frozenset(name for name, verb in VERBS.items() if verb.undo)
 """The verbs after which a broker does not serve requests for a while."""
 ZOOKEEPER_TARGET: Final = "zookeeper"
 

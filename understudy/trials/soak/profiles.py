@@ -42,7 +42,7 @@ class StepForm(NamedTuple):
     """One verb of a fault.
 
     Attributes:
-        verb: a verb of `understudy.clusters.control.verb_table`.
+        verb: a verb of `understudy.clusters.verb_table`.
         target: what it is done to, one of the constants of this module.
         lasts: after what time the cluster undoes it; None if nothing is to undo.
         wait: after what time it is done: counted from the beginning of the fault, or from the end of the step before.

@@ -23,7 +23,7 @@ from understudy.foundation.eventlog.records import (
 )
 from understudy.trials.experiments.engine import Engine, RunData
 from understudy.trials.experiments.engines import capabilities
-from understudy.trials.experiments.language.actions import ACTIONS, Flood
+from understudy.trials.experiments.language.actions import ACTIONS, Counted
 from understudy.trials.experiments.language.frozen import freeze
 from understudy.trials.experiments.language.reading import read_experiment
 from understudy.trials.experiments.processes.engine import ProcessEngine
@@ -271,7 +271,7 @@ def test_a_flood_opens_connections_and_closes_them(tmp_path: Path) -> None:
     engine = SimulatedEngine.begin(plan, tmp_path)
     try:
         before = engine.cluster.network.connections
-        undo = engine.perform(1, Flood(name="flood", connections=60), [1], ())
+        undo = engine.perform(1, Counted(name="flood", count=60), [1], ())
         engine.advance(engine.now_ms + 50, lambda record: False)
         opened = engine.cluster.network.connections - before
         assert opened >= 2 * 20, "half of the kinds of bad requests wait for more"

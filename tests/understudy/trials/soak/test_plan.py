@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from understudy.clusters.control.verb_table import VERBS
+from understudy.clusters.verb_table import VERBS
 from understudy.trials.experiments.language.actions import ACTIONS
 from understudy.trials.soak.plan import (
     TAKING,

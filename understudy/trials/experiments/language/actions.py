@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, Final
 
-from understudy.clusters.cluster import POINT_ACTIONS
 from understudy.clusters.request_rules import Direction
 from understudy.clusters.values import CountRange, Span, Target
+from understudy.clusters.verb_table import POINT_ACTIONS
 from understudy.controller.points import POINTS
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.registry import APIS
@@ -100,16 +100,9 @@ class Rated(Action):
 
 @dataclass(frozen=True, kw_only=True)
 class Counted(Action):
-    """Something that has to do with so many bytes or files."""
+    """Something that has to do with so many bytes, files or connections."""
 
     count: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Flood(Action):
-    """Connections that send what keeps to no protocol."""
-
-    connections: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,9 +269,9 @@ ACTIONS: Final[Mapping[str, Form]] = MappingProxyType(
             (Key("count", integer(1, 1_000_000), "how many", is_required=True), _FOR),
         ),
         "flood": Form(
-            Flood,
+            Counted,
             "open many connections to {} that send nothing, half a request or bytes that are none",
-            (Key("connections", integer(1, 1_500), "how many; by default 100"), _FOR),
+            (Key("connections", integer(1, 1_500), "how many; by default 100", field="count"), _FOR),
         ),
         "stop": Form(Action, "stop {} by a controlled shutdown (SIGTERM)", (_FOR,)),
         "start": Form(Action, "start {}"),

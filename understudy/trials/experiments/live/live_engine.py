@@ -22,14 +22,13 @@ from understudy.checks.group_records import add_records
 from understudy.checks.history import ZnodeTransaction
 from understudy.checks.replica_logs import partitions_that_may_have_lost
 from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
-from understudy.clusters.cluster import BrokerHandle, ClusterError
+from understudy.clusters.cluster import ClusterError
 from understudy.clusters.findings import Findings
 from understudy.clusters.processes.cluster_view import NO_ANSWER
 from understudy.clusters.processes.local_broker import LocalBroker
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.processes.processes import RunningProcess, describe_exit
 from understudy.clusters.processes.run_lock import RunLock
-from understudy.clusters.processes.zookeeper_server import ZooKeeperServer
 from understudy.clusters.simulated.randomness import derived
 from understudy.foundation.cluster.errors import ApiError
 from understudy.foundation.eventlog.records import Envelope, PointReached
@@ -38,7 +37,7 @@ from understudy.history.reading.lines import decode_record
 from understudy.history.reading.reader import read
 from understudy.history.reading.transaction_log import MalformedTransactionLog, read_transaction_logs
 from understudy.trials.experiments.bad_requests import bad_bytes
-from understudy.trials.experiments.each_broker import Brokers
+from understudy.trials.experiments.each_broker import Broker, Brokers
 from understudy.trials.experiments.engine import CannotInject, RunData, Undo
 from understudy.trials.experiments.language.actions import Arm, OnPartition
 from understudy.trials.experiments.language.frozen import FrozenPlan
@@ -212,17 +211,8 @@ class LiveEngine(Performing):
 
     # ------------------------------------------------------------------ steps
 
-    def begin_start(self, broker: BrokerHandle) -> None:
-        local = self.cluster.broker(broker.id)
-        if not local.is_running:
-            self.cluster.begin_start(local.id)
-        local.process.should_run = True
-
-    def begin_stop(self, broker: BrokerHandle) -> None:
-        self.cluster.inject(broker.id, "stop", "", lambda process: process.ask_to_end(), ends=True)
-
-    def restart(self, broker: BrokerHandle) -> None:
-        self.begin_stop(broker)
+    def restart(self, broker: Broker) -> None:
+        broker.begin_stop()
         process = self.cluster.broker(broker.id).process
         process.is_restarting = True
 
@@ -231,11 +221,11 @@ class LiveEngine(Performing):
                 self.after(100.0, start_when_ended)
             else:
                 process.is_restarting = False
-                self.begin_start(broker)
+                broker.begin_start()
 
         start_when_ended()
 
-    def arm(self, broker: BrokerHandle, action: Arm) -> None:
+    def arm(self, broker: Broker, action: Arm) -> None:
         broker.arm(action.point, action.point_action)
         if action.point_action == "pause" and action.lasts is not None:
             self._resume_after_ms[broker.id, action.point] = action.lasts.ms
@@ -293,29 +283,6 @@ class LiveEngine(Performing):
         if not self.cluster.view.delete(path):
             raise CannotInject(f"{path} cannot be deleted: it does not exist or has children")
 
-    def _running_zookeeper(self, fault: str) -> ZooKeeperServer:
-        """Return the server, after the fault that it is about to have is recorded."""
-        zookeeper = self.cluster.embedded_zookeeper
-        if zookeeper is None or not zookeeper.is_running:
-            raise CannotInject("ZooKeeper is not running")
-        self.cluster.record_fault(fault, "zookeeper")
-        return zookeeper
-
-    def stop_zookeeper(self) -> None:
-        self._running_zookeeper("stop").kill()
-
-    def start_zookeeper(self) -> None:
-        zookeeper = self.cluster.embedded_zookeeper
-        if zookeeper is not None and not zookeeper.is_running:
-            self.cluster.record_fault("start", "zookeeper")
-            zookeeper.start()
-
-    def pause_zookeeper(self) -> None:
-        self._running_zookeeper("pause").pause()
-
-    def resume_zookeeper(self) -> None:
-        self._running_zookeeper("resume").resume()
-
     def not_injected(self) -> tuple[str, ...]:
         points = [
             f"arm: {broker.name} did not reach {point}"
@@ -331,7 +298,7 @@ class LiveEngine(Performing):
         zookeeper = self.cluster.embedded_zookeeper
         if zookeeper is not None and zookeeper.is_running:
             zookeeper.resume()
-        self.start_zookeeper()
+        self.cluster.start_zookeeper()
         for broker in self.cluster.brokers:
             if broker.is_paused:
                 broker.resume()

@@ -11,7 +11,7 @@ from understudy.checks.group_records import add_records
 from understudy.checks.replica_logs import partitions_that_may_have_lost
 from understudy.clusters.clients.client_load import ClientLoad
 from understudy.clusters.clients.group_load import GroupLoad
-from understudy.clusters.cluster import BrokerHandle, ClusterError
+from understudy.clusters.cluster import ClusterError
 from understudy.clusters.findings import Findings
 from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
 from understudy.clusters.simulated.loop import Process
@@ -21,7 +21,7 @@ from understudy.foundation.wire.network import Connection
 from understudy.foundation.zk.client import Create, Delete, SetData
 from understudy.history.reading.lines import decode_record
 from understudy.trials.experiments.bad_requests import bad_bytes
-from understudy.trials.experiments.each_broker import Brokers, on_each
+from understudy.trials.experiments.each_broker import Broker, Brokers, begin_start, on_each
 from understudy.trials.experiments.engine import CannotInject, RunData, Undo
 from understudy.trials.experiments.language.actions import ACTIONS, Action, Arm, OnPartition
 from understudy.trials.experiments.language.frozen import FrozenPlan
@@ -159,7 +159,7 @@ class SimulatedEngine(Performing):
     def do(self, action: Action, brokers: Brokers, peers: Sequence[int]) -> Undo | None:
         match action.name:
             case "lose-power":
-                return on_each(brokers, lambda each: self.cluster.broker(each.id).lose_power(), self.begin_start)
+                return on_each(brokers, lambda each: self.cluster.broker(each.id).lose_power(), begin_start)
             case "skip-flushes":
                 return self.with_disk(action, brokers, self._machines.skip_flushes)
         return super().do(action, brokers, peers)
@@ -171,17 +171,11 @@ class SimulatedEngine(Performing):
     def after(self, ms: float, action: Callable[[], None]) -> None:
         self.cluster.after(ms, action)
 
-    def begin_start(self, broker: BrokerHandle) -> None:
-        self.cluster.broker(broker.id).begin_start()
+    def restart(self, broker: Broker) -> None:
+        broker.begin_stop()
+        broker.begin_start()
 
-    def begin_stop(self, broker: BrokerHandle) -> None:
-        self.cluster.broker(broker.id).begin_stop()
-
-    def restart(self, broker: BrokerHandle) -> None:
-        self.begin_stop(broker)
-        self.begin_start(broker)
-
-    def arm(self, broker: BrokerHandle, action: Arm) -> None:
+    def arm(self, broker: Broker, action: Arm) -> None:
         lasts_ms = None if action.lasts is None else action.lasts.ms
         self.cluster.broker(broker.id).arm(action.point, action.point_action, resume_after_ms=lasts_ms)
 
@@ -233,18 +227,6 @@ class SimulatedEngine(Performing):
     def delete(self, path: str) -> None:
         if not self.cluster.zookeeper.operate([Delete(path)]):
             raise CannotInject(f"{path} cannot be deleted: it does not exist, has children, or ZooKeeper is down")
-
-    def stop_zookeeper(self) -> None:
-        self.cluster.stop_zookeeper()
-
-    def start_zookeeper(self) -> None:
-        self.cluster.start_zookeeper()
-
-    def pause_zookeeper(self) -> None:
-        self.cluster.pause_zookeeper()
-
-    def resume_zookeeper(self) -> None:
-        self.cluster.resume_zookeeper()
 
     def not_injected(self) -> tuple[str, ...]:
         lost = [

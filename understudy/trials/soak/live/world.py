@@ -11,13 +11,13 @@ from typing import Final
 
 from understudy.clusters.control.client import ControlClient, ControlRefused
 from understudy.clusters.control.control_file import NoControlPort
-from understudy.clusters.control.verb_table import VERBS
 from understudy.clusters.findings import findings
 from understudy.clusters.picture import ClusterPicture
 from understudy.clusters.processes import linux
 from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView
 from understudy.clusters.processes.run_folder import ClusterEntry, NotARunFolder, read_cluster_file
 from understudy.clusters.values import duration
+from understudy.clusters.verb_table import VERBS
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.history.reading.transaction_log import MalformedTransactionLog
 from understudy.trials.soak.client_fold import Broken

@@ -1,7 +1,7 @@
 """The verbs on a running cluster, in one table.
 
-The routes of the control port, its OpenAPI page, the command line and docs/reference/verbs.md are made from it. This
-module imports nothing slow, so that `understudy --help` stays fast.
+The routes of the control port, its OpenAPI page, the command line and docs/reference/verbs.md are made from it, and
+soaks take their faults from it. This module imports nothing slow, so that `understudy --help` stays fast.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ class Verb(NamedTuple):
     Attributes:
         meaning: what it does, as an imperative without full stop.
         done: what has been done to its target, for example `killed`.
-        undo: the verb that ends it after `for`; empty if it cannot be given a duration.
+        undo: the verb that ends it after `for`; empty if it cannot be given a duration. Until then a broker does not
+            serve requests.
+        states: those in which a process must be for it; empty for any.
+        ends: the undos of other verbs that are pointless once it is done, if they are not itself.
         on_zookeeper: whether ZooKeeper can be its target.
         on_compose: what does it on the compose cluster; empty if nothing does.
     """
@@ -25,26 +28,58 @@ class Verb(NamedTuple):
     meaning: str
     done: str
     undo: str = ""
+    states: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()
     on_zookeeper: bool = True
     on_compose: str = ""
 
 
+RUNNING: Final = "running"
+PAUSED: Final = "paused"
+GONE: Final = "gone"
+"""The states of a process."""
+_THERE: Final = (RUNNING, PAUSED)
+
 VERBS: Final[Mapping[str, Verb]] = MappingProxyType(
     {
-        "kill": Verb("kill a process (SIGKILL)", "killed", undo="start", on_compose="docker compose kill"),
-        "pause": Verb("pause a process (SIGSTOP)", "paused", undo="resume", on_compose="docker compose pause"),
-        "resume": Verb("resume a paused process (SIGCONT)", "resumed", on_compose="docker compose unpause"),
+        "kill": Verb(
+            "kill a process (SIGKILL)",
+            "killed",
+            undo="start",
+            states=_THERE,
+            ends=("resume",),
+            on_compose="docker compose kill",
+        ),
+        "pause": Verb(
+            "pause a process (SIGSTOP)", "paused", undo="resume", states=(RUNNING,), on_compose="docker compose pause"
+        ),
+        "resume": Verb(
+            "resume a paused process (SIGCONT)", "resumed", states=(PAUSED,), on_compose="docker compose unpause"
+        ),
         "stop": Verb(
             "stop a broker by a controlled shutdown (SIGTERM)",
             "stopped",
             undo="start",
+            states=_THERE,
+            ends=("resume",),
             on_compose="docker compose stop",
         ),
-        "start": Verb("start a broker that has ended, on its own data", "started", on_compose="docker compose start"),
-        "restart": Verb("stop a broker and start it again", "restarted", on_compose="docker compose restart"),
+        "start": Verb(
+            "start a broker that has ended, on its own data",
+            "started",
+            states=(GONE,),
+            on_compose="docker compose start",
+        ),
+        "restart": Verb(
+            "stop a broker and start it again",
+            "restarted",
+            ends=("resume", "start"),
+            on_compose="docker compose restart",
+        ),
         "depose": Verb(
             "delete /controller, which the broker owns; it keeps running",
             "deposed",
+            states=_THERE,
             on_zookeeper=False,
             on_compose="the same, by the published port of ZooKeeper",
         ),
@@ -52,6 +87,7 @@ VERBS: Final[Mapping[str, Verb]] = MappingProxyType(
             "hold all traffic of a broker (`understudy up --proxied`)",
             "isolated",
             undo="heal",
+            states=_THERE,
             on_zookeeper=False,
             on_compose="docker network disconnect",
         ),
@@ -79,4 +115,4 @@ TARGETS: Final[Mapping[str, str]] = MappingProxyType(
 
 ARM: Final = "arm"
 POINT_ACTIONS: Final = ("pause", "crash")
-"""What an armed point does; equal to `understudy.clusters.cluster.POINT_ACTIONS`, which a test compares."""
+"""What an armed point does to its broker."""
