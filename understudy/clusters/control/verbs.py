@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
@@ -227,7 +227,7 @@ class ClusterVerbs:
                     self._to_undo[broker.name, "resume"] = broker
             for (_, undo), handle in sorted(self._to_undo.items(), key=lambda item: item[0]):
                 with contextlib.suppress(ClusterError, ZooKeeperNotStarted, *NO_ANSWER):
-                    _DO[undo](handle)
+                    _do_to(handle, undo)
                     self._report(f"{handle.name} {VERBS[undo].done}, so that the cluster can stop in order")
             self._to_undo.clear()
         self._view.close()
@@ -251,7 +251,7 @@ class ClusterVerbs:
                 assert isinstance(handle, LocalBroker)
                 handle.arm(request.point, request.action)
             else:
-                _DO[request.verb](handle)
+                _do_to(handle, request.verb)
             self._note(request.verb, handle)
             if request.lasts_ms is not None:
                 undo = VERBS[request.verb].undo
@@ -289,7 +289,7 @@ class ClusterVerbs:
         try:
             refusal = self._refusal(undo, handle)
             if not refusal:
-                _DO[undo](handle)
+                _do_to(handle, undo)
                 self._note(undo, handle)
         except (ClusterError, ZooKeeperNotStarted, OSError, *NO_ANSWER) as error:
             refusal = str(error)
@@ -343,30 +343,6 @@ def _with_role(handle: Handle) -> str:
     return f"{handle.name} ({handle.role})" if handle.role else handle.name
 
 
-def _isolate(handle: Handle) -> None:
-    assert isinstance(handle, LocalBroker)
-    handle.isolate()
-
-
-def _heal(handle: Handle) -> None:
-    assert isinstance(handle, LocalBroker)
-    handle.heal()
-
-
-def _depose(handle: Handle) -> None:
-    assert isinstance(handle, LocalBroker)
-    handle.depose()
-
-
-_DO: Final[Mapping[str, Callable[[Handle], None]]] = {
-    "kill": lambda handle: handle.kill(),
-    "pause": lambda handle: handle.pause(),
-    "resume": lambda handle: handle.resume(),
-    "stop": lambda handle: handle.stop(),
-    "start": lambda handle: handle.start(),
-    "restart": lambda handle: handle.restart(),
-    "depose": _depose,
-    "isolate": _isolate,
-    "heal": _heal,
-}
-"""What each verb does to one process; `arm` has further arguments."""
+def _do_to(handle: Handle, verb: str) -> None:
+    """Do a verb without further arguments, which is the method of its name."""
+    getattr(handle, verb)()

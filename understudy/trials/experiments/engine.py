@@ -56,7 +56,7 @@ class Engine(Protocol):
 
     @classmethod
     def actions(cls) -> frozenset[str]:
-        """The actions of steps that it can do."""
+        """The actions of steps that it can do, or that are done for it, as `bind` and `settle`."""
 
     @classmethod
     def begin(cls, plan: FrozenPlan, folder: Path) -> Engine:

@@ -16,8 +16,8 @@ ENGINES: Final[Mapping[str, type[Engine]]] = {"sim": SimulatedEngine, "real": Pr
 
 
 def capabilities() -> dict[str, frozenset[str]]:
-    """What each engine can do, by its name; `bind` and `settle` are done by every engine."""
-    return {name: engine.actions() | {"bind", "settle"} for name, engine in ENGINES.items()}
+    """What each engine can do, by its name."""
+    return {name: engine.actions() for name, engine in ENGINES.items()}
 
 
 def capability_lines() -> list[str]:

@@ -41,7 +41,7 @@ def explain(plan: FrozenPlan, engines: Mapping[str, frozenset[str]]) -> list[str
 def missing_actions(experiment: Experiment, can: frozenset[str]) -> list[str]:
     """The actions of an experiment that an engine cannot do, in the order of the steps."""
     used = dict.fromkeys(step.action.name for step in experiment.steps if step.action is not None)
-    return [action for action in used if action not in {*can, "bind", "settle"}]
+    return [action for action in used if action not in can]
 
 
 def step_text(frozen: FrozenStep) -> str:
