@@ -61,10 +61,10 @@ def moment(page: Page) -> int:
 def go_to_resignation(page: Page) -> None:
     """Step by key to the end of the controller's pause, then along the story to the record with which it resigns."""
     press(page, "End")
-    while "last fault: continue" not in page.locator("#step").inner_text():
+    while "last fault: resume" not in page.locator("#step").inner_text():
         before = moment(page)
         press(page, "F")
-        assert moment(page) < before, "no fault of the run ends with continue"
+        assert moment(page) < before, "no fault of the run ends with resume"
     for _ in range(200):
         press(page, "n")
         if "resigns from controller epoch 1" in page.locator("#why > p").first.inner_text():

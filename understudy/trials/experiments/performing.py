@@ -42,7 +42,6 @@ STARVE_MS: Final = 200.0
 _EVERY_MS: Final = {"stutter": 1_000.0, "crash-loop": 2_000.0, "flap-zookeeper": 500.0}
 """How often a fault that repeats does so, by default."""
 
-
 _numbers = itertools.count(1)
 
 
