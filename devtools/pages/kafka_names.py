@@ -735,6 +735,12 @@ understudy/clusters/clients/batching_producer.py
   org.apache.kafka.clients.producer.internals.Sender
 understudy/clusters/clients/cluster_requests.py
   org.apache.kafka.clients.admin.KafkaAdminClient ClusterRequests
+understudy/clusters/clients/config_requests.py
+  org.apache.kafka.clients.admin.ConfigEntry.ConfigSource
+understudy/clusters/clients/group_requests.py
+  org.apache.kafka.clients.admin.KafkaAdminClient GroupRequests
+understudy/clusters/clients/record_requests.py
+  org.apache.kafka.clients.admin.internals.ListOffsetsHandler
 understudy/clusters/clients/consumer.py
   org.apache.kafka.clients.consumer.internals.CompletedFetch.nextFetchedRecord
 understudy/clusters/clients/group_consumer.py
@@ -742,8 +748,6 @@ understudy/clusters/clients/group_consumer.py
 understudy/kafka_tools/client_properties.py
   org.apache.kafka.server.util.CommandLineUtils.parseKeyValueArgs key_values
   org.apache.kafka.common.config.AbstractConfig
-understudy/kafka_tools/cluster.py
-  org.apache.kafka.clients.admin.KafkaAdminClient KafkaCluster
 understudy/kafka_tools/configs.py
   kafka.admin.ConfigCommand
   org.apache.kafka.clients.admin.ConfigEntry.ConfigSource SOURCES
@@ -759,8 +763,6 @@ understudy/kafka_tools/errors.py
   org.apache.kafka.common.protocol.Errors error_of
 understudy/kafka_tools/get_offsets.py
   org.apache.kafka.tools.GetOffsetShell
-understudy/kafka_tools/group_requests.py
-  org.apache.kafka.clients.admin.KafkaAdminClient
 understudy/kafka_tools/groups.py
   org.apache.kafka.tools.consumer.group.ConsumerGroupCommand
 understudy/kafka_tools/index_dumps.py
@@ -778,8 +780,6 @@ understudy/kafka_tools/log_dirs.py
   org.apache.kafka.tools.LogDirsCommand
 understudy/kafka_tools/message_formatters.py
   org.apache.kafka.tools.consumer.DefaultMessageFormatter DefaultFormatter
-understudy/kafka_tools/offsets.py
-  org.apache.kafka.clients.admin.internals.ListOffsetsHandler list_offsets
 understudy/kafka_tools/options.py
   joptsimple.OptionParser parse
   org.apache.kafka.server.util.CommandLineUtils Options

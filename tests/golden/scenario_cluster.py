@@ -7,7 +7,8 @@ from typing import NamedTuple, Protocol
 
 from tests.golden.recording import Json
 from understudy.checks.history import Znode, ZnodeTransaction, tree_after
-from understudy.clusters.clients.admin_client import BROKER, TOPIC, AdminClient
+from understudy.clusters.clients.admin_client import AdminClient
+from understudy.clusters.clients.config_requests import BROKER, TOPIC
 from understudy.clusters.clients.connections import Connections
 from understudy.clusters.clients.producer import Outcome, Producer
 from understudy.foundation.cluster.errors import ApiError, Errors

@@ -25,7 +25,8 @@ from tests.golden.scenario_cluster import (
     throttle_removals_of_brokers,
 )
 from tests.golden.scenario_run import SIX_PARTITIONS, ScenarioRun, assigned, in_sync, leaders, none_of, states
-from understudy.clusters.clients.admin_client import BROKER, PREFERRED, TOPIC, UNCLEAN
+from understudy.clusters.clients.config_requests import BROKER, TOPIC
+from understudy.clusters.clients.topic_requests import PREFERRED, UNCLEAN
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.zk.client import Create
 

@@ -14,7 +14,8 @@ from tests.golden.scenario_run import (
     placed,
     unreachable_broker,
 )
-from understudy.clusters.clients.admin_client import BROKER, PREFERRED, UNCLEAN
+from understudy.clusters.clients.config_requests import BROKER
+from understudy.clusters.clients.topic_requests import PREFERRED, UNCLEAN
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.zk.client import Create, Delete
 

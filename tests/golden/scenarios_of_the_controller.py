@@ -19,7 +19,7 @@ from tests.golden.scenario_run import (
     states,
     unreachable_broker,
 )
-from understudy.clusters.clients.admin_client import BROKER
+from understudy.clusters.clients.config_requests import BROKER
 from understudy.foundation.zk.client import Create, Delete, SetData
 
 STATE_0 = "/brokers/topics/orders/partitions/0/state"

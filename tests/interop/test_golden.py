@@ -30,7 +30,8 @@ from tests.golden.scenarios import brokers_and_settings
 from tests.golden.test_scenarios import check_on_processes
 from tests.interop.tools import Tools
 from understudy.brokers.config.properties import format_properties
-from understudy.clusters.clients.admin_client import BROKER, PREFERRED
+from understudy.clusters.clients.config_requests import BROKER
+from understudy.clusters.clients.topic_requests import PREFERRED
 
 SHORT_TIMEOUTS = {"default.api.timeout.ms": "10000", "request.timeout.ms": "5000"}
 """Timeouts of tools whose requests go to a dead broker; by default they wait for a minute."""

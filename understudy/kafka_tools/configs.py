@@ -5,22 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from understudy.foundation.wire.messages.alter_configs import (
-    AlterableConfig,
-    AlterConfigsRequest,
-    AlterConfigsResource,
-    AlterConfigsResponse,
-)
+from understudy.clusters.clients.config_requests import BROKER, BROKER_LOGGER, TOPIC
 from understudy.foundation.wire.messages.describe_configs import DescribeConfigsResourceResult
 from understudy.kafka_tools.cluster import KafkaCluster
-from understudy.kafka_tools.config_requests import (
-    BROKER,
-    BROKER_LOGGER,
-    TOPIC,
-    change_configs,
-    read_configs,
-    responsible,
-)
 from understudy.kafka_tools.console import Console, Surroundings, Tool, read_properties
 from understudy.kafka_tools.errors import (
     API,
@@ -29,7 +16,6 @@ from understudy.kafka_tools.errors import (
     TIMEOUT,
     ToolError,
     UsageError,
-    error_of,
     executed,
     illegal_argument,
 )
@@ -268,11 +254,11 @@ async def _own_configs(
         "brokers": "DYNAMIC_BROKER_CONFIG" if name else "DYNAMIC_DEFAULT_BROKER_CONFIG",
     }.get(kind)
     try:
-        configs = await read_configs(cluster, TYPES[kind], name)
+        configs = await cluster.describe_config(TYPES[kind], name)
     except ToolError as error:
         raise _waited(error) from None
     return sorted(
-        (entry for entry in configs if everything or source in (None, SOURCES[entry.config_source])),
+        (entry for entry in configs.values() if everything or source in (None, SOURCES[entry.config_source])),
         key=lambda entry: entry.name,
     )
 
@@ -309,9 +295,9 @@ async def _alter(options: Options, cluster: KafkaCluster, console: Console, kind
         )
     try:
         if kind == "brokers":
-            await _replace(cluster, name, values)
+            await cluster.replace_config(BROKER, name, values)
         else:
-            await change_configs(cluster, {(TYPES[kind], name): added | dict.fromkeys(deleted)})
+            await cluster.alter_config(TYPES[kind], name, added | dict.fromkeys(deleted))
     except ToolError as error:
         raise _waited(error) from None
     if name:
@@ -322,21 +308,6 @@ async def _alter(options: Options, cluster: KafkaCluster, console: Console, kind
 
 def _values(before: dict[str, DescribeConfigsResourceResult], added: dict[str, str]) -> dict[str, str | None]:
     return {key: entry.value for key, entry in before.items()} | added
-
-
-async def _replace(cluster: KafkaCluster, broker: str, values: dict[str, str | None]) -> None:
-    """Replace the configuration of a broker, or the brokers' defaults, by AlterConfigs."""
-    resource = AlterConfigsResource(
-        resource_type=BROKER,
-        resource_name=broker,
-        configs=tuple(AlterableConfig(name=key, value=value) for key, value in values.items()),
-    )
-    response = await responsible(
-        cluster, BROKER, broker, AlterConfigsRequest(resources=(resource,)), AlterConfigsResponse, call="alterConfigs"
-    )
-    for result in response.responses:
-        if result.error_code:
-            raise error_of(result.error_code, result.error_message)
 
 
 def _invalid(message: str) -> ToolError:

@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from understudy.clusters.clients.cluster_requests import TryAgain
-from understudy.foundation.cluster.errors import Errors, error_name
+from understudy.foundation.cluster.errors import error_name
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.wire.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    DeleteRecordsTopic,
-)
-from understudy.kafka_tools.cluster import KafkaCluster
-from understudy.kafka_tools.console import CLIENT_ID, Console, Surroundings, Tool, print_trace, read_file
-from understudy.kafka_tools.errors import COMMAND_FAILED, OPERATION_FAILED, TIMEOUT, ToolError, error_of, executed
+from understudy.kafka_tools.console import CLIENT_ID, Surroundings, Tool, print_trace, read_file
+from understudy.kafka_tools.errors import COMMAND_FAILED, OPERATION_FAILED, ToolError, error_of, executed
 from understudy.kafka_tools.java_order import partitions as in_java_order
 from understudy.kafka_tools.json_input import parse_object
-from understudy.kafka_tools.offsets import by_topic, leaders_of
+from understudy.kafka_tools.offsets import timed_out
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options
 
 VERSION = 1
-TIMEOUT_MS = 30_000
-_LATER = frozenset(
-    {
-        Errors.NOT_LEADER_OR_FOLLOWER,
-        Errors.LEADER_NOT_AVAILABLE,
-        Errors.UNKNOWN_TOPIC_OR_PARTITION,
-        Errors.REPLICA_NOT_AVAILABLE,
-        Errors.KAFKA_STORAGE_ERROR,
-    }
-)
 
 FLAGS = (
     BOOTSTRAP_SERVER,
@@ -54,13 +34,22 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     async with cluster:
         console.print("Executing records delete operation")
         console.print("Records delete operation completed:")
-        results = await _delete(cluster, console, offsets)
+        results = await cluster.delete_records(offsets)
+    for partition, result in results.items():
+        if result.error_code:
+            console.log(
+                "ERROR",
+                f"[AdminClient clientId={CLIENT_ID}] DeleteRecords request for topic partition {partition} failed "
+                f"due to an unexpected error {error_name(result.error_code)}",
+                "org.apache.kafka.clients.admin.internals.DeleteRecordsHandler",
+            )
     for partition in in_java_order(offsets):
-        result = results[partition]
-        if isinstance(result, ToolError):
-            console.print(f"partition: {partition}\terror: {executed(result).shown_message}")
-        else:
-            console.print(f"partition: {partition}\tlow_watermark: {result}")
+        found = results.get(partition)
+        if found is not None and not found.error_code:
+            console.print(f"partition: {partition}\tlow_watermark: {found.low_watermark}")
+            continue
+        error = timed_out("deleteRecords") if found is None else error_of(found.error_code)
+        console.print(f"partition: {partition}\terror: {executed(error).shown_message}")
     return 0
 
 
@@ -93,63 +82,3 @@ def parse_offsets(text: str) -> dict[TopicPartition, int]:
         listed = ",".join(map(str, in_java_order(twice)))
         raise ToolError(COMMAND_FAILED, f"Offset json file contains duplicate topic partitions: {listed}")
     return found
-
-
-async def _delete(
-    cluster: KafkaCluster, console: Console, offsets: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, int | ToolError]:
-    """Return the low watermark of each partition, or why its records were not deleted."""
-    found: dict[TopicPartition, int | ToolError] = {}
-
-    async def attempt() -> DeleteRecordsResponse:
-        left = [each for each in offsets if each not in found]
-        leaders = await leaders_of(cluster, left)
-        for leader in sorted(set(leaders.values())):
-            asked = [each for each in left if leaders.get(each) == leader]
-            await _ask(cluster, console, leader, {each: offsets[each] for each in asked}, found)
-        if len(found) < len(offsets):
-            raise TryAgain("partitions have no leader")
-        return DeleteRecordsResponse()
-
-    try:
-        await cluster.retried(attempt, call="deleteRecords")
-    except ToolError as error:
-        if error.kind == TIMEOUT:
-            error = ToolError(TIMEOUT, "Call(callName=deleteRecords) timed out waiting for a node assignment.")
-        for each in offsets:
-            found.setdefault(each, error)
-    return found
-
-
-async def _ask(
-    cluster: KafkaCluster,
-    console: Console,
-    leader: int,
-    offsets: Mapping[TopicPartition, int],
-    found: dict[TopicPartition, int | ToolError],
-) -> None:
-    topics = tuple(
-        DeleteRecordsTopic(
-            name=topic,
-            partitions=tuple(
-                DeleteRecordsPartition(partition_index=number, offset=offsets[TopicPartition(topic, number)])
-                for number in numbers
-            ),
-        )
-        for topic, numbers in by_topic(offsets).items()
-    )
-    request = DeleteRecordsRequest(topics=topics, timeout_ms=TIMEOUT_MS)
-    answer = await cluster.ask_broker(leader, request, DeleteRecordsResponse, call="deleteRecords")
-    for topic in answer.topics:
-        for each in topic.partitions:
-            partition = TopicPartition(topic.name, each.partition_index)
-            if not each.error_code:
-                found[partition] = each.low_watermark
-            elif each.error_code not in _LATER:
-                found[partition] = error_of(each.error_code)
-                console.log(
-                    "ERROR",
-                    f"[AdminClient clientId={CLIENT_ID}] DeleteRecords request for topic partition {partition} failed "
-                    f"due to an unexpected error {error_name(each.error_code)}",
-                    "org.apache.kafka.clients.admin.internals.DeleteRecordsHandler",
-                )

@@ -128,6 +128,7 @@ class ToolError(Exception):
     Args:
         kind: the class of the exception, with its package.
         message: what `getMessage` returns; None if there is none.
+        code: the error code in an answer that it stands for; None if there was no such answer.
     """
 
     def __init__(
@@ -137,12 +138,14 @@ class ToolError(Exception):
         *,
         cause: ToolError | None = None,
         suppressed: Sequence[ToolError] = (),
+        code: int | None = None,
     ) -> None:
         super().__init__(kind, message)
         self.kind = kind
         self.message = message
         self.cause = cause
         self.suppressed = tuple(suppressed)
+        self.code = code
 
     def __str__(self) -> str:
         return self.kind if self.message is None else f"{self.kind}: {self.message}"
@@ -178,7 +181,7 @@ class UsageError(Exception):
 def error_of(code: int, message: str | None = None) -> ToolError:
     """Return the exception of an error code in a response, with the message that came with it or the default one."""
     name, default = _CODES.get(code, _CODES[-1])
-    return ToolError(API + name, default if message is None else message)
+    return ToolError(API + name, default if message is None else message, code=code)
 
 
 def error_named(name: str) -> ToolError | None:

@@ -81,8 +81,8 @@ async def run(options: Options, surroundings: Surroundings) -> int:
             console.error(
                 f"Skip getting offsets for topic-partition {partition} due to error: {executed(result).shown_message}"
             )
-        elif result.offset >= 0:
-            console.print(f"{partition.topic}:{partition.partition}:{result.offset}")
+        elif result >= 0:
+            console.print(f"{partition.topic}:{partition.partition}:{result}")
     return 0
 
 

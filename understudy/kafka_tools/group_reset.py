@@ -15,7 +15,6 @@ from understudy.foundation.wire.messages.list_offsets import EARLIEST_TIMESTAMP,
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.console import Console, read_file
 from understudy.kafka_tools.errors import RUNTIME, ToolError, UsageError, error_of, executed, illegal_argument
-from understudy.kafka_tools.group_requests import committed_offsets
 from understudy.kafka_tools.java_order import in_order
 from understudy.kafka_tools.java_order import partitions as in_java_order
 from understudy.kafka_tools.offsets import list_offsets
@@ -207,7 +206,7 @@ async def _scope(options: Options, cluster: KafkaCluster, group: str) -> list[To
 
 async def _committed(cluster: KafkaCluster, group: str) -> dict[TopicPartition, int]:
     try:
-        return await committed_offsets(cluster, group)
+        return await cluster.committed_offsets(group)
     except ToolError as error:
         raise wrapped(error) from None
 
@@ -224,7 +223,7 @@ async def _log_offsets(
         result = results[each]
         if isinstance(result, ToolError):
             raise wrapped(result)
-        found[each] = result.offset
+        found[each] = result
     return found
 
 

@@ -16,15 +16,7 @@ from understudy.foundation.wire.messages.list_offsets import LATEST_TIMESTAMP
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.console import Console, Surroundings, Tool
 from understudy.kafka_tools.errors import ILLEGAL_ARGUMENT, ToolError, UsageError, error_of, executed, illegal_argument
-from understudy.kafka_tools.group_requests import (
-    Group,
-    commit_offsets,
-    committed_offsets,
-    delete_group,
-    delete_offsets,
-    describe_groups,
-    list_groups,
-)
+from understudy.kafka_tools.group_descriptions import Group, describe_groups
 from understudy.kafka_tools.group_reset import (
     TARGETS,
     Offsets,
@@ -208,7 +200,7 @@ async def _names(options: Options, cluster: KafkaCluster) -> list[str]:
     if not options.has("all-groups"):
         return options.values("group")
     try:
-        return [group.group_id for group in await list_groups(cluster, (), ())]
+        return strings(await cluster.list_groups())
     except ToolError as error:
         raise wrapped(error) from None
 
@@ -224,9 +216,10 @@ async def _list(options: Options, cluster: KafkaCluster, console: Console) -> No
     types = _values(options, "type", GROUP_TYPES, "types")
     states = _values(options, "state", STATES, "states")
     try:
-        groups = await list_groups(cluster, states, types)
+        found = await cluster.list_groups(states, types)
     except ToolError as error:
         raise executed(error) from None
+    groups = [found[name] for name in strings(found)]
     width = max((max(15, len(group.group_id)) for group in groups), default=15) + 10
     rows = [("GROUP", "TYPE", "STATE")]
     rows += [
@@ -243,7 +236,13 @@ _AllGroups = Options([("all-groups", "")])
 
 
 async def _delete(options: Options, cluster: KafkaCluster, console: Console) -> None:
-    results = {name: await delete_group(cluster, name) for name in await _names(options, cluster)}
+    results: dict[str, ToolError | None] = {}
+    for name in await _names(options, cluster):
+        try:
+            await cluster.delete_group(name)
+            results[name] = None
+        except ToolError as refused:
+            results[name] = refused
     deleted = strings(name for name, error in results.items() if error is None)
     failed = [(name, error) for name in strings(results) if (error := results[name]) is not None]
     if not failed:
@@ -302,7 +301,7 @@ def _is_shown(console: Console, group: Group, rows: int) -> bool:
 
 async def _rows(cluster: KafkaCluster, group: Group) -> list[_Row]:
     try:
-        committed = await committed_offsets(cluster, group.name) if group.state != "Dead" else {}
+        committed = await cluster.committed_offsets(group.name) if group.state != "Dead" else {}
     except ToolError as error:
         raise wrapped(error) from None
     rows: list[_Row] = []
@@ -332,9 +331,9 @@ async def _rows_of(
         if isinstance(end, ToolError):
             raise wrapped(end)
         offset = committed.get(each)
-        lag = MISSING if offset is None else str(end.offset - offset)
+        lag = MISSING if offset is None else str(end - offset)
         shown = MISSING if offset is None else str(offset)
-        rows.append(_Row(group, each.topic, str(each.partition), shown, str(end.offset), lag, *who))
+        rows.append(_Row(group, each.topic, str(each.partition), shown, str(end), lag, *who))
     return rows
 
 
@@ -421,7 +420,7 @@ async def _reset(options: Options, cluster: KafkaCluster, console: Console, now_
         offsets = found[name] = await new_offsets(options, cluster, console, name, now_ms)
         if options.has("execute") and offsets:
             try:
-                await commit_offsets(cluster, name, offsets)
+                await cluster.commit_offsets(name, offsets)
             except ToolError as error:
                 raise wrapped(error) from None
     ordered = {name: found[name] for name in strings(found)}
@@ -450,7 +449,7 @@ async def _delete_offsets(options: Options, cluster: KafkaCluster, console: Cons
             statuses[TopicPartition(topic, -1)] = f"Error: :{executed(found).shown_message}"
         else:
             partitions += found
-    code, codes = await delete_offsets(cluster, group, partitions)
+    code, codes = await cluster.delete_offsets(group, partitions)
     for each in dict.fromkeys(partitions):
         failed = code or codes.get(each, Errors.UNKNOWN_SERVER_ERROR)
         statuses[each] = f"Error: :{executed(error_of(failed)).shown_message}" if failed else "Successful"

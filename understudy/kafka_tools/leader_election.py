@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from understudy.clusters.clients.topic_requests import PREFERRED, UNCLEAN
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from understudy.foundation.wire.messages.elect_leaders import PartitionResult
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.console import Console, Surroundings, Tool, print_trace, read_file
 from understudy.kafka_tools.errors import COMMAND_FAILED, JOPTSIMPLE, OPERATION_FAILED, TIMEOUT, ToolError, error_of
 from understudy.kafka_tools.java_order import partitions as in_java_order
 from understudy.kafka_tools.json_input import parse_object
-from understudy.kafka_tools.offsets import by_topic
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, Flag, Options, cannot_parse
 
-ELECTION_TYPES = {"PREFERRED": 0, "UNCLEAN": 1}
+ELECTION_TYPES = {"PREFERRED": PREFERRED, "UNCLEAN": UNCLEAN}
 TIMEOUT_MS = 30_000
 ELECTION_TIMEOUT_MS = 15_000
 
@@ -93,16 +95,10 @@ def _check(options: Options) -> None:
 async def _elect(
     cluster: KafkaCluster, console: Console, election_type: str, partitions: list[TopicPartition] | None
 ) -> None:
-    asked = None
-    if partitions is not None:
-        asked = tuple(TopicPartitions(topic=name, partitions=tuple(ids)) for name, ids in by_topic(partitions).items())
-    request = ElectLeadersRequest(
-        election_type=ELECTION_TYPES[election_type], topic_partitions=asked, timeout_ms=ELECTION_TIMEOUT_MS
-    )
     try:
-        response = await cluster.ask_controller(request, ElectLeadersResponse, _errors, call="electLeaders")
-        if response.error_code:
-            raise error_of(response.error_code)
+        code, results = await cluster.elect(partitions, ELECTION_TYPES[election_type], timeout_ms=ELECTION_TIMEOUT_MS)
+        if code:
+            raise error_of(code)
     except ToolError as error:
         if error.kind == TIMEOUT:
             message = "Timeout waiting for election results"
@@ -112,20 +108,10 @@ async def _elect(
             raise
         console.print(message)
         raise ToolError(COMMAND_FAILED, message, cause=error) from None
-    _print_results(console, election_type, response)
+    _print_results(console, election_type, results)
 
 
-def _errors(response: ElectLeadersResponse) -> list[int]:
-    results = (each for topic in response.replica_election_results for each in topic.partition_result)
-    return [response.error_code, *(each.error_code for each in results)]
-
-
-def _print_results(console: Console, election_type: str, response: ElectLeadersResponse) -> None:
-    results = {
-        TopicPartition(topic.topic, each.partition_id): each
-        for topic in response.replica_election_results
-        for each in topic.partition_result
-    }
+def _print_results(console: Console, election_type: str, results: Mapping[TopicPartition, PartitionResult]) -> None:
     ordered = in_java_order(results)
     elected = [each for each in ordered if results[each].error_code == Errors.NONE]
     needless = [each for each in ordered if results[each].error_code == Errors.ELECTION_NOT_NEEDED]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 
+from understudy.clusters.clients.nested_topics import by_partition
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
-    DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
     DescribeLogDirsResult,
 )
 from understudy.kafka_tools.console import Console, Surroundings, Tool
@@ -51,9 +50,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
         brokers = _ordered(wanted or known)
         found = []
         for broker in brokers:
-            answer = await cluster.ask_broker(
-                broker, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, call="describeLogDirs"
-            )
+            answer = await cluster.describe_log_dirs(broker)
             if answer.error_code:
                 raise executed(error_of(answer.error_code))
             found.append(_as_java({"broker": broker, "logDirs": _directories(answer.results, topics)}))
@@ -93,12 +90,7 @@ def _directories(results: Collection[DescribeLogDirsResult], topics: Collection[
     shown: list[object] = []
     for path in strings(by_path):
         result = by_path[path]
-        replicas = {
-            TopicPartition(topic.name, each.partition_index): each
-            for topic in result.topics
-            if not topics or topic.name in topics
-            for each in topic.partitions
-        }
+        replicas = by_partition(topic for topic in result.topics if not topics or topic.name in topics)
         shown.append(
             _as_java(
                 {

@@ -5,23 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Sequence
 
+from understudy.clusters.clients.config_requests import BROKER, TOPIC
+from understudy.clusters.clients.nested_topics import by_topic
 from understudy.controller.replica_placement import assign_replicas_to_brokers
+from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
-from understudy.foundation.wire.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from understudy.foundation.wire.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-    ListPartitionReassignmentsTopics,
-    OngoingPartitionReassignment,
-)
 from understudy.kafka_tools.cluster import KafkaCluster
-from understudy.kafka_tools.config_requests import BROKER, TOPIC, change_configs
 from understudy.kafka_tools.console import Console, Surroundings, Tool, read_file
 from understudy.kafka_tools.errors import (
     API,
@@ -34,7 +24,6 @@ from understudy.kafka_tools.errors import (
     executed,
 )
 from understudy.kafka_tools.java_order import in_order, strings
-from understudy.kafka_tools.offsets import by_topic
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options, cannot_parse
 from understudy.kafka_tools.reassignment_plan import (
     Assignment,
@@ -251,7 +240,7 @@ async def _generate(options: Options, cluster: KafkaCluster, console: Console, s
             "assignment without rack information.",
         )
     proposed: dict[TopicPartition, Sequence[int]] = {}
-    for topic, numbers in by_topic(current).items():
+    for topic, numbers in by_topic(sorted(current)).items():
         factor = len(current[TopicPartition(topic, numbers[0])])
         try:
             assigned = assign_replicas_to_brokers(racks, len(numbers), factor, source)
@@ -341,58 +330,25 @@ async def _list(cluster: KafkaCluster, console: Console) -> None:
 
 async def _ongoing(
     cluster: KafkaCluster, partitions: Sequence[TopicPartition] | None = None
-) -> dict[TopicPartition, OngoingPartitionReassignment]:
+) -> dict[TopicPartition, ReplicaAssignment]:
     """Return the reassignments in progress, of all partitions for None. Raises ToolError."""
-    asked = None
-    if partitions is not None:
-        asked = tuple(
-            ListPartitionReassignmentsTopics(name=topic, partition_indexes=tuple(numbers))
-            for topic, numbers in by_topic(partitions).items()
-        )
-    response = await cluster.ask_controller(
-        ListPartitionReassignmentsRequest(topics=asked),
-        ListPartitionReassignmentsResponse,
-        lambda answer: [answer.error_code],
-        call="listPartitionReassignments",
-    )
-    if response.error_code:
-        raise executed(error_of(response.error_code, response.error_message))
-    return {
-        TopicPartition(topic.name, state.partition_index): state
-        for topic in response.topics
-        for state in topic.partitions
-    }
+    try:
+        return await cluster.list_partition_reassignments(partitions)
+    except ToolError as error:
+        raise error if error.code is None else executed(error) from None
 
 
 async def _alter(
     cluster: KafkaCluster, reassignments: dict[TopicPartition, None] | Assignment
 ) -> dict[TopicPartition, ToolError]:
     """Begin reassignments, or cancel those with None, and return the errors. Raises ToolError."""
-    topics = tuple(
-        ReassignableTopic(
-            name=topic,
-            partitions=tuple(
-                ReassignablePartition(partition_index=number, replicas=None if replicas is None else tuple(replicas))
-                for number, replicas in ((each, reassignments[TopicPartition(topic, each)]) for each in numbers)
-            ),
-        )
-        for topic, numbers in by_topic(reassignments).items()
-    )
-    response = await cluster.ask_controller(
-        AlterPartitionReassignmentsRequest(topics=topics),
-        AlterPartitionReassignmentsResponse,
-        lambda answer: [answer.error_code],
-        call="alterPartitionReassignments",
-    )
-    if response.error_code:
-        error = error_of(response.error_code, response.error_message)
+    try:
+        results = await cluster.reassign(reassignments)
+    except ToolError as error:
+        if error.code is None:
+            raise
         return dict.fromkeys(reassignments, error)
-    return {
-        TopicPartition(topic.name, each.partition_index): error_of(each.error_code, each.error_message)
-        for topic in response.responses
-        for each in topic.partitions
-        if each.error_code
-    }
+    return {each: error_of(got.error_code, got.error_message) for each, got in results.items() if got.error_code}
 
 
 async def _replicas_of(
@@ -415,7 +371,8 @@ async def _replicas_of(
 
 async def _change(cluster: KafkaCluster, changes: dict[tuple[int, str], dict[str, str | None]]) -> None:
     try:
-        await change_configs(cluster, changes)
+        for (resource_type, name), values in changes.items():
+            await cluster.alter_config(resource_type, name, values)
     except ToolError as error:
         raise executed(error) from None
 

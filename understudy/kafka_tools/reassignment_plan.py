@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.wire.messages.list_partition_reassignments import OngoingPartitionReassignment
 from understudy.kafka_tools.errors import COMMAND_FAILED, OPERATION_FAILED, ToolError, illegal_argument
 from understudy.kafka_tools.json_input import JsonObject, parse_object
 
@@ -19,7 +19,7 @@ ANY = "any"
 VERSION = 1
 
 Assignment = Mapping[TopicPartition, Sequence[int]]
-Ongoing = Mapping[TopicPartition, OngoingPartitionReassignment]
+Ongoing = Mapping[TopicPartition, ReplicaAssignment]
 
 
 class Move(NamedTuple):

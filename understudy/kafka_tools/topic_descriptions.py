@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from understudy.clusters.clients.config_requests import DEFAULT_CONFIG, TOPIC
+from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicPartition
-from understudy.foundation.wire.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-)
-from understudy.foundation.wire.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-    ListPartitionReassignmentsTopics,
-    OngoingPartitionReassignment,
-)
+from understudy.foundation.wire.messages.describe_configs import DescribeConfigsResourceResult
 from understudy.foundation.wire.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.console import Console
@@ -32,10 +24,6 @@ REPORTS = (
     "unavailable-partitions",
 )
 """The flags that select partitions."""
-TOPIC = 2
-DEFAULT_CONFIG = 5
-
-Reassignments = Mapping[TopicPartition, OngoingPartitionReassignment]
 
 
 class _Partition(NamedTuple):
@@ -44,7 +32,7 @@ class _Partition(NamedTuple):
     state: MetadataResponsePartition
     min_isr: int
     live_brokers: frozenset[int]
-    moving: OngoingPartitionReassignment | None
+    moving: ReplicaAssignment | None
 
     @property
     def has_leader(self) -> bool:
@@ -97,17 +85,16 @@ async def describe_topics(options: Options, cluster: KafkaCluster, console: Cons
     for topic in topics.values():
         if topic.error_code:
             raise error_of(topic.error_code)
-    configs = await _configs(cluster, names)
+    configs = await cluster.describe_configs(TOPIC, names)
     live = frozenset(broker.node_id for broker in metadata.brokers)
     reassignments = await _reassignments(cluster, [topics[name] for name in names]) if names else {}
     for name in names:
-        values = configs[name]
-        min_isr = int(dict(values)["min.insync.replicas"][0] or 1)
+        min_isr = int(configs[name]["min.insync.replicas"].value or 1)
         partitions = [
             _Partition(state, min_isr, live, reassignments.get(TopicPartition(name, state.partition_index)))
             for state in sorted(topics[name].partitions, key=lambda partition: partition.partition_index)
         ]
-        _print_topic(options, console, topics[name], partitions, values)
+        _print_topic(options, console, topics[name], partitions, configs[name])
 
 
 def _print_topic(
@@ -115,9 +102,10 @@ def _print_topic(
     console: Console,
     topic: MetadataResponseTopic,
     partitions: list[_Partition],
-    configs: dict[str, tuple[str | None, bool]],
+    configs: Mapping[str, DescribeConfigsResourceResult],
 ) -> None:
-    overrides = [f"{key}={value}" for key, (value, is_default) in configs.items() if not is_default]
+    ordered = [configs[key] for key in strings(configs)]
+    overrides = [f"{each.name}={each.value}" for each in ordered if each.config_source != DEFAULT_CONFIG]
     reports = [report for report in REPORTS if options.has(report)]
     only_overridden = options.has("topics-with-overrides")
     if not reports and (overrides or not only_overridden):
@@ -145,51 +133,17 @@ async def _described(options: Options, cluster: KafkaCluster) -> list[str]:
     return names
 
 
-async def _configs(cluster: KafkaCluster, topics: list[str]) -> dict[str, dict[str, tuple[str | None, bool]]]:
-    """Return for each topic the value of each key and whether it is the default, in the order of Kafka's client."""
-    resources = tuple(DescribeConfigsResource(resource_type=TOPIC, resource_name=name) for name in topics)
-    if not resources:
-        return {}
-    response = await cluster.ask(
-        DescribeConfigsRequest(resources=resources), DescribeConfigsResponse, call="describeConfigs"
-    )
-    found: dict[str, dict[str, tuple[str | None, bool]]] = {}
-    for result in response.results:
-        if result.error_code:
-            raise error_of(result.error_code, result.error_message)
-        by_name = {config.name: config for config in result.configs}
-        found[result.resource_name] = {
-            name: (by_name[name].value, by_name[name].config_source == DEFAULT_CONFIG) for name in strings(by_name)
-        }
-    return found
-
-
-async def _reassignments(cluster: KafkaCluster, topics: list[MetadataResponseTopic]) -> Reassignments:
+async def _reassignments(
+    cluster: KafkaCluster, topics: list[MetadataResponseTopic]
+) -> Mapping[TopicPartition, ReplicaAssignment]:
     """Return the reassignments in progress; none if the broker does not know the request."""
-    asked = tuple(
-        ListPartitionReassignmentsTopics(
-            name=topic.name or "", partition_indexes=tuple(partition.partition_index for partition in topic.partitions)
-        )
-        for topic in topics
-    )
+    asked = [TopicPartition(topic.name or "", state.partition_index) for topic in topics for state in topic.partitions]
     try:
-        response = await cluster.ask_controller(
-            ListPartitionReassignmentsRequest(topics=asked),
-            ListPartitionReassignmentsResponse,
-            lambda answer: [answer.error_code],
-            call="listPartitionReassignments",
-        )
-        if response.error_code:
-            raise error_of(response.error_code, response.error_message)
+        return await cluster.list_partition_reassignments(asked)
     except ToolError as error:
         if error.is_a("UnsupportedVersionException", "ClusterAuthorizationException"):
             return {}
         raise
-    return {
-        TopicPartition(topic.name, moving.partition_index): moving
-        for topic in response.topics
-        for moving in topic.partitions
-    }
 
 
 def _ids(brokers: tuple[int, ...]) -> str:

@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from understudy.brokers.config.config_def import ConfigError, InvalidConfiguration
 from understudy.brokers.config.topic_config import TOPIC_TABLE
 from understudy.brokers.metadata.topic_names import has_collision_characters
 from understudy.foundation.cluster.errors import Errors
-from understudy.foundation.wire.messages.create_partitions import (
-    CreatePartitionsAssignment,
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreatePartitionsTopic,
-)
-from understudy.foundation.wire.messages.create_topics import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from understudy.foundation.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.console import Console, Surroundings, Tool
 from understudy.kafka_tools.errors import (
@@ -31,16 +17,12 @@ from understudy.kafka_tools.errors import (
     OPERATION_FAILED,
     ToolError,
     UsageError,
-    error_of,
     illegal_argument,
 )
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options
 from understudy.kafka_tools.topic_descriptions import REPORTS, describe_topics
 from understudy.kafka_tools.topic_filter import check_exists, matching_topics
 
-REQUEST_TIMEOUT_MS = 30_000
-LAST_WITH_TOPIC_NAMES = 5
-"""The last version of DeleteTopics whose list has names alone."""
 ACTIONS = ("create", "list", "alter", "describe", "delete")
 MAX_SHORT = 32767
 
@@ -159,27 +141,18 @@ async def create(options: Options, cluster: KafkaCluster, console: Console) -> N
         raise illegal_argument(f"The replication factor must be between 1 and {MAX_SHORT} inclusive")
     if partitions is not None and partitions < 1:
         raise illegal_argument("The partitions must be greater than 0")
-    topic = CreatableTopic(
-        name=name,
-        num_partitions=-1 if partitions is None else partitions,
-        replication_factor=-1 if factor is None else factor,
-        assignments=tuple(
-            CreatableReplicaAssignment(partition_index=partition, broker_ids=tuple(brokers))
-            for partition, brokers in enumerate(assignment)
-        ),
-        configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in configs.items()),
-    )
-    response = await cluster.ask_controller(
-        CreateTopicsRequest(topics=(topic,), timeout_ms=REQUEST_TIMEOUT_MS),
-        CreateTopicsResponse,
-        lambda answer: [result.error_code for result in answer.topics],
-        call="createTopics",
-    )
-    for result in response.topics:
-        if result.error_code == Errors.TOPIC_ALREADY_EXISTS and options.has("if-not-exists"):
+    try:
+        await cluster.create_topic(
+            name,
+            partitions=-1 if partitions is None else partitions,
+            replication_factor=-1 if factor is None else factor,
+            assignment=dict(enumerate(assignment)),
+            configs=configs,
+        )
+    except ToolError as error:
+        if error.code == Errors.TOPIC_ALREADY_EXISTS and options.has("if-not-exists"):
             return
-        if result.error_code:
-            raise error_of(result.error_code, result.error_message)
+        raise
     console.print(f"Created topic {name}.")
 
 
@@ -241,47 +214,17 @@ async def alter(options: Options, cluster: KafkaCluster, console: Console) -> No
     names = await _existing_topics(options, cluster)
     if not names:
         return
-    counts: Mapping[str, int] = {
-        name: len(topic.partitions) for name, topic in (await cluster.topics()).items() if name in names
-    }
-    wanted = options.number("partitions") or 0
-    topics = tuple(
-        CreatePartitionsTopic(
-            name=name,
-            count=wanted,
-            assignments=tuple(
-                CreatePartitionsAssignment(broker_ids=tuple(brokers)) for brokers in assignment[counts.get(name, 0) :]
-            )
-            if assignment
-            else None,
-        )
-        for name in names
+    topics = await cluster.topics()
+    counts = {name: len(topics[name].partitions) if name in topics else 0 for name in names}
+    await cluster.create_partitions_of(
+        {name: assignment[count:] if assignment else None for name, count in counts.items()},
+        options.number("partitions") or 0,
     )
-    response = await cluster.ask_controller(
-        CreatePartitionsRequest(topics=topics, timeout_ms=REQUEST_TIMEOUT_MS),
-        CreatePartitionsResponse,
-        lambda answer: [result.error_code for result in answer.results],
-        call="createPartitions",
-    )
-    for result in response.results:
-        if result.error_code:
-            raise error_of(result.error_code, result.error_message)
 
 
 async def delete(options: Options, cluster: KafkaCluster, console: Console) -> None:
-    names = await _existing_topics(options, cluster)
-    if not names:
-        return
-    response = await cluster.ask_controller(
-        DeleteTopicsRequest(topic_names=tuple(names), timeout_ms=REQUEST_TIMEOUT_MS),
-        DeleteTopicsResponse,
-        lambda answer: [result.error_code for result in answer.responses],
-        call="deleteTopics",
-        max_version=LAST_WITH_TOPIC_NAMES,
-    )
-    for result in response.responses:
-        if result.error_code:
-            raise error_of(result.error_code, result.error_message)
+    if names := await _existing_topics(options, cluster):
+        await cluster.delete_topics(*names)
 
 
 async def _existing_topics(options: Options, cluster: KafkaCluster) -> list[str]:

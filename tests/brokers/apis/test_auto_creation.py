@@ -10,7 +10,7 @@ from understudy.brokers.apis.auto_creation import creatable_topic
 from understudy.brokers.config.description import ConfigSource
 from understudy.brokers.config.reading import read_config
 from understudy.brokers.metadata.topic_names import CLUSTER_METADATA_TOPIC
-from understudy.clusters.clients.admin_client import TOPIC
+from understudy.clusters.clients.config_requests import TOPIC
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse

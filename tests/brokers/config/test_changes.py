@@ -12,7 +12,7 @@ import pytest
 from tests.operators_log import operators_log
 from understudy.brokers.config.changes import ConfigChangeListener
 from understudy.brokers.config.kafka_config import KafkaConfig
-from understudy.clusters.clients.admin_client import BROKER, TOPIC
+from understudy.clusters.clients.config_requests import BROKER, TOPIC
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.clusters.simulated.loop import new_loop
 from understudy.clusters.simulated.zookeeper_client import NodeZooKeeper

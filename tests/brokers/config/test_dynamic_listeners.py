@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from understudy.clusters.clients.admin_client import BROKER
 from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
+from understudy.clusters.clients.config_requests import BROKER
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataResponse
 from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost

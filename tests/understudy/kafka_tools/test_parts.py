@@ -9,14 +9,14 @@ import pytest
 
 from tests.brokers.peers import ScriptedPeer
 from understudy.clusters.simulated.loop import new_loop
-from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.assignment import ReplicaAssignment
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.wire.errors import UnencodableValue
 from understudy.foundation.wire.headers import RequestHeader
 from understudy.foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from understudy.foundation.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
-    OngoingPartitionReassignment,
 )
 from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 from understudy.foundation.wire.schema import Message
@@ -108,8 +108,8 @@ def test_an_exported_plan_can_be_read_again() -> None:
 
 def test_a_throttle_covers_the_sources_of_leaders_and_the_new_replicas() -> None:
     ongoing = {
-        A1: OngoingPartitionReassignment(
-            partition_index=1, replicas=(3, 1), adding_replicas=(3,), removing_replicas=(1,)
+        A1: ReplicaAssignment(
+            (BrokerId(3), BrokerId(1)), adding_replicas=(BrokerId(3),), removing_replicas=(BrokerId(1),)
         )
     }
     moving = moves(ongoing, {A0: [2, 3], A1: [2]}, {A0: [1, 2], A1: [3, 1]})
@@ -135,7 +135,7 @@ def test_the_newest_version_that_both_know_is_sent_and_an_unknown_request_is_ref
         async with cluster:
             assert (await cluster.metadata()).controller_id == 1
             request = ListPartitionReassignmentsRequest(topics=None)
-            await cluster.ask_controller(request, ListPartitionReassignmentsResponse, lambda _: [], call="list")
+            await cluster.ask_controller(request, ListPartitionReassignmentsResponse)
 
     with pytest.raises(ToolError) as raised:
         asyncio.run(ask())

@@ -1,26 +1,40 @@
-"""`ClusterRequests` sends admin requests to any broker of a cluster, to one of them, or to the controller.
+"""`ClusterRequests` sends a request to any broker, to one, to the controller, to a coordinator, or to leaders.
 
-Requests that get no answer, or that arrive at a broker that is no longer the controller, are sent again until the time
-for the call is over. How a request gets to an address is the caller's: over a new connection each time, or over one
-that is kept. Mirrors the part of `org.apache.kafka.clients.admin.KafkaAdminClient` that retries calls.
+Requests that get no answer, or whose answer says that another broker has to be asked, are sent again until the time for
+the call is over. In ZooKeeper mode brokers forward none of them to the controller (KIP-590). How a request gets to an
+address, and which exception an error code becomes, is the subclass's. Mirrors the part of
+`org.apache.kafka.clients.admin.KafkaAdminClient` that chooses brokers and retries calls.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, Protocol, TypeVar
 
-from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT
-from understudy.foundation.cluster.errors import Errors
-from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT, metadata_request
+from understudy.foundation.cluster.errors import ApiError, Errors, error_for_code, error_name
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from understudy.foundation.wire.messages.metadata import MetadataResponse
+from understudy.foundation.wire.registry import api_of
 from understudy.foundation.wire.schema import Message
-
-R = TypeVar("R", bound=Message)
 
 RETRY_BACKOFF_MS, RETRY_BACKOFF_MAX_MS = 100, 1_000
 """`retry.backoff.ms` and `retry.backoff.max.ms` of Kafka's admin client: each pause is twice the last (KIP-580)."""
+CONTROLLER: Final = "controller"
+"""Stands for the broker that the metadata names as controller."""
+ONE_COORDINATOR: Final = 3
+"""The last version of FindCoordinator that asks about one group."""
+_NO_CODES: Final = frozenset[int]()
+_NO_CONTROLLER: Final = frozenset({Errors.NOT_CONTROLLER})
+NO_COORDINATOR: Final = frozenset(
+    {Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.COORDINATOR_NOT_AVAILABLE, Errors.NOT_COORDINATOR}
+)
+"""The errors of a broker that does not coordinate a group, or not yet."""
 
 
 class TryAgain(Exception):
@@ -31,27 +45,183 @@ class NoBrokerAnswers(Exception):
     """No broker answered the request in time. The message names the brokers and the last error."""
 
 
-class SendsRequests(Protocol):
-    """Sends one request to one address."""
+class HasError(Protocol):
+    """What an answer has of one partition."""
 
-    async def __call__(self, host: str, port: int, request: Message, /, *, max_version: int | None = None) -> Message:
-        """Return the answer; raises ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage without one."""
+    @property
+    def error_code(self) -> int: ...
 
 
-class ClusterRequests:
-    """Chooses the brokers to ask, and asks again.
+R = TypeVar("R", bound=Message)
+T = TypeVar("T")
+V = TypeVar("V")
+H = TypeVar("H", bound=HasError)
+
+
+class ClusterRequests(ABC):
+    """Chooses the brokers to ask, asks again, and raises what a refusal becomes.
+
+    `call` is always what Kafka's client names the call in its errors; by default it is the request's own name.
 
     Args:
         bootstrap: `host:port` pairs, tried in order until one answers; the next request begins with that one.
         timeout_ms: the time that one call may take, its retries included.
+        request_timeout_ms: how long a broker may take for one request.
     """
 
-    def __init__(self, send: SendsRequests, bootstrap: Sequence[str], *, timeout_ms: int) -> None:
-        self._send = send
+    def __init__(self, bootstrap: Sequence[str], *, timeout_ms: int, request_timeout_ms: int) -> None:
         self._bootstrap = deque(bootstrap)
         self._timeout_ms = timeout_ms
+        self._request_timeout_ms = request_timeout_ms
 
-    async def ask_any(self, request: Message, response: type[R], *, max_version: int | None = None) -> R:
+    async def ask_any(
+        self, request: Message, response: type[R], *, call: str | None = None, max_version: int | None = None
+    ) -> R:
+        """Send a request to any broker.
+
+        Args:
+            max_version: the newest version to send, where the request has another shape in newer ones.
+
+        Raises:
+            NoBrokerAnswers, or what the subclass has in its place: no broker answered in time.
+        """
+        return await self.retried(lambda: self._try_any(request, response, max_version), call or _call(request))
+
+    async def ask_broker(
+        self,
+        broker: int | str,
+        request: Message,
+        response: type[R],
+        *,
+        call: str | None = None,
+        timeout_ms: int | None = None,
+        again_after: Collection[int] = _NO_CODES,
+    ) -> R:
+        """Send a request to one broker, and wait where the metadata does not have it; raises as `ask_any`.
+
+        Args:
+            again_after: the error codes in an answer after which the request is sent again.
+        """
+        return await self.retried(
+            lambda: self._try_broker(broker, request, response, again_after), call or _call(request), timeout_ms
+        )
+
+    async def ask_controller(self, request: Message, response: type[R], *, max_version: int | None = None) -> R:
+        """Send a request to the controller, and to its successor after a failover; raises as `ask_any`."""
+        return await self.retried(
+            lambda: self._try_broker(CONTROLLER, request, response, _NO_CONTROLLER, max_version), _call(request)
+        )
+
+    async def ask_coordinator(
+        self,
+        group: str,
+        request: Message,
+        response: type[R],
+        *,
+        call: str | None = None,
+        max_version: int | None = None,
+    ) -> tuple[FindCoordinatorResponse, R]:
+        """Send a request to a group's coordinator; return the coordinator and its answer.
+
+        Raises as `ask_any`, and what a refusal becomes if there is no coordinator.
+        """
+
+        async def attempt() -> tuple[FindCoordinatorResponse, R]:
+            asked = FindCoordinatorRequest(key=group)
+            found = await self._try_any(asked, FindCoordinatorResponse, ONE_COORDINATOR, NO_COORDINATOR)
+            self._check(found.error_code, found.error_message, group)
+            return found, await self._try_broker(found.node_id, request, response, NO_COORDINATOR, max_version)
+
+        return await self.retried(attempt, call or _call(request))
+
+    async def ask_leaders(
+        self,
+        values: Mapping[TopicPartition, V],
+        request_of: Callable[[Mapping[TopicPartition, V]], Message],
+        response: type[R],
+        results_of: Callable[[R], Mapping[TopicPartition, H]],
+        *,
+        again_after: Collection[int],
+    ) -> dict[TopicPartition, H]:
+        """Send the values of partitions to their leaders, one request to each leader, again while leaders move.
+
+        Args:
+            request_of: makes the request to one leader.
+            results_of: returns what an answer has of each partition.
+            again_after: the errors of a partition after which its leader is looked for again.
+
+        Returns:
+            What the leaders answer of the partitions; one without a leader that answers in time is missing.
+        """
+        found: dict[TopicPartition, H] = {}
+
+        async def attempt() -> None:
+            left = [each for each in values if each not in found]
+            leaders = await self._leaders_of(left)
+            for leader in sorted(set(leaders.values())):
+                asked = {each: values[each] for each in left if leaders.get(each) == leader}
+                results = results_of(await self._try_broker(leader, request_of(asked), response))
+                found.update((each, got) for each, got in results.items() if got.error_code not in again_after)
+            if len(found) < len(values):
+                raise TryAgain("partitions have no leader")
+
+        with contextlib.suppress(NoBrokerAnswers):
+            await self._repeated(attempt, self._timeout_ms)
+        return found
+
+    async def retried(self, attempt: Callable[[], Awaitable[T]], call: str, timeout_ms: int | None = None) -> T:
+        """Repeat `attempt` while it raises TryAgain or gets no answer, as during a failover; raises as `ask_any`.
+
+        Args:
+            timeout_ms: how long; None for the time that every call has.
+        """
+        try:
+            return await self._repeated(attempt, self._timeout_ms if timeout_ms is None else timeout_ms)
+        except NoBrokerAnswers as late:
+            raise self._too_late(call, late) from None
+
+    # ------------------------------------------------------------------ what subclasses decide
+
+    @abstractmethod
+    async def _send(self, host: str, port: int, request: Message, *, max_version: int | None = None) -> Message:
+        """Send one request to one address, and return the answer.
+
+        Raises:
+            ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage: there is none.
+        """
+
+    def _refusal(self, code: int, message: str | None, what: str) -> Exception:
+        """Return the exception for an error code in an answer.
+
+        Args:
+            message: the one that came with it.
+            what: the topic or the like that was refused.
+        """
+        error = error_for_code(code)
+        reason = message or ("no reason given" if error == code else error_name(code))
+        return ApiError(error, f"{what}: {reason}")
+
+    def _too_late(self, call: str, late: NoBrokerAnswers) -> Exception:
+        """Return the exception for a call that got no answer in time."""
+        return late
+
+    # ------------------------------------------------------------------ one attempt
+
+    def _check(self, code: int, message: str | None, what: str) -> None:
+        """Raise what a refusal becomes, unless the code is NONE."""
+        if code != Errors.NONE:
+            raise self._refusal(code, message, what)
+
+    async def _metadata(self, topics: Iterable[str] | None) -> MetadataResponse:
+        return await self._try_any(metadata_request(topics), MetadataResponse)
+
+    async def _try_any(
+        self,
+        request: Message,
+        response: type[R],
+        max_version: int | None = None,
+        again_after: Collection[int] = _NO_CODES,
+    ) -> R:
         """Send a request once to the first broker that answers; raises TryAgain where none does."""
         failure = "no bootstrap server was given"
         for address in tuple(self._bootstrap):
@@ -64,56 +234,44 @@ class ClusterRequests:
                 failure = f"none of {', '.join(self._bootstrap)} answers; the last one: {error}"
             else:
                 self._bootstrap.rotate(-self._bootstrap.index(address))
-                return _checked(answer, response)
+                return _checked(answer, response, again_after, address)
         raise TryAgain(failure)
 
-    async def ask_broker(
-        self, broker: int | str, request: Message, response: type[R], *, max_version: int | None = None
-    ) -> R:
-        """Send a request once to the broker with an id; raises TryAgain where the metadata does not have it.
-
-        Raises:
-            ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage: that broker did not answer.
-        """
-        metadata = await self.ask_any(metadata_request(()), MetadataResponse)
-        for known in metadata.brokers:
-            if str(known.node_id) == str(broker):
-                return _checked(await self._send(known.host, known.port, request, max_version=max_version), response)
-        raise TryAgain(f"broker {broker} is not in the metadata")
-
-    async def ask_controller(
+    async def _try_broker(
         self,
+        broker: int | str,
         request: Message,
         response: type[R],
-        errors: Callable[[R], Iterable[int]],
-        *,
+        again_after: Collection[int] = _NO_CODES,
         max_version: int | None = None,
     ) -> R:
-        """Send a request once to the controller; raises TryAgain if there is none, and as `ask_broker`.
-
-        Args:
-            errors: the error codes in a response, among which NOT_CONTROLLER is looked for.
-        """
-        metadata = await self.ask_any(metadata_request(()), MetadataResponse)
+        """Send a request once to the broker with an id; raises TryAgain if the metadata does not have it."""
+        metadata = await self._metadata(())
+        wanted = str(metadata.controller_id if broker == CONTROLLER else broker)
         for known in metadata.brokers:
-            if known.node_id == metadata.controller_id:
+            if str(known.node_id) == wanted:
                 answer = await self._send(known.host, known.port, request, max_version=max_version)
-                checked = _checked(answer, response)
-                if Errors.NOT_CONTROLLER in errors(checked):
-                    raise TryAgain(f"broker {known.node_id} is no longer the controller")
-                return checked
-        raise TryAgain("there is no controller in the metadata")
+                return _checked(answer, response, again_after, f"broker {wanted}")
+        raise TryAgain(
+            "there is no controller in the metadata"
+            if broker == CONTROLLER
+            else f"broker {broker} is not in the metadata"
+        )
 
-    async def retried(self, attempt: Callable[[], Awaitable[R]], *, timeout_ms: int | None = None) -> R:
-        """Repeat `attempt` until it returns a response, as during a controller failover.
+    async def _leaders_of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the leaders of those of `partitions` that have one."""
+        wanted = set(partitions)
+        metadata = await self._metadata(sorted({partition.topic for partition in wanted}))
+        live = {broker.node_id for broker in metadata.brokers}
+        return {
+            each: state.leader_id
+            for topic in metadata.topics
+            for state in topic.partitions
+            if (each := TopicPartition(topic.name or "", state.partition_index)) in wanted and state.leader_id in live
+        }
 
-        Args:
-            timeout_ms: how long; None for the time that every call has.
-
-        Raises:
-            NoBrokerAnswers: the time is over.
-        """
-        limit_ms = self._timeout_ms if timeout_ms is None else timeout_ms
+    async def _repeated(self, attempt: Callable[[], Awaitable[T]], limit_ms: int) -> T:
+        """Repeat `attempt` until it returns something; raises NoBrokerAnswers when the time is over."""
         reason, backoff_ms = "no request was sent", RETRY_BACKOFF_MS
         try:
             async with asyncio.timeout(limit_ms / 1000):
@@ -132,12 +290,28 @@ class ClusterRequests:
             ) from None
 
 
-def metadata_request(topics: Iterable[str] | None) -> MetadataRequest:
-    """Return the request for the metadata of `topics` (None: of all topics), which creates none of them."""
-    wanted = None if topics is None else tuple(MetadataRequestTopic(name=topic) for topic in topics)
-    return MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+def error_codes(answer: object) -> Iterator[int]:
+    """Return every error code in an answer, at any depth."""
+    if isinstance(answer, tuple):
+        for each in answer:
+            yield from error_codes(each)
+    elif isinstance(answer, Message):
+        for name in answer.__struct_fields__:
+            value = getattr(answer, name)
+            yield from (value,) if name == "error_code" else error_codes(value)
 
 
-def _checked(answer: Message, response: type[R]) -> R:
+def _call(request: Message) -> str:
+    """Return the name of a request as Kafka's client has it: `createTopics`."""
+    name = api_of(request).name
+    return name[0].lower() + name[1:]
+
+
+def _checked(answer: Message, response: type[R], again_after: Collection[int], who: str) -> R:
+    """Return an answer with its type; raises TryAgain if it has an error after which others may be asked."""
     assert isinstance(answer, response)
+    if again_after:
+        for code in error_codes(answer):
+            if code in again_after:
+                raise TryAgain(f"{who} answers {error_name(code)}")
     return answer

@@ -24,6 +24,12 @@ NO_ANSWER = (ConnectionLost, RequestTimedOut, MalformedMessage)
 """The request may have reached the broker, which may have done what it asks."""
 
 
+def metadata_request(topics: Iterable[str] | None) -> MetadataRequest:
+    """Return the request for the metadata of `topics` (None: of all topics), which creates none of them."""
+    wanted = None if topics is None else tuple(MetadataRequestTopic(name=topic) for topic in topics)
+    return MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+
+
 class NoLeader(Exception):
     """The metadata has no leader of a partition, or not its address. The message names the partition."""
 
@@ -178,8 +184,7 @@ class Connections:
 
     async def _read_metadata(self, topics: Iterable[str] | None) -> MetadataResponse:
         """Return the metadata of topics, None for all; raises NoLeader if no broker answers."""
-        wanted = None if topics is None else tuple(MetadataRequestTopic(name=topic) for topic in topics)
-        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        request = metadata_request(topics)
         failure = "no bootstrap server is given"
         for address in tuple(self._bootstrap):
             host, _, port = address.rpartition(":")

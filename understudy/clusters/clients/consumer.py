@@ -7,32 +7,22 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from understudy.clusters.clients.assignors.protocol import by_topic
 from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
+from understudy.clusters.clients.record_requests import READ_COMMITTED, fetch_request, list_offsets_request
 from understudy.foundation.cluster.errors import Errors, error_for_code, error_name
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.records.batch import RecordBatch, batches
 from understudy.foundation.records.record import Record, records
-from understudy.foundation.wire.messages.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-    PartitionData,
-)
+from understudy.foundation.wire.messages.fetch import FetchResponse, PartitionData
 from understudy.foundation.wire.messages.list_offsets import (
     LATEST_TIMESTAMP,
-    ListOffsetsPartition,
     ListOffsetsPartitionResponse,
-    ListOffsetsRequest,
     ListOffsetsResponse,
-    ListOffsetsTopic,
 )
 
 FETCH_VERSION = 12
 LIST_OFFSETS_VERSION = 7
 MAX_BYTES = 1 << 20
-READ_COMMITTED = 1
 
 
 class Polled(NamedTuple):
@@ -85,6 +75,7 @@ class Consumer:
         self._connections = connections
         self._max_bytes = max_bytes
         self._is_read_committed = is_read_committed
+        self._isolation_level = READ_COMMITTED if is_read_committed else 0
 
     async def poll(self, topic_partition: TopicPartition, offset: int, *, max_wait_ms: int = 500) -> Polled:
         """Return the records from `offset` on; none if the leader has none or cannot be read."""
@@ -123,26 +114,12 @@ class Consumer:
         self, leader: int, offsets: Mapping[TopicPartition, int], max_wait_ms: int
     ) -> dict[TopicPartition, Fetched]:
         """Return what one leader has of its partitions."""
-        topics = tuple(
-            FetchTopic(
-                topic=topic,
-                partitions=tuple(
-                    FetchPartition(
-                        partition=number,
-                        fetch_offset=offsets[TopicPartition(topic, number)],
-                        partition_max_bytes=self._max_bytes,
-                    )
-                    for number in numbers
-                ),
-            )
-            for topic, numbers in by_topic(offsets).items()
-        )
-        request = FetchRequest(
-            max_wait_ms=max_wait_ms,
-            min_bytes=1,
+        request = fetch_request(
+            offsets,
+            partition_max_bytes=self._max_bytes,
             max_bytes=max(self._max_bytes, MAX_BYTES),
-            isolation_level=READ_COMMITTED if self._is_read_committed else 0,
-            topics=topics,
+            max_wait_ms=max_wait_ms,
+            isolation_level=self._isolation_level,
         )
         try:
             response = await self._connections.ask(leader, request, FETCH_VERSION, FetchResponse, wait_ms=max_wait_ms)
@@ -196,12 +173,7 @@ class Consumer:
         self, topic_partition: TopicPartition, timestamp: int
     ) -> ListOffsetsPartitionResponse | None:
         """Return the leader's answer; None without one. The leader is looked for anew after an error."""
-        partition = ListOffsetsPartition(partition_index=topic_partition.partition, timestamp=timestamp)
-        request = ListOffsetsRequest(
-            replica_id=-1,
-            isolation_level=READ_COMMITTED if self._is_read_committed else 0,
-            topics=(ListOffsetsTopic(name=topic_partition.topic, partitions=(partition,)),),
-        )
+        request = list_offsets_request({topic_partition: timestamp}, isolation_level=self._isolation_level)
         try:
             response = await self._connections.ask_leader(
                 topic_partition, request, LIST_OFFSETS_VERSION, ListOffsetsResponse

@@ -6,19 +6,15 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
-from understudy.clusters.clients.assignors.protocol import by_topic
 from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT, NoLeader
 from understudy.clusters.clients.group_coordinator_link import CoordinatorLink, GroupError
+from understudy.clusters.clients.group_requests import offset_commit_request
 from understudy.clusters.clients.member_events import CommitEnded, CommitOutcome, MemberEvent, OffsetsFetched
-from understudy.foundation.cluster.errors import Errors, error_for_code, error_name
+from understudy.clusters.clients.nested_topics import by_partition, by_topic
+from understudy.foundation.cluster.errors import Errors, error_for_code
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.clock import Clock
-from understudy.foundation.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-)
+from understudy.foundation.wire.messages.offset_commit import OffsetCommitResponse
 from understudy.foundation.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -144,32 +140,11 @@ class GroupOffsets:
 
     async def _send_commit(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, Errors]:
         generation, member_id, instance_id = self._identity()
-        request = OffsetCommitRequest(
-            group_id=self._link.group_id,
-            generation_id_or_member_epoch=generation,
-            member_id=member_id,
-            group_instance_id=instance_id,
-            topics=tuple(
-                OffsetCommitRequestTopic(
-                    name=topic,
-                    partitions=tuple(
-                        OffsetCommitRequestPartition(
-                            partition_index=number,
-                            committed_offset=offsets[TopicPartition(topic, number)],
-                            committed_metadata="",
-                        )
-                        for number in numbers
-                    ),
-                )
-                for topic, numbers in by_topic(offsets).items()
-            ),
+        request = offset_commit_request(
+            self._link.group_id, offsets, generation=generation, member_id=member_id, instance_id=instance_id
         )
         answer = await self._link.ask(request, OFFSET_COMMIT_VERSION, OffsetCommitResponse)
-        return {
-            TopicPartition(topic.name, partition.partition_index): error_for_code(partition.error_code)
-            for topic in answer.topics
-            for partition in topic.partitions
-        }
+        return {each: error_for_code(got.error_code) for each, got in by_partition(answer.topics).items()}
 
     async def _fetch_once(self, partitions: tuple[TopicPartition, ...]) -> dict[TopicPartition, int]:
         topics = tuple(
@@ -183,10 +158,8 @@ class GroupOffsets:
         group = answer.groups[0]
         if group.error_code != Errors.NONE:
             raise GroupError(group.error_code)
-        found: dict[TopicPartition, int] = {}
-        for topic in group.topics:
-            for partition in topic.partitions:
-                if partition.error_code != Errors.NONE:
-                    raise GroupError(partition.error_code, error_name(partition.error_code))
-                found[TopicPartition(topic.name, partition.partition_index)] = partition.committed_offset
-        return found
+        found = by_partition(group.topics)
+        for partition in found.values():
+            if partition.error_code != Errors.NONE:
+                raise GroupError(partition.error_code)
+        return {each: partition.committed_offset for each, partition in found.items()}

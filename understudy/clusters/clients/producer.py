@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
+from understudy.clusters.clients.record_requests import INIT_PRODUCER_ID_VERSION, produce_request
 from understudy.foundation.cluster.errors import Errors, error_for_code, error_name
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.clock import Clock
@@ -15,15 +16,9 @@ from understudy.foundation.records.batch import NO_SEQUENCE
 from understudy.foundation.records.compression import Compression
 from understudy.foundation.records.record import Record, encode_records
 from understudy.foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from understudy.foundation.wire.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
+from understudy.foundation.wire.messages.produce import ProduceRequest, ProduceResponse
 
 PRODUCE_VERSION = 11
-INIT_PRODUCER_ID_VERSION = 4
 ALL_ACKS = -1
 
 _TRY_AGAIN = frozenset(
@@ -184,12 +179,7 @@ class Producer:
             producer_epoch=self._producer_epoch,
             base_sequence=self._sequences.get(topic_partition, 0) if self._is_idempotent else NO_SEQUENCE,
         )
-        data = PartitionProduceData(index=topic_partition.partition, records=batch)
-        return ProduceRequest(
-            acks=self._acks,
-            timeout_ms=self._request_timeout_ms,
-            topic_data=(TopicProduceData(name=topic_partition.topic, partition_data=(data,)),),
-        )
+        return produce_request({topic_partition: batch}, acks=self._acks, timeout_ms=self._request_timeout_ms)
 
 
 def _error_of(failure: Exception, request: ProduceRequest | None) -> str:

@@ -17,10 +17,11 @@ from starlette.types import ASGIApp
 
 from understudy.brokers.machine.real_world import MachineClock
 from understudy.brokers.machine.socket_network import SocketNetwork
-from understudy.clusters.clients.admin_client import PREFERRED, UNCLEAN, AdminClient
+from understudy.clusters.clients.admin_client import AdminClient
 from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
 from understudy.clusters.clients.connections import Connections
 from understudy.clusters.clients.producer import ALL_ACKS, Outcome, Producer
+from understudy.clusters.clients.topic_requests import PREFERRED, UNCLEAN
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.control.api_description import docs_page, openapi
 from understudy.clusters.control.bodies import B, Election, NewTopic, Records, body_of, decode

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.errors import ToolError
-from understudy.kafka_tools.group_requests import commit_offsets, committed_offsets, describe_groups, list_groups
+from understudy.kafka_tools.group_descriptions import describe_groups
+from understudy.kafka_tools.java_order import strings
 from understudy.kafka_tools.mirror.copies import PartitionCopy
 
 _WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})
@@ -30,12 +31,12 @@ async def translate_groups(
         copies: by partition of the source.
     """
     done = {}
-    for listed in await list_groups(source, (), ()):
-        if groups.fullmatch(listed.group_id):
+    for group in strings(await source.list_groups()):
+        if groups.fullmatch(group):
             try:
-                done[listed.group_id] = await _translate(source, target, listed.group_id, copies)
+                done[group] = await _translate(source, target, group, copies)
             except ToolError as error:
-                done[listed.group_id] = f"not translated: {error.shown_message}"
+                done[group] = f"not translated: {error.shown_message}"
     return done
 
 
@@ -43,7 +44,7 @@ async def _translate(
     source: KafkaCluster, target: KafkaCluster, group: str, copies: Mapping[TopicPartition, PartitionCopy]
 ) -> str:
     wanted = {}
-    for partition, offset in (await committed_offsets(source, group)).items():
+    for partition, offset in (await source.committed_offsets(group)).items():
         copy = copies.get(partition)
         if copy is not None and copy.is_active and (found := copy.map.translate(offset, copy.confirmed)) is not None:
             wanted[copy.target] = found
@@ -52,8 +53,8 @@ async def _translate(
     described = (await describe_groups(target, (group,)))[group]
     if described.state not in _WITHOUT_MEMBERS:
         return f"left as it is: it is {described.state} at the target"
-    held = await committed_offsets(target, group)
+    held = await target.committed_offsets(group)
     ahead = {partition: offset for partition, offset in wanted.items() if offset > held.get(partition, -1)}
     if ahead:
-        await commit_offsets(target, group, ahead)
+        await target.commit_offsets(group, ahead)
     return f"{len(ahead)} of {len(wanted)} offsets committed" if ahead else "up to date"

@@ -21,7 +21,6 @@ from understudy.clusters.clients.connections import Connections, NoLeader
 from understudy.foundation.cluster.errors import Errors, error_name
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.clock import Clock
-from understudy.foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from understudy.foundation.wire.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from understudy.foundation.wire.network import Network
 from understudy.kafka_tools.cluster import KafkaCluster
@@ -32,7 +31,7 @@ from understudy.kafka_tools.mirror.groups import translate_groups
 from understudy.kafka_tools.mirror.progress import Progress, Saved, Writer
 from understudy.kafka_tools.mirror.topics import Selection, TopicCopy, find_copies, make_copies, make_progress_topic
 from understudy.kafka_tools.mirror.transfer import FAILURES, REQUEST_BYTES, Appender, Reader, check_writer
-from understudy.kafka_tools.offsets import Found, list_offsets
+from understudy.kafka_tools.offsets import list_offsets
 
 CLIENT_ID: Final = "understudy-mirror"
 WAIT_MS: Final = 250
@@ -276,7 +275,7 @@ class Mirror:
             if any(isinstance(each, ToolError) for each in found):
                 self._ask_for_refresh()
             elif _is_lost(copy):
-                end, begin, low, high = (each.offset for each in found if isinstance(each, Found))
+                end, begin, low, high = (each for each in found if isinstance(each, int))
                 try:
                     await self._place(copy, end, begin, low, high)
                 except MirrorError as error:
@@ -332,9 +331,7 @@ class Mirror:
 
     async def _producer_id(self, *, fresh: bool = False) -> tuple[int, int]:
         if self._producer is None or fresh:
-            answer = await self._target_cluster.ask(
-                InitProducerIdRequest(), InitProducerIdResponse, call="initProducerId", max_version=4
-            )
+            answer = await self._target_cluster.init_producer_id()
             if answer.error_code != Errors.NONE:
                 raise NoLeader(f"no producer id: {error_name(answer.error_code)}")
             self._producer = answer.producer_id, answer.producer_epoch

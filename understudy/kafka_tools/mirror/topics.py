@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from understudy.brokers.metadata.topic_names import is_internal, why_invalid
-from understudy.clusters.clients.admin_client import TOPIC, AdminClient
+from understudy.clusters.clients.admin_client import AdminClient
+from understudy.clusters.clients.config_requests import DYNAMIC_TOPIC_CONFIG, TOPIC
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.wire.messages.metadata import MetadataResponseTopic
 from understudy.kafka_tools.cluster import KafkaCluster
-from understudy.kafka_tools.config_requests import read_configs
 from understudy.kafka_tools.mirror import progress
 from understudy.kafka_tools.mirror.errors import MirrorError
 
@@ -29,8 +29,6 @@ OWN_CONFIGS: Final = frozenset(
     }
 )
 """What a copy decides for itself: the default of `config.properties.exclude`. Mirrors `DefaultConfigPropertyFilter`."""
-_OF_THE_TOPIC: Final = 1
-"""The source of a value that was set for the topic. Mirrors `ConfigSource.TOPIC_CONFIG`."""
 
 
 @dataclass(frozen=True)
@@ -208,6 +206,6 @@ def _replicas(topic: MetadataResponseTopic) -> int:
 async def _configs(cluster: KafkaCluster, topic: str) -> dict[str, str]:
     return {
         entry.name: entry.value
-        for entry in await read_configs(cluster, TOPIC, topic)
-        if entry.config_source == _OF_THE_TOPIC and entry.value is not None and entry.name not in OWN_CONFIGS
+        for entry in (await cluster.describe_config(TOPIC, topic)).values()
+        if entry.config_source == DYNAMIC_TOPIC_CONFIG and entry.value is not None and entry.name not in OWN_CONFIGS
     }

@@ -10,24 +10,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
+from understudy.clusters.clients.producer import ALL_ACKS
+from understudy.clusters.clients.record_requests import READ_COMMITTED, fetch_request, produce_request
 from understudy.foundation.cluster.errors import Errors, error_for_code, error_name
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.records.batch import batches
 from understudy.foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
-from understudy.foundation.wire.messages.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-    PartitionData,
-)
-from understudy.foundation.wire.messages.produce import (
-    PartitionProduceData,
-    PartitionProduceResponse,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
+from understudy.foundation.wire.messages.fetch import FetchResponse, PartitionData
+from understudy.foundation.wire.messages.produce import PartitionProduceResponse, ProduceResponse
 from understudy.kafka_tools.mirror.batches import SEQUENCE_MASK
 from understudy.kafka_tools.mirror.copies import NO_EPOCH, PartitionCopy
 from understudy.kafka_tools.mirror.errors import MirrorError
@@ -35,8 +25,6 @@ from understudy.kafka_tools.mirror.progress import Writer
 
 FETCH_VERSION, PRODUCE_VERSION = 12, 9
 """Those of Kafka 2.7 and 2.8: the oldest that name the last epoch read and have flexible fields."""
-READ_COMMITTED: Final = 1
-ALL_ACKS: Final = -1
 PARTITION_BYTES: Final = 4 << 20
 REQUEST_BYTES: Final = 8 << 20
 PRODUCE_TIMEOUT_MS: Final = 10_000
@@ -91,16 +79,14 @@ class Reader:
         """Let partitions of one leader take what it has for them; return the bytes read."""
         asked = {copy.source: copy for copy in copies}
         self._turn += 1
-        positions = {copy.source: copy.position for copy in copies}
-        request = FetchRequest(
-            max_wait_ms=wait_ms,
-            min_bytes=1,
+        positions = {each: asked[each].position for each in sorted(asked)}
+        request = fetch_request(
+            positions,
+            partition_max_bytes=min(PARTITION_BYTES, max_bytes),
             max_bytes=max_bytes,
+            max_wait_ms=wait_ms,
             isolation_level=READ_COMMITTED,
-            topics=tuple(
-                FetchTopic(topic=topic, partitions=tuple(_fetch(asked[each], max_bytes) for each in partitions))
-                for topic, partitions in _by_topic(asked).items()
-            ),
+            last_epochs={each: copy.last_epoch for each, copy in asked.items()},
         )
         try:
             answer = await self._connections.ask(leader, request, FETCH_VERSION, FetchResponse, wait_ms=wait_ms)
@@ -174,20 +160,8 @@ class Appender:
                 copy.is_in_flight = False
 
     async def _send(self, leader: int, sent: dict[TopicPartition, PartitionCopy]) -> None:
-        request = ProduceRequest(
-            acks=ALL_ACKS,
-            timeout_ms=PRODUCE_TIMEOUT_MS,
-            topic_data=tuple(
-                TopicProduceData(
-                    name=topic,
-                    partition_data=tuple(
-                        PartitionProduceData(index=each.partition, records=bytes(sent[each].request_data()))
-                        for each in partitions
-                    ),
-                )
-                for topic, partitions in _by_topic(sent).items()
-            ),
-        )
+        data = {each: bytes(sent[each].request_data()) for each in sorted(sent)}
+        request = produce_request(data, acks=ALL_ACKS, timeout_ms=PRODUCE_TIMEOUT_MS)
         try:
             answer = await self._connections.ask(
                 leader, request, PRODUCE_VERSION, ProduceResponse, wait_ms=PRODUCE_TIMEOUT_MS
@@ -242,21 +216,7 @@ async def check_writer(
 ) -> None:
     """Raise MirrorError if the target's log has a batch from `offset` to `end` that `writer` has not appended."""
     while offset < end:
-        request = FetchRequest(
-            max_wait_ms=0,
-            min_bytes=1,
-            max_bytes=PARTITION_BYTES,
-            topics=(
-                FetchTopic(
-                    topic=partition.topic,
-                    partitions=(
-                        FetchPartition(
-                            partition=partition.partition, fetch_offset=offset, partition_max_bytes=PARTITION_BYTES
-                        ),
-                    ),
-                ),
-            ),
-        )
+        request = fetch_request({partition: offset}, partition_max_bytes=PARTITION_BYTES, max_bytes=PARTITION_BYTES)
         answer = await connections.ask_leader(partition, request, FETCH_VERSION, FetchResponse)
         data = answer.responses[0].partitions[0]
         if data.error_code != Errors.NONE:
@@ -281,19 +241,3 @@ async def _look_again(connections: Connections, partitions: Iterable[TopicPartit
     for each in partitions:
         connections.forget_leader(each)
     await asyncio.sleep(BACKOFF_S)
-
-
-def _fetch(copy: PartitionCopy, max_bytes: int) -> FetchPartition:
-    return FetchPartition(
-        partition=copy.source.partition,
-        fetch_offset=copy.position,
-        last_fetched_epoch=copy.last_epoch,
-        partition_max_bytes=min(PARTITION_BYTES, max_bytes),
-    )
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[TopicPartition]]:
-    found: dict[str, list[TopicPartition]] = {}
-    for each in sorted(partitions):
-        found.setdefault(each.topic, []).append(each)
-    return found

@@ -12,18 +12,15 @@ from typing import Final, NamedTuple
 
 from understudy.clusters.clients.admin_client import AdminClient
 from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
+from understudy.clusters.clients.producer import ALL_ACKS
+from understudy.clusters.clients.record_requests import fetch_request, produce_request
 from understudy.foundation.cluster.errors import ApiError, Errors, error_name
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.clock import Clock
 from understudy.foundation.records.batch import batches
 from understudy.foundation.records.record import Record, encode_records
-from understudy.foundation.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from understudy.foundation.wire.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
+from understudy.foundation.wire.messages.fetch import FetchResponse
+from understudy.foundation.wire.messages.produce import ProduceResponse
 from understudy.foundation.wire.network import Network
 from understudy.kafka_tools.planning.paper import BadPlan
 
@@ -119,12 +116,7 @@ async def _produce(
     clock: Clock, lines: Sequence[Connections], partition: TopicPartition, batch: bytes, seconds: float
 ) -> tuple[int, float]:
     """Return the bytes that were acknowledged by all in-sync replicas, and the milliseconds it took."""
-    data = PartitionProduceData(index=partition.partition, records=batch)
-    request = ProduceRequest(
-        acks=-1,
-        timeout_ms=WAIT_MS,
-        topic_data=(TopicProduceData(name=partition.topic, partition_data=(data,)),),
-    )
+    request = produce_request({partition: batch}, acks=ALL_ACKS, timeout_ms=WAIT_MS)
     began_ms = clock.monotonic_ms()
 
     async def send(connections: Connections) -> int:
@@ -152,13 +144,7 @@ async def _consume(
     began_ms = clock.monotonic_ms()
     offset = read = 0
     while clock.monotonic_ms() < began_ms + 1000 * seconds:
-        asked = FetchPartition(partition=partition.partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES)
-        request = FetchRequest(
-            max_wait_ms=0,
-            min_bytes=1,
-            max_bytes=50 * FETCH_BYTES,
-            topics=(FetchTopic(topic=partition.topic, partitions=(asked,)),),
-        )
+        request = fetch_request({partition: offset}, partition_max_bytes=FETCH_BYTES, max_bytes=50 * FETCH_BYTES)
         answer = await connections.ask_leader(partition, request, FETCH_VERSION, FetchResponse)
         [data] = answer.responses[0].partitions
         found = list(batches(data.records or b""))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, Final, Protocol
 
-from understudy.clusters.clients.admin_client import PREFERRED, UNCLEAN
+from understudy.clusters.clients.topic_requests import PREFERRED, UNCLEAN
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.simulated.cluster import SimulatedCluster

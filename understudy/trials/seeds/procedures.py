@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from understudy.clusters.clients.admin_client import UNCLEAN
+from understudy.clusters.clients.topic_requests import UNCLEAN
 from understudy.clusters.simulated.broker import SimulatedBroker
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition

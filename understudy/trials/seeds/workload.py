@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from understudy.clusters.clients.admin_client import UNCLEAN
+from understudy.clusters.clients.topic_requests import UNCLEAN
 from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest

@@ -9,13 +9,13 @@ import pytest
 from understudy.clusters.clients.assignors.protocol import (
     BAD_BYTES,
     PROTOCOLS,
-    by_topic,
     decode_assignment,
     decode_subscription,
     encode_assignment,
     encode_subscription,
 )
 from understudy.clusters.clients.assignors.subscriptions import Subscription
+from understudy.clusters.clients.nested_topics import by_topic
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.messages.consumer_protocol import ConsumerProtocolSubscription
 from understudy.foundation.wire.version_prefixed import encode_prefixed

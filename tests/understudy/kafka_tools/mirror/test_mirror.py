@@ -20,7 +20,6 @@ from understudy.foundation.wire.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from understudy.kafka_tools.cluster import KafkaCluster
-from understudy.kafka_tools.group_requests import commit_offsets, committed_offsets
 from understudy.kafka_tools.mirror import progress
 from understudy.kafka_tools.mirror.errors import MirrorError
 from understudy.kafka_tools.mirror.mirror import Mirror
@@ -193,15 +192,15 @@ def test_groups_find_their_place_in_the_copy_and_never_go_back() -> None:
         _fill(cluster, 5)
         _delete_records(cluster, P0, 7)
         client = _client(cluster)
-        cluster.ask(commit_offsets(client, "readers", {P0: 23}))
-        cluster.ask(commit_offsets(client, "others", {P0: 40}))
+        cluster.ask(client.commit_offsets("readers", {P0: 23}))
+        cluster.ask(client.commit_offsets("others", {P0: 40}))
         assert _run(cluster, cluster.mirror(groups="read.*"))
-        assert cluster.ask(committed_offsets(client, "readers")) == {P0: 23, C0: 16}
-        assert cluster.ask(committed_offsets(client, "others")) == {P0: 40}
+        assert cluster.ask(client.committed_offsets("readers")) == {P0: 23, C0: 16}
+        assert cluster.ask(client.committed_offsets("others")) == {P0: 40}
         assert contents(cluster.read(C0))[16] == contents(cluster.read(P0))[16]
-        cluster.ask(commit_offsets(client, "readers", {C0: 30}))
+        cluster.ask(client.commit_offsets("readers", {C0: 30}))
         assert _run(cluster, cluster.mirror(groups="read.*"))
-        assert cluster.ask(committed_offsets(client, "readers"))[C0] == 30
+        assert cluster.ask(client.committed_offsets("readers"))[C0] == 30
         assert "group readers: 1 of 1 offsets committed" in cluster.lines
 
 

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from understudy.clusters.clients.assignors.eager import assign_range, assign_round_robin
 from understudy.clusters.clients.assignors.sticky import assign_cooperative_sticky, assign_sticky
 from understudy.clusters.clients.assignors.subscriptions import NO_GENERATION, Assignor, Subscription
+from understudy.clusters.clients.nested_topics import by_topic
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.errors import MalformedMessage, UnsupportedVersion
 from understudy.foundation.wire.messages.consumer_protocol import (
@@ -106,14 +107,6 @@ def decode_assignment(data: bytes) -> tuple[TopicPartition, ...]:
 
 BAD_BYTES = (MalformedMessage, UnsupportedVersion)
 """What decoding raises."""
-
-
-def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, tuple[int, ...]]:
-    """Return the numbers of partitions by topic, in the order given."""
-    found: dict[str, list[int]] = {}
-    for topic, number in partitions:
-        found.setdefault(topic, []).append(number)
-    return {topic: tuple(numbers) for topic, numbers in found.items()}
 
 
 def _user_data(

@@ -1,0 +1,149 @@
+"""Requests about records: which offsets there are, and to read, append and delete records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from understudy.clusters.clients.cluster_requests import ClusterRequests
+from understudy.clusters.clients.nested_topics import by_partition, nested
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+from understudy.foundation.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from understudy.foundation.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from understudy.foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from understudy.foundation.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from understudy.foundation.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+READ_COMMITTED: Final = 1
+INIT_PRODUCER_ID_VERSION: Final = 4
+_LATER: Final = frozenset(
+    {
+        Errors.NOT_LEADER_OR_FOLLOWER,
+        Errors.LEADER_NOT_AVAILABLE,
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+        Errors.KAFKA_STORAGE_ERROR,
+    }
+)
+_OFFSETS_LATER: Final = _LATER | {
+    Errors.OFFSET_NOT_AVAILABLE,
+    Errors.FENCED_LEADER_EPOCH,
+    Errors.UNKNOWN_LEADER_EPOCH,
+}
+
+
+class RecordRequests(ClusterRequests):
+    """Looks up offsets, deletes records, and asks for what a producer needs."""
+
+    async def list_offsets(
+        self, timestamps: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, ListOffsetsPartitionResponse]:
+        """Return what leaders say of the offset at a timestamp. Returns as `ask_leaders`. Mirrors `ListOffsetsHandler`.
+
+        Args:
+            timestamps: milliseconds since 1970, or the constants of `understudy.foundation.wire.messages.list_offsets`.
+        """
+        return await self.ask_leaders(
+            timestamps,
+            lambda asked: list_offsets_request(dict(sorted(asked.items()))),
+            ListOffsetsResponse,
+            lambda answer: by_partition(answer.topics),
+            again_after=_OFFSETS_LATER,
+        )
+
+    async def delete_records(
+        self, offsets: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, DeleteRecordsPartitionResult]:
+        """Delete the records before offsets, and return what the leaders answer. Returns as `ask_leaders`."""
+
+        def request_of(asked: Mapping[TopicPartition, int]) -> DeleteRecordsRequest:
+            partitions = {
+                each: DeleteRecordsPartition(partition_index=each.partition, offset=offset)
+                for each, offset in sorted(asked.items())
+            }
+            return DeleteRecordsRequest(
+                topics=nested(DeleteRecordsTopic, partitions), timeout_ms=self._request_timeout_ms
+            )
+
+        return await self.ask_leaders(
+            offsets,
+            request_of,
+            DeleteRecordsResponse,
+            lambda answer: by_partition(answer.topics),
+            again_after=_LATER | {Errors.REPLICA_NOT_AVAILABLE},
+        )
+
+    async def describe_log_dirs(self, broker: int) -> DescribeLogDirsResponse:
+        """Return the log directories of a broker with all replicas in them."""
+        return await self.ask_broker(broker, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
+
+    async def init_producer_id(self) -> InitProducerIdResponse:
+        """Return a new producer id, or why there is none."""
+        return await self.ask_any(InitProducerIdRequest(), InitProducerIdResponse, max_version=INIT_PRODUCER_ID_VERSION)
+
+
+def list_offsets_request(timestamps: Mapping[TopicPartition, int], *, isolation_level: int = 0) -> ListOffsetsRequest:
+    """Return a consumer's request for the offsets of partitions at timestamps."""
+    partitions = {
+        each: ListOffsetsPartition(partition_index=each.partition, timestamp=timestamp)
+        for each, timestamp in timestamps.items()
+    }
+    return ListOffsetsRequest(
+        replica_id=-1, isolation_level=isolation_level, topics=nested(ListOffsetsTopic, partitions)
+    )
+
+
+def fetch_request(
+    offsets: Mapping[TopicPartition, int],
+    *,
+    partition_max_bytes: int,
+    max_bytes: int,
+    max_wait_ms: int = 0,
+    isolation_level: int = 0,
+    last_epochs: Mapping[TopicPartition, int] | None = None,
+) -> FetchRequest:
+    """Return a consumer's request for the records from offsets on.
+
+    Args:
+        last_epochs: the leader epoch of the last record read, by which the leader finds divergence.
+    """
+    epochs = last_epochs or {}
+    partitions = {
+        each: FetchPartition(
+            partition=each.partition,
+            fetch_offset=offset,
+            last_fetched_epoch=epochs.get(each, -1),
+            partition_max_bytes=partition_max_bytes,
+        )
+        for each, offset in offsets.items()
+    }
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=1,
+        max_bytes=max_bytes,
+        isolation_level=isolation_level,
+        topics=nested(lambda name, partitions: FetchTopic(topic=name, partitions=partitions), partitions),
+    )
+
+
+def produce_request(batches: Mapping[TopicPartition, bytes], *, acks: int, timeout_ms: int) -> ProduceRequest:
+    """Return the request to append one batch to each partition."""
+    data = {each: PartitionProduceData(index=each.partition, records=batch) for each, batch in batches.items()}
+    return ProduceRequest(
+        acks=acks,
+        timeout_ms=timeout_ms,
+        topic_data=nested(lambda name, partitions: TopicProduceData(name=name, partition_data=partitions), data),
+    )
