@@ -14,9 +14,8 @@ import yaml
 
 from tests.compose.compose_cluster import eventually
 from understudy.clusters.cluster import ClusterError
+from understudy.clusters.containers.cleanup import LOG, leftovers
 from understudy.clusters.containers.compose_cluster import COMPOSE_FILE, IMAGE_VARIABLE
-from understudy.clusters.containers.guardian import LOG
-from understudy.clusters.containers.take_down import leftovers
 from understudy.clusters.processes import linux
 from understudy.clusters.processes.run_folder import CLUSTER_FILE
 from understudy.foundation.eventlog.records import FaultInjected
@@ -124,14 +123,14 @@ def running(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         eventually(lambda: not left_of(folder), "its containers are gone")
 
 
-def test_a_guardian_takes_the_containers_of_a_killed_experiment_down(
+def test_a_cleanup_process_takes_the_containers_of_a_killed_experiment_down(
     running: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
     running.send_signal(signal.SIGKILL)
     running.wait()
     eventually(lambda: not left_of(folder), "containers and network are gone")
-    eventually(lambda: "is taken down" in (folder / LOG).read_text(), "the guardian has done its work")
+    eventually(lambda: "is taken down" in (folder / LOG).read_text(), "the cleanup process has done its work")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -142,7 +141,7 @@ def test_an_interrupted_experiment_takes_its_containers_down_itself(
     _, errors = running.communicate(timeout=120)
     assert (running.returncode, errors) == (130, "")
     assert left_of(tmp_path / "run") == {}
-    assert (tmp_path / "run" / LOG).read_text() == "", "the guardian had nothing to do"
+    assert (tmp_path / "run" / LOG).read_text() == "", "the cleanup process had nothing to do"
     assert linux.start_time(running.pid) is None
 
 

@@ -1,8 +1,8 @@
 """`ComposeCluster`: a cluster whose brokers and ZooKeeper run in containers of a compose project of its own.
 
 It is a `LocalCluster` with another kind of process: the same waits, roles, records and run folder. Everything that it
-makes carries the name of its project, and is removed at the end: by `stop` or `close`, and by a guardian where this
-program is killed (`guardian`). It acts on no other container, and pulls no image.
+makes carries the name of its project, and is removed at the end: by `stop` or `close`, and by a `CleanupProcess` if
+this program is killed. It acts on no other container, and pulls no image.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Final
 
 from understudy.clusters.cluster import Cluster, ClusterError
+from understudy.clusters.containers.cleanup import CleanupProcess, take_down
 from understudy.clusters.containers.compose_file import HOST, ComposePlan
 from understudy.clusters.containers.compose_project import ZOOKEEPER, ComposeProject
-from understudy.clusters.containers.containers import ContainerProcess, Containers
+from understudy.clusters.containers.container_process import ContainerProcess
 from understudy.clusters.containers.docker_command import docker, require_engine, require_image
-from understudy.clusters.containers.guardian import Guardian
-from understudy.clusters.containers.take_down import take_down
 from understudy.clusters.java import JavaRuntime
 from understudy.clusters.processes.broker_process import BrokerProcess
 from understudy.clusters.processes.embedded_zookeeper import four_letter_word
@@ -64,11 +63,11 @@ class ComposeCluster(LocalCluster):
         described: RunDescribed | None = None,
         image: str | None = None,
     ) -> None:
-        self.project = f"understudy-{re.sub('[^a-z0-9-]+', '-', name.lower())[:_NAME_LENGTH]}-{secrets.token_hex(4)}"
+        project = f"understudy-{re.sub('[^a-z0-9-]+', '-', name.lower())[:_NAME_LENGTH]}-{secrets.token_hex(4)}"
         self._image = image or os.environ.get(IMAGE_VARIABLE) or IMAGE
         zookeeper_port, *ports = free_ports(1 + brokers)
         self._plan = ComposePlan(
-            project=self.project,
+            project=project,
             folder=directory.absolute(),
             image=self._image,
             user=f"{os.getuid()}:{os.getgid()}",
@@ -77,9 +76,9 @@ class ComposeCluster(LocalCluster):
             environment=environment or {},
         )
         file = self._plan.folder / COMPOSE_FILE
-        flags = ("--project-name", self.project, "--file", str(file))
-        self._containers = Containers(ComposeProject(self._plan.folder, self._plan.config(), flags))
-        self._guardian: Guardian | None = None
+        flags = ("--project-name", project, "--file", str(file))
+        self._project = ComposeProject(self._plan.folder, self._plan.config(), flags)
+        self._cleanup: CleanupProcess | None = None
         super().__init__(
             brokers,
             racks=racks,
@@ -105,16 +104,16 @@ class ComposeCluster(LocalCluster):
             super().close()
 
     def _own_zookeeper(self, java: JavaRuntime | None) -> ZooKeeperServer:
-        return ContainerZooKeeper(self._containers, self._plan)
+        return ContainerZooKeeper(self._project, self._plan)
 
     def _process(self, broker_id: int, rack: str | None) -> BrokerProcess:
         folder = self.directory / f"broker-{broker_id}"
         return BrokerContainer(
-            broker_id, folder, rack=rack, properties=self._properties, plan=self._plan, containers=self._containers
+            broker_id, folder, rack=rack, properties=self._properties, plan=self._plan, project=self._project
         )
 
     def _start_zookeeper(self, server: ZooKeeperServer) -> None:
-        """Create all containers, and start that of ZooKeeper. The guardian is there before the first of them."""
+        """Create all containers, and start that of ZooKeeper. The cleanup process is there before the first of them."""
         folder = self._plan.folder
         require_engine(folder)
         require_image(folder, self._image)
@@ -124,19 +123,19 @@ class ComposeCluster(LocalCluster):
         for service in (ZOOKEEPER, *(f"broker-{broker_id}" for broker_id in self.broker_ids)):
             (folder / service).mkdir(parents=True, exist_ok=True)
         (folder / COMPOSE_FILE).write_text(self._plan.text(), encoding="utf-8")
-        self._guardian = Guardian(folder, self.project)
-        self._containers.create()
+        self._cleanup = CleanupProcess(folder, self._plan.project)
+        self._project.create()
         server.start()
 
     def _take_down(self) -> None:
-        """Keep what the containers have written, and remove everything; then dismiss the guardian."""
-        if self._guardian is None:
+        """Keep what the containers have written, and remove everything; then dismiss the cleanup process."""
+        if self._cleanup is None:
             return
         for broker_id in self.broker_ids:
-            self._containers.save_log(f"broker-{broker_id}", self.directory / f"broker-{broker_id}" / "broker.log")
-        take_down(self._plan.folder, self.project)
-        self._guardian.dismiss()
-        self._guardian = None
+            self._project.save_log(f"broker-{broker_id}", self.directory / f"broker-{broker_id}" / "broker.log")
+        take_down(self._plan.folder, self._plan.project)
+        self._cleanup.dismiss()
+        self._cleanup = None
 
     # ------------------------------------------------------------------ faults of links
 
@@ -148,7 +147,7 @@ class ComposeCluster(LocalCluster):
         if broker_id in self._isolated:
             raise ClusterError(f"isolate was not injected: {broker.name} is isolated")
         self.record_fault("isolate", broker.name, role)
-        self._containers.change("isolate", broker.name)
+        self._project.change("isolate", broker.name)
         self._isolated.add(broker_id)
 
     def heal_broker(self, broker_id: int, role: str = "") -> None:
@@ -156,7 +155,7 @@ class ComposeCluster(LocalCluster):
         broker = self.process_of(broker_id)
         self.record_fault("heal", broker.name, role)
         if broker_id in self._isolated:
-            self._containers.change("heal", broker.name)
+            self._project.change("heal", broker.name)
             self._isolated.discard(broker_id)
 
     def heal_links(self) -> None:
@@ -178,11 +177,11 @@ class BrokerContainer(BrokerProcess):
         rack: str | None,
         properties: Mapping[str, str],
         plan: ComposePlan,
-        containers: Containers,
+        project: ComposeProject,
     ) -> None:
         super().__init__(broker_id, directory, rack=rack, properties=properties)
         self._plan = plan
-        self._containers = containers
+        self._project = project
 
     def prepare(self) -> None:
         """Do nothing: a container starts its process at once."""
@@ -190,8 +189,8 @@ class BrokerContainer(BrokerProcess):
     def launch(self) -> None:
         """Write the configuration, and start the container. Returns before the broker is ready."""
         self._write_config()
-        self._containers.change("start", self.name)
-        self.process = ContainerProcess(self._containers, self.name)
+        self._project.change("start", self.name)
+        self.process = ContainerProcess(self._project, self.name)
         self.should_run = True
 
     def _all_properties(self) -> dict[str, str]:
@@ -201,9 +200,9 @@ class BrokerContainer(BrokerProcess):
 class ContainerZooKeeper(ZooKeeperServer):
     """A ZooKeeper in a container; a pause freezes the container."""
 
-    def __init__(self, containers: Containers, plan: ComposePlan) -> None:
+    def __init__(self, project: ComposeProject, plan: ComposePlan) -> None:
         super().__init__()
-        self._containers = containers
+        self._project = project
         self._port = plan.zookeeper_port
         self._folder = plan.folder / ZOOKEEPER
 
@@ -216,8 +215,8 @@ class ContainerZooKeeper(ZooKeeperServer):
         return self._folder / "data" / "version-2"
 
     def start(self) -> None:
-        self._containers.change("start", ZOOKEEPER)
-        process = self._process = ContainerProcess(self._containers, ZOOKEEPER)
+        self._project.change("start", ZOOKEEPER)
+        process = self._process = ContainerProcess(self._project, ZOOKEEPER)
         deadline = time.monotonic() + _READY_TIMEOUT_S
         while "Mode:" not in four_letter_word(HOST, self._port, "srvr"):
             if not process.is_running or time.monotonic() > deadline:

@@ -1,15 +1,17 @@
 """`ComposeProject`: the containers of a compose project with brokers, and the commands of docker on them.
 
-It acts on the services `broker-N` and `zookeeper` of one project, and on no other container. Nothing is recorded here:
-`understudy.clusters.control.compose` and `compose_cluster` record a fault before they inject it.
+The control port of a compose project and experiments in containers use it. It acts on the services `broker-N` and
+`zookeeper` of one project, and on no other container. Nothing is recorded here: `understudy.clusters.control.compose`
+and `compose_cluster` record a fault before they inject it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -27,15 +29,14 @@ _LOOK_TIMEOUT_S: Final = 10.0
 _PAUSE_ATTEMPTS: Final = 20
 _PAUSE_WAIT_S: Final = 0.25
 
-_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "kill": ("kill",),
-    "pause": ("pause",),
-    "resume": ("unpause",),
-    "stop": ("stop",),
-    "start": ("start",),
-    "restart": ("restart",),
-}
-"""The command of `docker compose`, and of `docker`, for a change."""
+_COMMANDS: Final = {"resume": "unpause"}
+"""The command of `docker compose`, and of `docker`, for a change, where it has another name."""
+_STATE: Final = "{{.Id}} {{.State.Status}} {{.State.ExitCode}} {{.State.Pid}}"
+_MISSING: Final = "No such object"
+_SIGNALLED: Final = 128
+"""A container whose process was ended by signal n has the exit code 128 + n."""
+_FRESH_S: Final = 0.25
+"""How old a state may be that is used again; each command on a container makes them all old."""
 
 
 class Service(NamedTuple):
@@ -48,6 +49,27 @@ class Service(NamedTuple):
     name: str
     broker_id: int | None
     rack: str = ""
+
+
+class ContainerState(NamedTuple):
+    """What the engine says of a container.
+
+    Attributes:
+        status: such as `running`, `paused` or `exited`; `removed` if there is none any more.
+        exit_code: as of `ChildProcess`: negative for the signal that ended it.
+        pid: that of its first process, 0 if none runs.
+    """
+
+    status: str
+    exit_code: int
+    pid: int
+
+    @property
+    def is_running(self) -> bool:
+        return self.status in ("running", "paused", "restarting")
+
+
+_REMOVED: Final = ContainerState("removed", -9, 0)
 
 
 class ComposeProject:
@@ -64,9 +86,12 @@ class ComposeProject:
         self._config = config
         self._flags = tuple(flags)
         self.ids: dict[str, str] = {}
-        """The container of each service, where `remember_containers` has read them; commands are faster with them."""
+        """The container of each service, where `create` has read them; commands are faster with them."""
+        self._states: dict[str, ContainerState] = {}
+        self._read_s = 0.0
         self.services = _services(config)
-        if not self.services:
+        self.brokers = tuple(service for service in self.services if service.broker_id is not None)
+        if not self.brokers:
             raise ClusterError(f"{folder} has no compose file with services broker-1, broker-2, …")
 
     @classmethod
@@ -115,26 +140,55 @@ class ComposeProject:
             f"this machine has no event logs of it: the compose file mounts no folder at {EVENTS_TARGET} of broker-1"
         )
 
+    # ------------------------------------------------------------------ its containers
+
     def is_running(self) -> bool:
         """Whether a container of the project is running, or paused. Raises DockerFailed and NoDocker."""
         label = f"label={LABEL}={self._config['name']}"
         return bool(docker(self.folder, "ps", "--quiet", "--filter", label, timeout_s=_LOOK_TIMEOUT_S).strip())
 
-    def states(self) -> dict[str, str]:
-        """The state of each service's container, such as `running`, `paused` or `exited`."""
+    def statuses(self) -> dict[str, str]:
+        """The status of each service's container, such as `running`, `paused` or `exited`."""
         return {each["Service"]: each["State"] for each in self._containers()}
 
-    def remember_containers(self) -> None:
-        """Read the full ids of all containers, which stay those until the containers are removed."""
-        short = [str(each["ID"]) for each in self._containers()]
-        found = docker(self.folder, "inspect", "--format", _ID_AND_SERVICE, *short) if short else ""
-        self.ids = {service: container for container, service in map(str.split, found.splitlines())}
+    def state(self, service: str) -> ContainerState:
+        """The state of a container that `create` has made."""
+        if time.monotonic() - self._read_s > _FRESH_S:
+            found = dict(self._inspected(list(self.ids.values())))
+            self._states = {name: found.get(container, _REMOVED) for name, container in self.ids.items()}
+            self._read_s = time.monotonic()
+        return self._states.get(service, _REMOVED)
+
+    def log(self, service: str, *, tail: int | str = "all") -> str:
+        """What a container has written, or its last lines. Raises DockerFailed."""
+        return self.compose("logs", "--no-color", "--no-log-prefix", "--tail", str(tail), service)
+
+    def save_log(self, service: str, file: Path) -> None:
+        """Write everything that a container has written to a file. Harmless if there is no container."""
+        with contextlib.suppress(DockerFailed, OSError):
+            file.write_text(self.log(service), encoding="utf-8")
 
     # ------------------------------------------------------------------ commands
 
     def compose(self, *words: str) -> str:
         """Run a command of `docker compose` on this project, and return what it printed. Raises as `docker`."""
         return docker(self.folder, "compose", *self._flags, *words)
+
+    def create(self) -> None:
+        """Create all containers, start none, and read their full ids, which stay those until they are removed."""
+        self.compose("create", "--no-build")
+        short = [str(each["ID"]) for each in self._containers()]
+        found = docker(self.folder, "inspect", "--format", _ID_AND_SERVICE, *short) if short else ""
+        self.ids = {service: container for container, service in map(str.split, found.splitlines())}
+
+    def signal(self, name: str, service: str) -> None:
+        """Send a signal such as `SIGTERM` to the process in a container. Harmless if it has ended."""
+        try:
+            docker(self.folder, "kill", "--signal", name, self._container(service))
+        except DockerFailed as failed:
+            if "is not running" not in str(failed):
+                raise
+        self._read_s = 0.0
 
     def change(self, change: str, service: str) -> None:
         """Change the state of a service's container.
@@ -147,6 +201,7 @@ class ComposeProject:
             DockerFailed: the command of docker failed.
             ClusterError: it has no container, or the project no network.
         """
+        self._read_s = 0.0
         if change == "isolate":
             docker(self.folder, "network", "disconnect", self._network(), self._container(service))
         elif change == "heal":
@@ -157,12 +212,13 @@ class ComposeProject:
 
     def _command(self, change: str, service: str) -> None:
         """Run a command. On a busy machine the engine may be unable to freeze a container at once."""
+        command = _COMMANDS.get(change, change)
         for attempts_left in reversed(range(_PAUSE_ATTEMPTS if change == "pause" else 1)):
             try:
                 if service in self.ids:
-                    docker(self.folder, *_COMMANDS[change], self.ids[service])
+                    docker(self.folder, command, self.ids[service])
                 else:
-                    self.compose(*_COMMANDS[change], service)
+                    self.compose(command, service)
             except DockerFailed as error:
                 if not attempts_left or "unable to freeze" not in str(error):
                     raise
@@ -193,6 +249,23 @@ class ComposeProject:
             return found
         return [json.loads(line) for line in output.splitlines()]
 
+    def _inspected(self, containers: Sequence[str]) -> Iterator[tuple[str, ContainerState]]:
+        """Return the id and state of each container that is not removed."""
+        if not containers:
+            return
+        try:
+            lines = docker(self.folder, "inspect", "--format", _STATE, *containers).splitlines()
+        except DockerFailed as failed:
+            if _MISSING not in str(failed):
+                raise
+            # One that is missing lets the whole command fail.
+            for each in containers if len(containers) > 1 else ():
+                yield from self._inspected((each,))
+            return
+        for container, status, exit_code, pid in map(str.split, lines):
+            code = int(exit_code)
+            yield container, ContainerState(status, _SIGNALLED - code if code > _SIGNALLED else code, int(pid))
+
 
 def _services(config: Mapping[str, Any]) -> tuple[Service, ...]:
     found = []
@@ -202,7 +275,7 @@ def _services(config: Mapping[str, Any]) -> tuple[Service, ...]:
             found.append(Service(name, None))
         elif name.startswith("broker-") and name[7:].isdecimal():
             found.append(Service(name, int(name[7:]), overrides.get("broker.rack", "")))
-    return tuple(found) if any(service.broker_id is not None for service in found) else ()
+    return tuple(found)
 
 
 def _overrides(config: Mapping[str, Any], service: str) -> dict[str, str]:

@@ -61,7 +61,7 @@ class ComposeVerbs:
         if not verb.on_compose:
             raise Unsupported(f"{request.verb} cannot be done to containers; use a cluster of `understudy up`")
         services, role = self._resolve(request.target)
-        states = self._project.states()
+        states = self._project.statuses()
         refusals = {service.name: self._refusal(request.verb, service, states) for service in services}
         able = tuple(service for service in services if not refusals[service.name])
         skipped = tuple(reason for reason in refusals.values() if reason)
@@ -73,7 +73,7 @@ class ComposeVerbs:
 
     def undo(self, verb: str, services: Sequence[Service]) -> str:
         """Do the verb that ends another one, where that still holds, and return what was done. Raises as `do`."""
-        states = self._project.states()
+        states = self._project.statuses()
         able = tuple(service for service in services if not self._refusal(verb, service, states))
         self._inject(verb, able, "")
         return f"{', '.join(service.name for service in able) or 'nothing'} {VERBS[verb].done}"
@@ -87,7 +87,7 @@ class ComposeVerbs:
         brokers = {service.broker_id: service for service in self.services if service.broker_id is not None}
 
         def running() -> list[int]:
-            states = self._project.states()
+            states = self._project.statuses()
             return [broker_id for broker_id, service in brokers.items() if states.get(service.name) == RUNNING]
 
         resolver = Resolver(

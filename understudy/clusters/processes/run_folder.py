@@ -11,7 +11,7 @@ RUN/broker-N/broker.log           its operators' log
 RUN/testbed/events/               the event log of the testbed: the injected faults
 RUN/run.lock                      of an experiment: held from before its cluster starts until after it has ended
 RUN/compose.yaml                  of an experiment in containers: the compose project, removed with the experiment
-RUN/guardian.log                  of an experiment in containers: what its guardian had to do; empty otherwise
+RUN/cleanup.log                   of an experiment in containers: what its cleanup process had to do; empty otherwise
 """
 
 from __future__ import annotations

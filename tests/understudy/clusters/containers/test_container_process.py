@@ -10,30 +10,30 @@ import pytest
 from tests.understudy.clusters.containers.scripted_docker import ScriptedDocker
 from understudy.clusters.containers.compose_file import ComposePlan
 from understudy.clusters.containers.compose_project import ComposeProject
-from understudy.clusters.containers.containers import ContainerProcess, Containers
+from understudy.clusters.containers.container_process import ContainerProcess
 from understudy.clusters.processes.processes import ProcessDied
 
 
 @pytest.fixture
-def containers(docker: ScriptedDocker, tmp_path: Path) -> Containers:
+def project(docker: ScriptedDocker, tmp_path: Path) -> ComposeProject:
     plan = ComposePlan(
         project="p", folder=tmp_path, image="understudy", user="1:1", zookeeper_port=1, broker_ports={1: 2, 2: 3}
     )
     docker.set(broker_1=["running", 0, 0], broker_2=["exited", 0, 0], zookeeper=["running", 0, 0])
-    found = Containers(ComposeProject(tmp_path, plan.config(), ("--project-name", "p")))
+    found = ComposeProject(tmp_path, plan.config(), ("--project-name", "p"))
     found.create()
     return found
 
 
-def process(containers: Containers) -> ContainerProcess:
-    return ContainerProcess(containers, "broker-1")
+def process(project: ComposeProject) -> ContainerProcess:
+    return ContainerProcess(project, "broker-1")
 
 
 def test_containers_are_created_by_name_of_the_project_and_not_built(
-    containers: Containers, docker: ScriptedDocker
+    project: ComposeProject, docker: ScriptedDocker
 ) -> None:
     assert docker.changes == ["compose --project-name p create --no-build"]
-    assert containers.project.ids["broker-2"] == "id-of-broker-2"
+    assert project.ids["broker-2"] == "id-of-broker-2"
 
 
 @pytest.mark.parametrize(
@@ -47,26 +47,26 @@ def test_containers_are_created_by_name_of_the_project_and_not_built(
     ],
 )
 def test_the_state_is_that_of_the_container(
-    containers: Containers, docker: ScriptedDocker, state: list[Any], exit_code: int | None, is_paused: bool
+    project: ComposeProject, docker: ScriptedDocker, state: list[Any], exit_code: int | None, is_paused: bool
 ) -> None:
     docker.set(broker_1=state, broker_2=["running", 0, 0], zookeeper=["running", 0, 0])
-    found = process(containers)
+    found = process(project)
     assert (found.exit_code, found.is_paused) == (exit_code, is_paused)
     assert found.is_running is (exit_code is None)
 
 
-def test_a_removed_container_does_not_run(containers: Containers, docker: ScriptedDocker) -> None:
+def test_a_removed_container_does_not_run(project: ComposeProject, docker: ScriptedDocker) -> None:
     docker.set()
-    assert process(containers).exit_code == -9
+    assert process(project).exit_code == -9
 
 
-def test_another_container_that_was_removed_changes_nothing(containers: Containers, docker: ScriptedDocker) -> None:
+def test_another_container_that_was_removed_changes_nothing(project: ComposeProject, docker: ScriptedDocker) -> None:
     docker.set(broker_1=["running", 0, 0])
-    assert process(containers).is_running
+    assert process(project).is_running
 
 
-def test_faults_are_commands_on_the_container(containers: Containers, docker: ScriptedDocker) -> None:
-    found = process(containers)
+def test_faults_are_commands_on_the_container(project: ComposeProject, docker: ScriptedDocker) -> None:
+    found = process(project)
     found.pause()
     found.resume()
     found.ask_to_end()
@@ -80,18 +80,20 @@ def test_faults_are_commands_on_the_container(containers: Containers, docker: Sc
     assert found.exit_code == -9
 
 
-def test_a_paused_process_that_is_asked_to_end_is_resumed_first(containers: Containers, docker: ScriptedDocker) -> None:
-    found = process(containers)
+def test_a_paused_process_that_is_asked_to_end_is_resumed_first(
+    project: ComposeProject, docker: ScriptedDocker
+) -> None:
+    found = process(project)
     found.pause()
     found.ask_to_end()
     assert docker.changes[2:] == ["unpause id-of-broker-1", "kill --signal SIGTERM id-of-broker-1"]
 
 
-def test_what_has_ended_is_left_alone_and_its_exit_code_stays(containers: Containers, docker: ScriptedDocker) -> None:
-    found = process(containers)
+def test_what_has_ended_is_left_alone_and_its_exit_code_stays(project: ComposeProject, docker: ScriptedDocker) -> None:
+    found = process(project)
     found.kill()
     before = docker.changes
-    containers.change("start", "broker-1")
+    project.change("start", "broker-1")
     assert not found.is_running, "the container runs another process now"
     found.kill()
     found.pause()
@@ -101,14 +103,14 @@ def test_what_has_ended_is_left_alone_and_its_exit_code_stays(containers: Contai
 
 
 def test_a_signal_to_a_container_that_has_just_ended_is_harmless(
-    containers: Containers, docker: ScriptedDocker
+    project: ComposeProject, docker: ScriptedDocker
 ) -> None:
     docker.refuse(kill="Cannot kill container: Container id is not running")
-    process(containers).ask_to_end()
+    process(project).ask_to_end()
 
 
-def test_the_check_ends_with_what_the_container_has_written(containers: Containers, docker: ScriptedDocker) -> None:
+def test_the_check_ends_with_what_the_container_has_written(project: ComposeProject, docker: ScriptedDocker) -> None:
     docker.set(broker_1=["exited", 1, 0])
     with pytest.raises(ProcessDied, match="broker-1 ended with exit code 1"):
-        process(containers).check()
+        process(project).check()
     assert docker.calls[-1].endswith("logs --no-color --no-log-prefix --tail 20 broker-1")

@@ -1,10 +1,10 @@
-"""`Guardian`: a process that takes a project down where the program that started it was killed.
+"""Removes a compose project: `take_down` now, `CleanupProcess` if the program that started it was killed.
 
 The engine runs containers for as long as it likes: unlike child processes they do not end with the program that has
-started them. So that program starts a guardian first, and keeps the writing end of a pipe to it open. The system closes
-that end when the program ends, however it ends. Where `done` has not come before, the guardian takes the project down.
+started them. So that program starts a cleanup process first, and keeps the writing end of a pipe to it open. The system
+closes that end when the program ends, however it ends. If `done` has not come before, the project is taken down.
 
-    python -m understudy.clusters.containers.guardian FOLDER PROJECT
+    python -m understudy.clusters.containers.cleanup FOLDER PROJECT
 """
 
 from __future__ import annotations
@@ -19,19 +19,28 @@ from types import TracebackType
 from typing import Final
 
 from understudy.clusters.cluster import ClusterError
-from understudy.clusters.containers.docker_command import DockerFailed
-from understudy.clusters.containers.take_down import take_down
+from understudy.clusters.containers.compose_project import LABEL
+from understudy.clusters.containers.docker_command import DockerFailed, docker
 
-MODULE: Final = "understudy.clusters.containers.guardian"
-LOG: Final = "guardian.log"
+MODULE: Final = "understudy.clusters.containers.cleanup"
+LOG: Final = "cleanup.log"
 _READY: Final = b"ready\n"
 _DONE: Final = b"done\n"
 _SETTLES_S: Final = 2.0
 _END_TIMEOUT_S: Final = 10.0
+_KINDS: Final = {
+    "container": ("container", "rm", "--force", "--volumes"),
+    "network": ("network", "rm"),
+    "volume": ("volume", "rm", "--force"),
+}
+_ATTEMPTS: Final = 10
+_PAUSE_S: Final = 1.0
 
 
-class Guardian:
-    """The guardian of one project. It has to be started before the project; it leads a session of its own.
+class CleanupProcess:
+    """A process that takes one project down when this program has ended without dismissing it.
+
+    It has to be started before the project, and leads a session of its own.
 
     Args:
         folder: the run folder, which gets its log.
@@ -53,7 +62,7 @@ class Guardian:
         assert self._process.stdout is not None
         if self._process.stdout.readline() != _READY:
             self.dismiss()
-            raise ClusterError(f"the guardian of the containers did not start; {folder / LOG} says why")
+            raise ClusterError(f"the cleanup process of the containers did not start; {folder / LOG} says why")
 
     @property
     def pid(self) -> int:
@@ -71,13 +80,50 @@ class Guardian:
         self._process.stdout.close()
         self._process.wait(_END_TIMEOUT_S)
 
-    def __enter__(self) -> Guardian:
+    def __enter__(self) -> CleanupProcess:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.dismiss()
+
+
+def take_down(folder: Path, project: str) -> None:
+    """Remove the containers, the network and the volumes of a project, whatever state they are in.
+
+    Where a command that creates containers was interrupted, the engine may go on with it for a moment: that is removed,
+    too.
+
+    Raises:
+        DockerFailed: something is left after several attempts; the message names it.
+    """
+    down = ("compose", "--project-name", project, "down", "--volumes", "--remove-orphans", "--timeout", "0")
+    with contextlib.suppress(DockerFailed):
+        docker(folder, *down)
+    for attempts_left in reversed(range(_ATTEMPTS)):
+        left = leftovers(folder, project)
+        if not left:
+            return
+        for kind, ids in left.items():
+            with contextlib.suppress(DockerFailed):
+                docker(folder, *_KINDS[kind], *ids)
+        if attempts_left:
+            time.sleep(_PAUSE_S)
+    names = "; ".join(f"{kind} {', '.join(ids)}" for kind, ids in leftovers(folder, project).items())
+    if names:
+        raise DockerFailed(f"of project {project} these cannot be removed: {names}; use `docker rm --force`")
+
+
+def leftovers(folder: Path, project: str) -> dict[str, list[str]]:
+    """The ids of what the engine has of a project, by kind: `container`, `network`, `volume`. Raises as `docker`."""
+    found = {}
+    for kind in _KINDS:
+        every = ("--all",) if kind == "container" else ()
+        ids = docker(folder, kind, "ls", *every, "--quiet", "--filter", f"label={LABEL}={project}").split()
+        if ids:
+            found[kind] = ids
+    return found
 
 
 def main(folder: Path, project: str) -> int:

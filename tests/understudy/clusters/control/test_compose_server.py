@@ -13,8 +13,7 @@ from understudy.clusters.cluster import ClusterError
 from understudy.clusters.containers.compose_project import ComposeProject
 from understudy.clusters.control.bodies import OnTargetFor
 from understudy.clusters.control.client import ControlRefused
-from understudy.clusters.control.compose_commands import ComposeCommands
-from understudy.clusters.control.compose_server import ComposeControl
+from understudy.clusters.control.compose_server import ComposeCommands, ComposeControl
 from understudy.clusters.control.verbs import Outcome, checked
 from understudy.history.reading.reader import read
 
