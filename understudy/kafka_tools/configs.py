@@ -86,8 +86,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
         )
     if options.has("alter") and len(types) != len(names):
         raise illegal_argument("An entity name must be specified for every entity type")
-    bootstrap, config = options.value("bootstrap-server") or "", options.value("command-config")
-    async with surroundings.connect(bootstrap, config) as cluster:
+    async with surroundings.connect(options) as cluster:
         if options.has("alter"):
             await _alter(options, cluster, surroundings.console, kind, names[0])
         else:

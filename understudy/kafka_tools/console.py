@@ -11,7 +11,7 @@ from understudy.brokers.config.properties import MalformedProperties, parse_prop
 from understudy.foundation.eventlog.clock import Clock
 from understudy.foundation.wire.network import Network
 from understudy.kafka_tools.cluster import KafkaCluster
-from understudy.kafka_tools.errors import ToolError, UsageError, illegal_argument
+from understudy.kafka_tools.errors import TERSE, ToolError, UsageError, illegal_argument
 from understudy.kafka_tools.options import Flag, Options, parse, usage
 
 REQUEST_TIMEOUT_MS = 30_000
@@ -81,18 +81,18 @@ class Surroundings:
     read_line: ReadLine = _no_line
 
     def connect(
-        self, bootstrap: str, config: Path | str | None = None, *, api_timeout_ms: int = API_TIMEOUT_MS
+        self, options: Options, *, config: str = "command-config", api_timeout_ms: int = API_TIMEOUT_MS
     ) -> KafkaCluster:
-        """Return a client of a cluster.
+        """Return a client of the cluster that the flags name.
 
         Args:
-            bootstrap: `host:port` pairs, separated by commas.
-            config: the client's properties file.
+            config: the flag of the client's properties file.
 
         Raises:
             ToolError: an address is wrong, or the file cannot be read or asks for more than plain connections.
         """
-        settings = _settings(config)
+        bootstrap = options.value("bootstrap-server") or options.value("broker-list") or ""
+        settings = _settings(options.value(config))
         return KafkaCluster(
             self.network,
             addresses(bootstrap),
@@ -152,7 +152,13 @@ class Tool(NamedTuple):
 def print_trace(error: ToolError, words: Sequence[str], console: Console) -> None:
     """Print the message and the class of an error on the standard error, as most tools do."""
     console.error(error.shown_message)
-    console.error(error.trace)
+    if error.kind != TERSE:
+        console.error(error.trace)
+
+
+def print_uncaught(error: ToolError, words: Sequence[str], console: Console) -> None:
+    """Print an error as Java prints an exception that nothing has caught."""
+    console.error(f'Exception in thread "main" {error.trace}', end="")
 
 
 def addresses(bootstrap: str) -> list[str]:
@@ -190,9 +196,9 @@ def read_properties(path: str) -> dict[str, str]:
         raise illegal_argument(f"{path}: {error}") from None
 
 
-def _settings(config: Path | str | None) -> dict[str, str]:
+def _settings(config: str | None) -> dict[str, str]:
     """Return the client's properties; a file that asks for security is refused, for these tools have none."""
-    settings = {} if config is None else read_properties(str(config))
+    settings = {} if config is None else read_properties(config)
     protocol = settings.get("security.protocol", "PLAINTEXT").upper()
     if protocol != "PLAINTEXT":
         raise illegal_argument(f"security.protocol={protocol} in {config} is not supported; expected PLAINTEXT")

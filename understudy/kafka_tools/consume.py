@@ -15,7 +15,7 @@ from understudy.clusters.clients.group_member import Refused
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from understudy.kafka_tools.client_properties import CONFIG, is_true, key_values, one_of, properties_of, whole_number
-from understudy.kafka_tools.console import Console, Surroundings, Tool, addresses, read_properties
+from understudy.kafka_tools.console import Console, Surroundings, Tool, addresses, print_uncaught, read_properties
 from understudy.kafka_tools.errors import TIMEOUT, ToolError, UsageError
 from understudy.kafka_tools.message_formatters import DEFAULT, Formatter, formatter_of
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, Flag, Options, cannot_parse, java_number
@@ -112,7 +112,7 @@ def _fails(error: ToolError, words: Sequence[str], console: Console) -> None:
     elif error.kind.startswith("joptsimple.") and error.cause is None:
         console.error(f"{error.shown_message}\n{TOOL.usage}", end="")
     else:
-        console.error(f'Exception in thread "main" {error.trace}', end="")
+        print_uncaught(error, words, console)
 
 
 TOOL = Tool(

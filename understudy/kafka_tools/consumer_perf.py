@@ -11,7 +11,7 @@ from typing import NamedTuple
 from understudy.clusters.clients.group_consumer import GroupConsumer
 from understudy.clusters.clients.group_member import Refused
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.kafka_tools.console import Console, Surroundings, Tool, addresses, read_properties
+from understudy.kafka_tools.console import Console, Surroundings, Tool, addresses, print_trace, read_properties
 from understudy.kafka_tools.consume import consumer_settings, refused
 from understudy.kafka_tools.errors import ToolError, UsageError, illegal_argument
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, Flag, Options, java_number
@@ -96,8 +96,7 @@ def _fails(error: ToolError, words: Sequence[str], console: Console) -> None:
     if error.kind.startswith("joptsimple.") and error.cause is None:
         console.error(f"{error.shown_message}\n{TOOL.usage}", end="")
     else:
-        console.error(error.shown_message)
-        console.error(error.trace)
+        print_trace(error, words, console)
 
 
 TOOL = Tool(

@@ -7,11 +7,9 @@ from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.kafka_tools.console import CLIENT_ID, Surroundings, Tool, print_trace, read_file
 from understudy.kafka_tools.errors import COMMAND_FAILED, OPERATION_FAILED, ToolError, error_of, executed
 from understudy.kafka_tools.java_order import partitions as in_java_order
-from understudy.kafka_tools.json_input import parse_object
+from understudy.kafka_tools.json_input import duplicates, parse_versioned
 from understudy.kafka_tools.offsets import timed_out
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options
-
-VERSION = 1
 
 FLAGS = (
     BOOTSTRAP_SERVER,
@@ -29,7 +27,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     """Run one command line of the tool; its exit code."""
     options.require("bootstrap-server", "offset-json-file")
     console = surroundings.console
-    cluster = surroundings.connect(options.value("bootstrap-server") or "", options.value("command-config"))
+    cluster = surroundings.connect(options)
     offsets = parse_offsets(read_file(options.value("offset-json-file") or ""))
     async with cluster:
         console.print("Executing records delete operation")
@@ -65,20 +63,14 @@ TOOL = Tool(
 
 def parse_offsets(text: str) -> dict[TopicPartition, int]:
     """Return the offsets in the JSON of `--offset-json-file`. Raises ToolError."""
-    data = parse_object(text, ToolError(OPERATION_FAILED, "The input string is not a valid JSON"))
-    version = data.number("version", VERSION)
-    if version != VERSION:
-        raise ToolError(OPERATION_FAILED, f"Not supported version field value {version}")
+    data = parse_versioned(text)
     if "partitions" not in data:
         raise ToolError(OPERATION_FAILED, "Missing partitions field")
-    found: dict[TopicPartition, int] = {}
-    twice = []
-    for each in data.objects("partitions"):
-        partition = TopicPartition(each.text("topic"), each.number("partition"))
-        if partition in found:
-            twice.append(partition)
-        found[partition] = each.number("offset")
-    if twice:
+    found = [
+        (TopicPartition(each.text("topic"), each.number("partition")), each.number("offset"))
+        for each in data.objects("partitions")
+    ]
+    if twice := duplicates(partition for partition, _ in found):
         listed = ",".join(map(str, in_java_order(twice)))
         raise ToolError(COMMAND_FAILED, f"Offset json file contains duplicate topic partitions: {listed}")
-    return found
+    return dict(found)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from understudy.foundation.records.batch import NO_SEQUENCE, BatchHeader, RecordBatch, check_crc
 from understudy.foundation.records.errors import CorruptRecord, InvalidRecord
 from understudy.foundation.records.record import Record, records
-from understudy.kafka_tools.console import Console, Surroundings, Tool
+from understudy.kafka_tools.console import Console, Surroundings, Tool, print_uncaught
 from understudy.kafka_tools.errors import API, ToolError
 from understudy.kafka_tools.index_dumps import (
     Findings,
@@ -138,11 +138,7 @@ def _suffix(path: Path) -> str:
     return "." + path.name.rpartition(".")[2]
 
 
-def _fails(error: ToolError, words: Sequence[str], console: Console) -> None:
-    console.error(f'Exception in thread "main" {error.trace}', end="")
-
-
-TOOL = Tool("dump-log", "kafka-dump-log.sh", PURPOSE, FLAGS, run, _fails)
+TOOL = Tool("dump-log", "kafka-dump-log.sh", PURPOSE, FLAGS, run, print_uncaught)
 
 
 # ---------------------------------------------------------------------- logs

@@ -17,6 +17,8 @@ OPERATION_FAILED = "org.apache.kafka.server.common.AdminOperationException"
 EXECUTION = "java.util.concurrent.ExecutionException"
 RUNTIME = "java.lang.RuntimeException"
 JOPTSIMPLE = "joptsimple."
+TERSE = "org.apache.kafka.tools.TerseException"
+"""The class of errors of which only the message is printed."""
 TIMEOUT = f"{API}TimeoutException"
 
 _CODES: dict[int, tuple[str, str]] = {

@@ -14,13 +14,11 @@ from understudy.foundation.wire.messages.list_offsets import (
     MAX_TIMESTAMP,
 )
 from understudy.kafka_tools.console import Console, Surroundings, Tool
-from understudy.kafka_tools.errors import RUNTIME, ToolError, UsageError, executed
+from understudy.kafka_tools.errors import JOPTSIMPLE, RUNTIME, TERSE, ToolError, UsageError, executed
 from understudy.kafka_tools.offsets import list_offsets
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options
 from understudy.kafka_tools.topic_filter import include_list
 
-TERSE = "org.apache.kafka.tools.TerseException"
-"""The class of errors of which only the message is printed."""
 RULE = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
 NAMED_TIMES = {
     "earliest": EARLIEST_TIMESTAMP,
@@ -53,8 +51,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     """Run one command line of the tool; its exit code."""
     if not options.has("bootstrap-server") and not options.has("broker-list"):
         raise ToolError(TERSE, "Missing required option(s) [bootstrap-server]")
-    bootstrap = options.value("bootstrap-server") or options.value("broker-list") or ""
-    _check_addresses(bootstrap)
+    _check_addresses(options.value("bootstrap-server") or options.value("broker-list") or "")
     if options.has("topic-partitions") and (options.has("topic") or options.has("partitions")):
         raise ToolError(TERSE, "--topic-partitions cannot be used with --topic or --partitions")
     timestamp = parse_time(options.value("time") or "latest")
@@ -64,7 +61,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     else:
         wanted = by_topic(options.value("topic"), options.value("partitions"))
     console = surroundings.console
-    async with surroundings.connect(bootstrap, options.value("command-config")) as cluster:
+    async with surroundings.connect(options) as cluster:
         topics = await cluster.topics(with_internal=not options.has("exclude-internal-topics"))
         partitions = [
             each
@@ -88,7 +85,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
 
 def _fails(error: ToolError, words: Sequence[str], console: Console) -> None:
     console.error(f"Error occurred: {error.shown_message}")
-    if error.kind != TERSE and not error.kind.startswith("joptsimple."):
+    if error.kind != TERSE and not error.kind.startswith(JOPTSIMPLE):
         console.error(error.trace)
 
 

@@ -14,7 +14,7 @@ from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.cluster.java import java_hash
 from understudy.foundation.wire.messages.list_offsets import LATEST_TIMESTAMP
 from understudy.kafka_tools.cluster import KafkaCluster
-from understudy.kafka_tools.console import Console, Surroundings, Tool
+from understudy.kafka_tools.console import Console, Surroundings, Tool, print_uncaught
 from understudy.kafka_tools.errors import ILLEGAL_ARGUMENT, ToolError, UsageError, error_of, executed, illegal_argument
 from understudy.kafka_tools.group_descriptions import Group, describe_groups
 from understudy.kafka_tools.group_reset import (
@@ -92,10 +92,9 @@ async def run(options: Options, surroundings: Surroundings) -> int:
             "Command must include exactly one action: --list, --describe, --delete, --reset-offsets, --delete-offsets"
         )
     timeout_ms = int(options.value("timeout") or DEFAULT_TIMEOUT_MS)
-    bootstrap, config = options.value("bootstrap-server") or "", options.value("command-config")
     [action] = [name for name in ACTIONS if options.has(name)]
     try:
-        async with surroundings.connect(bootstrap, config, api_timeout_ms=timeout_ms) as cluster:
+        async with surroundings.connect(options, api_timeout_ms=timeout_ms) as cluster:
             match action:
                 case "list":
                     await _list(options, cluster, console)
@@ -115,10 +114,6 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     return 0
 
 
-def _fails(error: ToolError, words: Sequence[str], console: Console) -> None:
-    console.error(f'Exception in thread "main" {error.trace}', end="")
-
-
 TOOL = Tool(
     "groups",
     "kafka-consumer-groups.sh",
@@ -126,7 +121,7 @@ TOOL = Tool(
     "consumer group offsets.",
     FLAGS,
     run,
-    _fails,
+    print_uncaught,
 )
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
-from understudy.kafka_tools.errors import ToolError
+from understudy.kafka_tools.errors import OPERATION_FAILED, ToolError
 
+T = TypeVar("T")
+
+VERSION = 1
 MAPPING = "com.fasterxml.jackson.databind.JsonMappingException"
 
 
@@ -54,6 +57,21 @@ def parse_object(text: str, empty: ToolError) -> JsonObject:
     except json.JSONDecodeError:
         raise empty from None
     return JsonObject(_checked(data, dict, "object"))
+
+
+def parse_versioned(text: str) -> JsonObject:
+    """Return the object that a file contains, whose version is 1 if it has one. Raises ToolError."""
+    data = parse_object(text, ToolError(OPERATION_FAILED, "The input string is not a valid JSON"))
+    version = data.number("version", VERSION)
+    if version != VERSION:
+        raise ToolError(OPERATION_FAILED, f"Not supported version field value {version}")
+    return data
+
+
+def duplicates(items: Iterable[T]) -> list[T]:
+    """Return what is there more than once, each once."""
+    listed = list(items)
+    return list(dict.fromkeys(item for item in listed if listed.count(item) > 1))
 
 
 def _checked(value: Any, kind: type, expected: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from understudy.clusters.clients.topic_requests import PREFERRED, UNCLEAN
 from understudy.foundation.cluster.errors import Errors
@@ -12,7 +12,7 @@ from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.console import Console, Surroundings, Tool, print_trace, read_file
 from understudy.kafka_tools.errors import COMMAND_FAILED, JOPTSIMPLE, OPERATION_FAILED, TIMEOUT, ToolError, error_of
 from understudy.kafka_tools.java_order import partitions as in_java_order
-from understudy.kafka_tools.json_input import parse_object
+from understudy.kafka_tools.json_input import duplicates, parse_object
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, Flag, Options, cannot_parse
 
 ELECTION_TYPES = {"PREFERRED": PREFERRED, "UNCLEAN": UNCLEAN}
@@ -40,8 +40,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
         partitions = read_partitions(read_file(path))
     elif topic is not None and partition is not None:
         partitions = [TopicPartition(topic, partition)]
-    bootstrap, config = options.value("bootstrap-server") or "", options.value("admin.config")
-    async with surroundings.connect(bootstrap, config, api_timeout_ms=TIMEOUT_MS) as cluster:
+    async with surroundings.connect(options, config="admin.config", api_timeout_ms=TIMEOUT_MS) as cluster:
         await _elect(cluster, surroundings.console, election_type, partitions)
     return 0
 
@@ -62,10 +61,8 @@ def read_partitions(text: str) -> list[TopicPartition]:
     if "partitions" not in data:
         raise ToolError(OPERATION_FAILED, 'Replica election data is missing "partitions" field')
     found = [TopicPartition(each.text("topic"), each.number("partition")) for each in data.objects("partitions")]
-    twice = [each for each in found if found.count(each) > 1]
-    if twice:
-        listed = ", ".join(map(str, in_java_order(twice)))
-        raise ToolError(OPERATION_FAILED, f"Replica election data contains duplicate partitions: [{listed}]")
+    if twice := duplicates(found):
+        raise ToolError(OPERATION_FAILED, f"Replica election data contains duplicate partitions: [{_listed(twice)}]")
     return found
 
 
@@ -117,11 +114,9 @@ def _print_results(console: Console, election_type: str, results: Mapping[TopicP
     needless = [each for each in ordered if results[each].error_code == Errors.ELECTION_NOT_NEEDED]
     failed = [each for each in ordered if each not in elected and each not in needless]
     if elected:
-        listed = ", ".join(map(str, in_java_order(elected)))
-        console.print(f"Successfully completed leader election ({election_type}) for partitions {listed}")
+        console.print(f"Successfully completed leader election ({election_type}) for partitions {_listed(elected)}")
     if needless:
-        listed = ", ".join(map(str, in_java_order(needless)))
-        console.print(f"Valid replica already elected for partitions {listed}")
+        console.print(f"Valid replica already elected for partitions {_listed(needless)}")
     errors = []
     for each in in_java_order(failed):
         error = error_of(results[each].error_code, results[each].error_message)
@@ -129,3 +124,7 @@ def _print_results(console: Console, election_type: str, results: Mapping[TopicP
         errors.append(error)
     if errors:
         raise ToolError(COMMAND_FAILED, f"{len(errors)} replica(s) could not be elected", suppressed=errors)
+
+
+def _listed(partitions: Iterable[TopicPartition]) -> str:
+    return ", ".join(map(str, in_java_order(partitions)))

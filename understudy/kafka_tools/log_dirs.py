@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from understudy.clusters.clients.nested_topics import by_partition
 from understudy.foundation.cluster.identifiers import TopicPartition
@@ -11,13 +11,10 @@ from understudy.foundation.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsResult,
 )
-from understudy.kafka_tools.console import Console, Surroundings, Tool
-from understudy.kafka_tools.errors import ToolError, error_of, executed
+from understudy.kafka_tools.console import Surroundings, Tool, print_trace
+from understudy.kafka_tools.errors import TERSE, ToolError, error_of, executed
 from understudy.kafka_tools.java_order import in_order, partitions, strings
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options
-
-TERSE = "org.apache.kafka.tools.TerseException"
-"""The class of errors of which only the message is printed."""
 
 FLAGS = (
     BOOTSTRAP_SERVER,
@@ -34,9 +31,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     topics = {topic for topic in (options.value("topic-list") or "").split(",") if topic}
     wanted = _brokers(options.value("broker-list") or "")
     console = surroundings.console
-    async with surroundings.connect(
-        options.value("bootstrap-server") or "", options.value("command-config")
-    ) as cluster:
+    async with surroundings.connect(options) as cluster:
         metadata = await cluster.metadata((), call="describeCluster")
         known = [broker.node_id for broker in metadata.brokers]
         unknown = [broker for broker in wanted if broker not in known]
@@ -59,19 +54,13 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     return 0
 
 
-def _fails(error: ToolError, words: Sequence[str], console: Console) -> None:
-    console.error(error.shown_message)
-    if error.kind != TERSE:
-        console.error(error.trace)
-
-
 TOOL = Tool(
     "log-dirs",
     "kafka-log-dirs.sh",
     "This tool helps to query log directory usage on the specified brokers.",
     FLAGS,
     run,
-    _fails,
+    print_trace,
 )
 
 

@@ -16,7 +16,15 @@ from understudy.clusters.clients.batching_producer import BatchingProducer, NoSu
 from understudy.clusters.clients.producer import Delivery, Outcome
 from understudy.foundation.eventlog.clock import Clock
 from understudy.kafka_tools.client_properties import CONFIG
-from understudy.kafka_tools.console import Console, Surroundings, Tool, addresses, read_file, read_properties
+from understudy.kafka_tools.console import (
+    Console,
+    Surroundings,
+    Tool,
+    addresses,
+    print_uncaught,
+    read_file,
+    read_properties,
+)
 from understudy.kafka_tools.errors import TIMEOUT, ToolError, illegal_argument
 from understudy.kafka_tools.java_random import SplittableRandom
 from understudy.kafka_tools.latencies import Latencies
@@ -89,7 +97,7 @@ def _fails(error: ToolError, words: Sequence[str], console: Console) -> None:
         console.error(USAGE + wrapped(f"producer-performance: error: {error.shown_message}"))
     else:
         console.flush()
-        console.error(f'Exception in thread "main" {error.trace}', end="")
+        print_uncaught(error, words, console)
 
 
 TOOL = _ProducerPerf(

@@ -12,32 +12,31 @@ from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.kafka_tools.cluster import KafkaCluster
-from understudy.kafka_tools.console import Console, Surroundings, Tool, read_file
+from understudy.kafka_tools.console import Console, Surroundings, Tool, print_uncaught, read_file
 from understudy.kafka_tools.errors import (
     API,
     COMMAND_FAILED,
     JOPTSIMPLE,
     OPERATION_FAILED,
+    TERSE,
     ToolError,
     UsageError,
     error_of,
     executed,
 )
 from understudy.kafka_tools.java_order import in_order, strings
+from understudy.kafka_tools.json_input import duplicates
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options, cannot_parse
 from understudy.kafka_tools.reassignment_plan import (
     Assignment,
     as_json,
     check_reassignment,
-    duplicates,
     moves,
     parse_reassignment,
     parse_topics,
     throttled_replicas,
 )
 
-TERSE = "org.apache.kafka.tools.TerseException"
-"""The class of errors of which only the message is printed."""
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
 LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
@@ -88,8 +87,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     console = surroundings.console
     action = _checked_action(options)
     try:
-        cluster = surroundings.connect(options.value("bootstrap-server") or "", options.value("command-config"))
-        async with cluster:
+        async with surroundings.connect(options) as cluster:
             match action:
                 case "verify":
                     await _verify(options, cluster, console)
@@ -111,17 +109,13 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     return 0
 
 
-def _fails(error: ToolError, words: Sequence[str], console: Console) -> None:
-    console.error(f'Exception in thread "main" {error.trace}', end="")
-
-
 TOOL = Tool(
     "reassign",
     "kafka-reassign-partitions.sh",
     "This tool helps to move topic partitions between replicas.",
     FLAGS,
     run,
-    _fails,
+    print_uncaught,
 )
 
 

@@ -6,17 +6,16 @@ Mirrors the functions of Kafka's `ReassignPartitionsCommand` that ask no broker.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.kafka_tools.errors import COMMAND_FAILED, OPERATION_FAILED, ToolError, illegal_argument
-from understudy.kafka_tools.json_input import JsonObject, parse_object
+from understudy.kafka_tools.errors import COMMAND_FAILED, ToolError, illegal_argument
+from understudy.kafka_tools.json_input import VERSION, duplicates, parse_versioned
 
 ANY = "any"
 """The log directory that stands for any."""
-VERSION = 1
 
 Assignment = Mapping[TopicPartition, Sequence[int]]
 Ongoing = Mapping[TopicPartition, ReplicaAssignment]
@@ -35,7 +34,7 @@ def parse_reassignment(text: str) -> list[tuple[TopicPartition, list[int]]]:
     Raises:
         ToolError: the file is wrong, or names a log directory other than "any".
     """
-    data = _versioned(text, "The input string is not a valid JSON")
+    data = parse_versioned(text)
     found = []
     for each in data.objects("partitions") if "partitions" in data else ():
         partition = TopicPartition(each.text("topic"), each.number("partition"))
@@ -59,7 +58,7 @@ def parse_reassignment(text: str) -> list[tuple[TopicPartition, list[int]]]:
 
 def parse_topics(text: str) -> list[str]:
     """Return the topics of `--topics-to-move-json-file`. Raises ToolError."""
-    data = _versioned(text, "The input string is not a valid JSON")
+    data = parse_versioned(text)
     return [each.text("topic") for each in data.objects("topics")] if "topics" in data else []
 
 
@@ -80,12 +79,6 @@ def check_reassignment(plan: Sequence[tuple[TopicPartition, Sequence[int]]]) -> 
         )
         raise ToolError(COMMAND_FAILED, f"Partition replica lists may not contain duplicate entries: {listed}")
     return dict(plan)
-
-
-def duplicates(items: Iterable[object]) -> list[object]:
-    """Return what is there more than once, each once."""
-    listed = list(items)
-    return list(dict.fromkeys(item for item in listed if listed.count(item) > 1))
 
 
 def as_json(assignment: Assignment) -> str:
@@ -123,11 +116,3 @@ def throttled_replicas(moving: Mapping[TopicPartition, Move]) -> dict[str, tuple
         leaders.setdefault(partition.topic, set()).update(f"{number}:{broker}" for broker in move.sources)
         followers.setdefault(partition.topic, set()).update(f"{number}:{broker}" for broker in move.destinations)
     return {topic: (",".join(sorted(leaders[topic])), ",".join(sorted(followers[topic]))) for topic in leaders}
-
-
-def _versioned(text: str, empty: str) -> JsonObject:
-    data = parse_object(text, ToolError(OPERATION_FAILED, empty))
-    version = data.number("version", VERSION)
-    if version != VERSION:
-        raise ToolError(OPERATION_FAILED, f"Not supported version field value {version}")
-    return data

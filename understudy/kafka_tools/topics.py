@@ -10,7 +10,7 @@ from understudy.brokers.config.topic_config import TOPIC_TABLE
 from understudy.brokers.metadata.topic_names import has_collision_characters
 from understudy.foundation.cluster.errors import Errors
 from understudy.kafka_tools.cluster import KafkaCluster
-from understudy.kafka_tools.console import Console, Surroundings, Tool
+from understudy.kafka_tools.console import Console, Surroundings, Tool, print_trace
 from understudy.kafka_tools.errors import (
     API,
     COMMAND_FAILED,
@@ -56,8 +56,7 @@ FLAGS = (
 async def run(options: Options, surroundings: Surroundings) -> int:
     """Run one command line of the tool; its exit code."""
     _check(options, surroundings.console)
-    bootstrap = options.value("bootstrap-server") or ""
-    cluster = surroundings.connect(bootstrap, options.value("command-config"))
+    cluster = surroundings.connect(options)
     actions = {"create": create, "list": list_topics, "alter": alter, "describe": describe_topics, "delete": delete}
     [action] = [name for name in ACTIONS if options.has(name)]
     try:
@@ -70,12 +69,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     return 0
 
 
-def _fails(error: ToolError, words: Sequence[str], console: Console) -> None:
-    console.error(error.shown_message)
-    console.error(error.trace)
-
-
-TOOL = Tool("topics", "kafka-topics.sh", "Create, delete, describe, or change a topic.", FLAGS, run, _fails)
+TOOL = Tool("topics", "kafka-topics.sh", "Create, delete, describe, or change a topic.", FLAGS, run, print_trace)
 
 
 def _check(options: Options, console: Console) -> None:
