@@ -7,6 +7,7 @@ be asked as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from understudy.clusters.clients.admin_client import AdminClient
 from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
@@ -16,6 +17,13 @@ from understudy.foundation.wire.registry import api_of
 from understudy.foundation.wire.request_channel import RequestChannel
 from understudy.foundation.wire.schema import Message
 from understudy.kafka_tools.errors import API, TIMEOUT, ToolError, error_of
+
+_CALLS: Final = {
+    "listGroups": "listConsumerGroups",
+    "describeGroups": "describeConsumerGroups",
+    "deleteGroups": "deleteConsumerGroups",
+}
+"""What Kafka's client names a call that has not the name of its request."""
 
 
 class _Broker:
@@ -64,7 +72,7 @@ class KafkaCluster(AdminClient):
         return error_of(code, message)
 
     def _too_late(self, call: str, late: NoBrokerAnswers) -> Exception:
-        return ToolError(TIMEOUT, f"Timed out waiting for a node assignment. Call: {call}")
+        return ToolError(TIMEOUT, f"Timed out waiting for a node assignment. Call: {_CALLS.get(call, call)}")
 
     async def _send(self, host: str, port: int, request: Message, *, max_version: int | None = None) -> Message:
         """Send a request over the kept connection to an address, in the newest version that both sides know."""

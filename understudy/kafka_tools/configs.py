@@ -105,7 +105,6 @@ def _fails(error: ToolError, words: Sequence[str], console: Console) -> None:
 
 TOOL = Tool(
     "configs",
-    "kafka-configs.sh",
     "This tool helps to manipulate and describe entity config for a topic, broker or broker logger.",
     FLAGS,
     run,

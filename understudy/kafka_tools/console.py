@@ -12,6 +12,7 @@ from understudy.foundation.eventlog.clock import Clock
 from understudy.foundation.wire.network import Network
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.errors import TERSE, ToolError, UsageError, illegal_argument
+from understudy.kafka_tools.names import NAMES
 from understudy.kafka_tools.options import Flag, Options, parse, usage
 
 REQUEST_TIMEOUT_MS = 30_000
@@ -111,17 +112,20 @@ class Tool(NamedTuple):
 
     Attributes:
         name: as a verb of `understudy`.
-        kafka: Kafka's script.
         purpose: one sentence for the help.
         fails: prints an error that ended the tool.
     """
 
     name: str
-    kafka: str
     purpose: str
     flags: Sequence[Flag]
     run: Run
     fails: Callable[[ToolError, Sequence[str], Console], None]
+
+    @property
+    def kafka(self) -> str:
+        """Kafka's script."""
+        return NAMES[self.name][0]
 
     @property
     def usage(self) -> str:

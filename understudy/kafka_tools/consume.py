@@ -117,7 +117,6 @@ def _fails(error: ToolError, words: Sequence[str], console: Console) -> None:
 
 TOOL = Tool(
     "consume",
-    "kafka-console-consumer.sh",
     "This tool helps to read data from Kafka topics and outputs it to standard output.",
     FLAGS,
     run,

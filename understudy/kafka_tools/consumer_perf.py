@@ -101,7 +101,6 @@ def _fails(error: ToolError, words: Sequence[str], console: Console) -> None:
 
 TOOL = Tool(
     "consumer-perf",
-    "kafka-consumer-perf-test.sh",
     "This tool is used to verify the consumer performance.",
     FLAGS,
     run,

@@ -53,7 +53,6 @@ async def run(options: Options, surroundings: Surroundings) -> int:
 
 TOOL = Tool(
     "delete-records",
-    "kafka-delete-records.sh",
     "This tool helps to delete records of the given partitions down to the specified offset.",
     FLAGS,
     run,

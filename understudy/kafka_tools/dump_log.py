@@ -138,7 +138,7 @@ def _suffix(path: Path) -> str:
     return "." + path.name.rpartition(".")[2]
 
 
-TOOL = Tool("dump-log", "kafka-dump-log.sh", PURPOSE, FLAGS, run, print_uncaught)
+TOOL = Tool("dump-log", PURPOSE, FLAGS, run, print_uncaught)
 
 
 # ---------------------------------------------------------------------- logs

@@ -91,7 +91,6 @@ def _fails(error: ToolError, words: Sequence[str], console: Console) -> None:
 
 TOOL = Tool(
     "get-offsets",
-    "kafka-get-offsets.sh",
     "An interactive shell for getting topic-partition offsets.",
     FLAGS,
     run,

@@ -60,9 +60,9 @@ async def new_offsets(options: Options, cluster: KafkaCluster, console: Console,
         wanted = _number(options, "to-offset")
         found = await _in_range(cluster, console, dict.fromkeys(partitions, wanted))
     elif options.has("to-earliest"):
-        found = await _log_offsets(cluster, partitions, EARLIEST_TIMESTAMP)
+        found = await log_offsets(cluster, partitions, EARLIEST_TIMESTAMP)
     elif options.has("to-latest"):
-        found = await _log_offsets(cluster, partitions, LATEST_TIMESTAMP)
+        found = await log_offsets(cluster, partitions, LATEST_TIMESTAMP)
     elif options.has("shift-by"):
         found = await _shifted(options, cluster, console, group, partitions)
     elif options.has("to-datetime"):
@@ -79,7 +79,7 @@ async def new_offsets(options: Options, cluster: KafkaCluster, console: Console,
         committed = await _committed(cluster, group)
         without = [each for each in partitions if each not in committed]
         found = {each: committed[each] for each in partitions if each in committed}
-        found |= await _log_offsets(cluster, without, LATEST_TIMESTAMP)
+        found |= await log_offsets(cluster, without, LATEST_TIMESTAMP)
     else:
         listed = ", ".join(f"[{name}]" for name in in_order(TARGETS, lambda name: 31 + java_hash(name)))
         raise UsageError(f"Option '[reset-offsets]' requires one of the following scenarios: [{listed}]")
@@ -211,7 +211,7 @@ async def _committed(cluster: KafkaCluster, group: str) -> dict[TopicPartition, 
         raise wrapped(error) from None
 
 
-async def _log_offsets(
+async def log_offsets(
     cluster: KafkaCluster, partitions: Iterable[TopicPartition], timestamp: int
 ) -> dict[TopicPartition, int]:
     """Return the offsets at a timestamp, -1 for none. Raises ToolError if a partition cannot be asked."""
@@ -231,13 +231,13 @@ async def _at_time(
     cluster: KafkaCluster, console: Console, partitions: Iterable[TopicPartition], timestamp: int
 ) -> dict[TopicPartition, int]:
     """Return the offsets of the first records at or after a time; the log's end if there is none."""
-    found = await _log_offsets(cluster, partitions, timestamp)
+    found = await log_offsets(cluster, partitions, timestamp)
     without = [each for each in in_java_order(found) if found[each] < 0]
     for each in without:
         console.print(
             f"\nWarn: Partition {each.partition} from topic {each.topic} is empty. Falling back to latest known offset."
         )
-    return found | await _log_offsets(cluster, without, LATEST_TIMESTAMP)
+    return found | await log_offsets(cluster, without, LATEST_TIMESTAMP)
 
 
 async def _shifted(
@@ -255,8 +255,8 @@ async def _shifted(
 
 async def _in_range(cluster: KafkaCluster, console: Console, wanted: Offsets) -> dict[TopicPartition, int]:
     """Return the offsets, each at least the log's start and at most its end, with a warning where that changes one."""
-    starts = await _log_offsets(cluster, wanted, EARLIEST_TIMESTAMP)
-    ends = await _log_offsets(cluster, wanted, LATEST_TIMESTAMP)
+    starts = await log_offsets(cluster, wanted, EARLIEST_TIMESTAMP)
+    ends = await log_offsets(cluster, wanted, LATEST_TIMESTAMP)
     found = {}
     for each in in_java_order(wanted):
         offset = found[each] = min(max(wanted[each], starts[each]), ends[each])

@@ -21,6 +21,7 @@ from understudy.kafka_tools.group_reset import (
     TARGETS,
     Offsets,
     as_csv,
+    log_offsets,
     new_offsets,
     parse_partitions,
     partitions_of,
@@ -28,7 +29,6 @@ from understudy.kafka_tools.group_reset import (
 )
 from understudy.kafka_tools.java_order import in_order, strings
 from understudy.kafka_tools.java_order import partitions as in_java_order
-from understudy.kafka_tools.offsets import list_offsets
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options, cannot_parse
 
 MISSING = "-"
@@ -116,7 +116,6 @@ async def run(options: Options, surroundings: Surroundings) -> int:
 
 TOOL = Tool(
     "groups",
-    "kafka-consumer-groups.sh",
     "This tool helps to list all consumer groups, describe a consumer group, delete consumer group info, or reset "
     "consumer group offsets.",
     FLAGS,
@@ -300,11 +299,11 @@ async def _rows(cluster: KafkaCluster, group: Group) -> list[_Row]:
     except ToolError as error:
         raise wrapped(error) from None
     rows: list[_Row] = []
-    for member in sorted(group.members, key=lambda member: -len(member.partitions)):
-        if member.partitions:
-            who = (member.member_id, member.host, member.client_id)
-            rows += await _rows_of(cluster, group.name, member.partitions, committed, who)
-    assigned = {each for member in group.members for each in member.partitions}
+    for member, partitions in sorted(group.members.items(), key=lambda item: -len(item[1])):
+        if partitions:
+            who = (member.member_id, member.client_host, member.client_id)
+            rows += await _rows_of(cluster, group.name, partitions, committed, who)
+    assigned = {each for partitions in group.members.values() for each in partitions}
     rest = [each for each in committed if each not in assigned]
     if rest:
         rows += await _rows_of(cluster, group.name, rest, committed, (MISSING, MISSING, MISSING))
@@ -319,12 +318,9 @@ async def _rows_of(
     who: tuple[str, str, str],
 ) -> list[_Row]:
     ordered = sorted(in_java_order(partitions), key=lambda each: each.partition)
-    ends = await list_offsets(cluster, dict.fromkeys(ordered, LATEST_TIMESTAMP))
+    ends = await log_offsets(cluster, in_java_order(ordered), LATEST_TIMESTAMP)
     rows = []
-    for each in in_java_order(ordered):
-        end = ends[each]
-        if isinstance(end, ToolError):
-            raise wrapped(end)
+    for each, end in ends.items():
         offset = committed.get(each)
         lag = MISSING if offset is None else str(end - offset)
         shown = MISSING if offset is None else str(offset)
@@ -351,11 +347,18 @@ def _print_offsets(console: Console, group: Group, rows: list[_Row]) -> None:
 
 def _print_members(console: Console, group: Group, *, verbose: bool) -> None:
     members = group.members if _is_shown(console, group, len(group.members)) else ()
-    has_instances = any(member.instance_id for member in members)
+    has_instances = any(member.group_instance_id for member in members)
     header = ("GROUP", "CONSUMER-ID", "GROUP-INSTANCE-ID", "HOST", "CLIENT-ID", "#PARTITIONS")
     rows = [
-        (group.name, member.member_id, member.instance_id, member.host, member.client_id, str(len(member.partitions)))
-        for member in group.members
+        (
+            group.name,
+            member.member_id,
+            member.group_instance_id or "",
+            member.client_host,
+            member.client_id,
+            str(len(partitions)),
+        )
+        for member, partitions in group.members.items()
     ]
     least = (15, 15, 17, 15, 15, 15)
     # Kafka's tool finds the widths of what it shows, without the number of partitions.
@@ -364,7 +367,7 @@ def _print_members(console: Console, group: Group, *, verbose: bool) -> None:
         for place in range(len(header))
     ]
     console.print()
-    assignments = ["ASSIGNMENT", *(_assignment(member.partitions) for member in group.members)]
+    assignments = ["ASSIGNMENT", *map(_assignment, group.members.values())]
     for row, assignment in zip([header, *rows], assignments, strict=True):
         cells = [f"{cell:<{width}} " for cell, width in zip(row, widths, strict=True)]
         if not has_instances:

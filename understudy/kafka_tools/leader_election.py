@@ -47,7 +47,6 @@ async def run(options: Options, surroundings: Surroundings) -> int:
 
 TOOL = Tool(
     "leader-election",
-    "kafka-leader-election.sh",
     "This tool attempts to elect a new leader for a set of topic partitions.",
     FLAGS,
     run,

@@ -56,7 +56,6 @@ async def run(options: Options, surroundings: Surroundings) -> int:
 
 TOOL = Tool(
     "log-dirs",
-    "kafka-log-dirs.sh",
     "This tool helps to query log directory usage on the specified brokers.",
     FLAGS,
     run,

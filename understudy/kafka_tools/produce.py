@@ -102,7 +102,6 @@ def _fails(error: ToolError, words: Sequence[str], console: Console) -> None:
 
 TOOL = Tool(
     "produce",
-    "kafka-console-producer.sh",
     "This tool helps to read data from standard input and publish it to Kafka.",
     FLAGS,
     run,

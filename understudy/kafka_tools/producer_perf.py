@@ -102,7 +102,6 @@ def _fails(error: ToolError, words: Sequence[str], console: Console) -> None:
 
 TOOL = _ProducerPerf(
     "producer-perf",
-    "kafka-producer-perf-test.sh",
     "This tool is used to verify the producer performance.",
     FLAGS,
     run,

@@ -111,7 +111,6 @@ async def run(options: Options, surroundings: Surroundings) -> int:
 
 TOOL = Tool(
     "reassign",
-    "kafka-reassign-partitions.sh",
     "This tool helps to move topic partitions between replicas.",
     FLAGS,
     run,

@@ -69,7 +69,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     return 0
 
 
-TOOL = Tool("topics", "kafka-topics.sh", "Create, delete, describe, or change a topic.", FLAGS, run, print_trace)
+TOOL = Tool("topics", "Create, delete, describe, or change a topic.", FLAGS, run, print_trace)
 
 
 def _check(options: Options, console: Console) -> None:

@@ -61,8 +61,6 @@ H = TypeVar("H", bound=HasError)
 class ClusterRequests(ABC):
     """Chooses the brokers to ask, asks again, and raises what a refusal becomes.
 
-    `call` is always what Kafka's client names the call in its errors; by default it is the request's own name.
-
     Args:
         bootstrap: `host:port` pairs, tried in order until one answers; the next request begins with that one.
         timeout_ms: the time that one call may take, its retries included.
@@ -80,6 +78,7 @@ class ClusterRequests(ABC):
         """Send a request to any broker.
 
         Args:
+            call: the name of the call in the error of one that is too late; None for that of the request.
             max_version: the newest version to send, where the request has another shape in newer ones.
 
         Raises:
@@ -93,7 +92,6 @@ class ClusterRequests(ABC):
         request: Message,
         response: type[R],
         *,
-        call: str | None = None,
         timeout_ms: int | None = None,
         again_after: Collection[int] = _NO_CODES,
     ) -> R:
@@ -103,7 +101,7 @@ class ClusterRequests(ABC):
             again_after: the error codes in an answer after which the request is sent again.
         """
         return await self.retried(
-            lambda: self._try_broker(broker, request, response, again_after), call or _call(request), timeout_ms
+            lambda: self._try_broker(broker, request, response, again_after), _call(request), timeout_ms
         )
 
     async def ask_controller(self, request: Message, response: type[R], *, max_version: int | None = None) -> R:
@@ -113,13 +111,7 @@ class ClusterRequests(ABC):
         )
 
     async def ask_coordinator(
-        self,
-        group: str,
-        request: Message,
-        response: type[R],
-        *,
-        call: str | None = None,
-        max_version: int | None = None,
+        self, group: str, request: Message, response: type[R], *, max_version: int | None = None
     ) -> tuple[FindCoordinatorResponse, R]:
         """Send a request to a group's coordinator; return the coordinator and its answer.
 
@@ -132,7 +124,7 @@ class ClusterRequests(ABC):
             self._check(found.error_code, found.error_message, group)
             return found, await self._try_broker(found.node_id, request, response, NO_COORDINATOR, max_version)
 
-        return await self.retried(attempt, call or _call(request))
+        return await self.retried(attempt, _call(request))
 
     async def ask_leaders(
         self,

@@ -103,8 +103,11 @@ class Connections:
 
     async def leader_of(self, topic_partition: TopicPartition) -> int:
         """Return the leader of a partition, from the metadata where it is not known; raises NoLeader."""
-        leader = self._leaders.get(topic_partition)
-        return await self._find_leader(topic_partition) if leader is None else leader
+        if topic_partition not in self._leaders:
+            await self.find_leaders((topic_partition.topic,))
+        if topic_partition not in self._leaders:
+            raise NoLeader(f"{topic_partition} has no leader that is alive")
+        return self._leaders[topic_partition]
 
     async def ask(self, broker: int, request: Message, version: int, response: type[R], *, wait_ms: int = 0) -> R:
         """Send a request to a broker whose address the metadata has; raises as `ask_leader`."""
@@ -174,13 +177,6 @@ class Connections:
                 if is_it and partition.error_code == Errors.NONE:
                     return partition.isr_nodes
         return ()
-
-    async def _find_leader(self, topic_partition: TopicPartition) -> int:
-        await self.find_leaders((topic_partition.topic,))
-        leader = self._leaders.get(topic_partition)
-        if leader is None:
-            raise NoLeader(f"{topic_partition} has no leader that is alive")
-        return leader
 
     async def _read_metadata(self, topics: Iterable[str] | None) -> MetadataResponse:
         """Return the metadata of topics, None for all; raises NoLeader if no broker answers."""

@@ -51,9 +51,7 @@ class GroupRequests(ClusterRequests):
         request = ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(types))
         found = {}
         for broker in (await self.ask_any(metadata_request(()), MetadataResponse, call="findAllBrokers")).brokers:
-            answer = await self.ask_broker(
-                broker.node_id, request, ListGroupsResponse, call="listConsumerGroups", again_after=NO_COORDINATOR
-            )
+            answer = await self.ask_broker(broker.node_id, request, ListGroupsResponse, again_after=NO_COORDINATOR)
             self._check(answer.error_code, None, f"the list of broker {broker.node_id}")
             found.update({group.group_id: group for group in answer.groups if group.protocol_type in CONSUMER_TYPES})
         return found
@@ -61,7 +59,7 @@ class GroupRequests(ClusterRequests):
     async def describe_group(self, group: str) -> tuple[FindCoordinatorResponse, DescribedGroup]:
         """Return the coordinator of a group and what it says of it; a group that does not exist is Dead."""
         coordinator, answer = await self.ask_coordinator(
-            group, DescribeGroupsRequest(groups=(group,)), DescribeGroupsResponse, call="describeConsumerGroups"
+            group, DescribeGroupsRequest(groups=(group,)), DescribeGroupsResponse
         )
         [described] = answer.groups
         if described.error_code != Errors.GROUP_ID_NOT_FOUND:
@@ -71,7 +69,7 @@ class GroupRequests(ClusterRequests):
     async def delete_group(self, group: str) -> None:
         """Delete a group without members."""
         request = DeleteGroupsRequest(groups_names=(group,))
-        _, answer = await self.ask_coordinator(group, request, DeleteGroupsResponse, call="deleteConsumerGroups")
+        _, answer = await self.ask_coordinator(group, request, DeleteGroupsResponse)
         for result in answer.results:
             self._check(result.error_code, None, group)
 
