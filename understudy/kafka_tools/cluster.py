@@ -7,7 +7,7 @@ be asked as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from understudy.clusters.clients.admin_client import AdminClient
 from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
@@ -26,12 +26,11 @@ _CALLS: Final = {
 """What Kafka's client names a call that has not the name of its request."""
 
 
-class _Broker:
+class _Broker(NamedTuple):
     """A connection to one broker, and the versions that it serves by the key of the API."""
 
-    def __init__(self, channel: RequestChannel, versions: dict[int, tuple[int, int]]) -> None:
-        self.channel = channel
-        self.versions = versions
+    channel: RequestChannel
+    versions: dict[int, tuple[int, int]]
 
 
 class KafkaCluster(AdminClient):

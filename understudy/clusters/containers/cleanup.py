@@ -15,7 +15,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
 from understudy.clusters.cluster import ClusterError
@@ -79,14 +78,6 @@ class CleanupProcess:
             self._process.stdin.close()
         self._process.stdout.close()
         self._process.wait(_END_TIMEOUT_S)
-
-    def __enter__(self) -> CleanupProcess:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.dismiss()
 
 
 def take_down(folder: Path, project: str) -> None:

@@ -14,19 +14,18 @@ from understudy.clusters.cluster import ClusterError
 from understudy.clusters.containers.compose_project import ComposeProject
 from understudy.clusters.control.client import ControlClient
 from understudy.clusters.control.compose import ComposeVerbs
-from understudy.clusters.control.http_thread import Server
 from understudy.clusters.control.job_thread import JobThread
 from understudy.clusters.control.server import ControlPort, listen_for_control
-from understudy.clusters.verb_table import VERBS
-from understudy.clusters.control.verbs import CLOSE_TIMEOUT_S, NO_BROKER, Commanded, Outcome, VerbRequest
+from understudy.clusters.control.verbs import CLOSE_TIMEOUT_S, NO_BROKER, Outcome, VerbRequest
 from understudy.clusters.control.waiting_undos import WaitingUndos
 from understudy.clusters.processes.cluster_summary import summary
 from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView
+from understudy.clusters.verb_table import VERBS
 
 _FAILURES: Final = (ClusterError, OSError, *NO_ANSWER)
 
 
-class ComposeControl(Server):
+class ComposeControl(ControlPort):
     """The control port of one project; its end undoes what has a duration.
 
     Its address and token are in no file: only `client` knows them.
@@ -42,19 +41,8 @@ class ComposeControl(Server):
     def __init__(self, project: ComposeProject, run: str, report: Callable[[str], None]) -> None:
         zookeeper = project.zookeeper_address
         listener = listen_for_control()
-        self._commands = ComposeCommands(project, run, report)
-        self._port = ControlPort(self._commands, zookeeper, listener)
-        self.client = ControlClient(self._port.entry)
-
-    def start(self) -> None:
-        """Start to answer. Raises ClusterError if it does not in time."""
-        self._port.start()
-
-    def close(self) -> None:
-        """End the server, and undo what waits to be undone."""
-        self._port.ask_to_end()
-        self._commands.close()
-        self._port.close()
+        super().__init__(ComposeCommands(project, run, report), zookeeper, listener)
+        self.client = ControlClient(self.entry)
 
 
 class ComposeCommands:
@@ -140,8 +128,3 @@ def _process(states: Mapping[str, str], broker_id: int) -> str:
     """The state of a broker's process in the words of a local cluster: `running`, `paused` or `gone`."""
     state = states.get(f"broker-{broker_id}", "")
     return state if state in ("running", "paused") else "gone"
-
-
-def _as_commanded(commands: ComposeCommands) -> Commanded:
-    """Let mypy check that the control port can be given it."""
-    return commands

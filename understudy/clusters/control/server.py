@@ -1,6 +1,6 @@
 """`ControlServer`: serves the control port of one cluster, in a thread of the process that runs the cluster.
 
-`ControlPort` is the server without the cluster; `compose_server` has another one of it.
+`ControlPort` is the server of any kind of cluster; `compose_server` has another one of it.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 import socket
 from collections.abc import Callable
+from typing import Protocol
 
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.control.app import application
@@ -24,43 +25,47 @@ from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.processes.run_folder import this_process
 
 
-class ControlPort:
-    """The HTTP server of a control port. `start` makes it answer; `ask_to_end` and then `close` end it.
+class Commands(Commanded, Protocol):
+    """A running cluster with the verbs that wait or have to be undone."""
+
+    def close(self) -> None:
+        """Do no further verb, and undo what has to be undone."""
+
+
+class ControlPort(Server):
+    """The HTTP server of a control port; after its end no further verb is done.
 
     Args:
-        cluster: what the requests act on.
+        commands: what the requests act on; it is closed at the end.
         zookeeper_connect: where `GET /cluster` reads the cluster.
         listener: a socket of `listen_for_control`.
     """
 
-    def __init__(self, cluster: Commanded, zookeeper_connect: str, listener: socket.socket) -> None:
+    def __init__(self, commands: Commands, zookeeper_connect: str, listener: socket.socket) -> None:
         host, port = listener.getsockname()[:2]
         self.entry = ControlEntry(
             version=CONTROL_FILE_VERSION, host=host, port=port, token=secrets.token_urlsafe(32), owner=this_process()
         )
+        self._commands = commands
         self._view = ClusterView(zookeeper_connect, answer_timeout_s=ANSWER_TIMEOUT_S)
         self._http = HttpThread(
-            application(cluster, self._view, hosts=hosts_of(listener), token=self.entry.token),
+            application(commands, self._view, hosts=hosts_of(listener), token=self.entry.token),
             listener,
             name="understudy-control",
         )
 
     def start(self) -> None:
-        """Start to answer. Raises ClusterError if it does not in time."""
         self._http.start()
 
-    def ask_to_end(self) -> None:
-        """Let the server end, without waiting for it."""
-        self._http.ask_to_end()
-
     def close(self) -> None:
-        """End the server."""
+        self._http.ask_to_end()
+        self._commands.close()
         self._http.close()
         self._view.close()
 
 
-class ControlServer(Server):
-    """The control port of a cluster of processes; after its end no further verb is done.
+class ControlServer(ControlPort):
+    """The control port of a cluster of processes, whose address is in `control.json`.
 
     Args:
         cluster: a cluster that has started. In the `with` block nothing else may act on it.
@@ -74,23 +79,17 @@ class ControlServer(Server):
     def __init__(
         self, cluster: LocalCluster, address: tuple[str, int] = ANY_PORT, *, report: Callable[[str], None]
     ) -> None:
-        self._cluster = cluster
         listener = listen_for_control(address)
-        self._verbs = ClusterVerbs(cluster, report)
-        self._port = ControlPort(self._verbs, cluster.zookeeper_connect, listener)
-        self.entry = self._port.entry
+        super().__init__(ClusterVerbs(cluster, report), cluster.zookeeper_connect, listener)
+        self._directory = cluster.directory
 
     def start(self) -> None:
-        """Start to answer, then write `control.json`. Raises ClusterError if it does not answer in time."""
-        self._port.start()
-        write_control_file(self._cluster.directory, self.entry)
+        super().start()
+        write_control_file(self._directory, self.entry)
 
     def close(self) -> None:
-        """Remove `control.json`, end the server, and undo what would keep the cluster from stopping in order."""
-        remove_control_file(self._cluster.directory)
-        self._port.ask_to_end()
-        self._verbs.close()
-        self._port.close()
+        remove_control_file(self._directory)
+        super().close()
 
 
 def listen_for_control(address: tuple[str, int] = ANY_PORT) -> socket.socket:

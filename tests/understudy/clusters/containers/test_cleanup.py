@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -35,9 +36,16 @@ def eventually(predicate: Callable[[], object], what: str) -> None:
         time.sleep(0.05)
 
 
+@contextlib.contextmanager
+def started(folder: Path) -> Iterator[CleanupProcess]:
+    cleanup = CleanupProcess(folder, "p")
+    yield cleanup
+    cleanup.dismiss()
+
+
 def test_a_dismissed_cleanup_process_ends_and_does_nothing(docker: ScriptedDocker, tmp_path: Path) -> None:
     docker.set(broker_1=["running", 0, 0])
-    with CleanupProcess(tmp_path, "p") as cleanup:
+    with started(tmp_path) as cleanup:
         assert linux.start_time(cleanup.pid) is not None
     assert linux.start_time(cleanup.pid) is None
     assert docker.calls == []
@@ -62,7 +70,7 @@ def test_the_project_is_taken_down_where_its_owner_is_killed(
 
 
 def test_signals_to_its_group_do_not_end_it(docker: ScriptedDocker, tmp_path: Path) -> None:
-    with CleanupProcess(tmp_path, "p") as cleanup:
+    with started(tmp_path) as cleanup:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             subprocess.run(["/bin/kill", f"-{int(number)}", str(cleanup.pid)], check=True)
         assert linux.start_time(cleanup.pid) is not None
