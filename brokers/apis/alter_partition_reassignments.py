@@ -10,37 +10,28 @@ from __future__ import annotations
 from understudy.brokers.apis.services import BrokerServices, RequestContext
 from understudy.brokers.apis.serving import Serves
 from understudy.foundation.cluster.errors import ApiError
-from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
+from understudy.foundation.wire.nested_topics import by_partition, nested
 
 
 async def handle(
     services: BrokerServices, request: AlterPartitionReassignmentsRequest, context: RequestContext
 ) -> AlterPartitionReassignmentsResponse:
     reassignments = {
-        TopicPartition(topic.name, partition.partition_index): (
-            None if partition.replicas is None else tuple(map(BrokerId, partition.replicas))
-        )
-        for topic in request.topics
-        for partition in topic.partitions
+        at: None if asked.replicas is None else tuple(map(BrokerId, asked.replicas))
+        for at, asked in by_partition(request.topics).items()
     }
     results = await services.controller.alter_partition_reassignments(reassignments)
     if isinstance(results, ApiError):
         return AlterPartitionReassignmentsResponse(error_code=results.error, error_message=results.message or None)
-    answers: dict[str, list[ReassignablePartitionResponse]] = {}
-    for (topic_name, index), error in results.items():
-        answers.setdefault(topic_name, []).append(_answer(index, error))
-    return AlterPartitionReassignmentsResponse(
-        error_message="",
-        responses=tuple(
-            ReassignableTopicResponse(name=name, partitions=tuple(found)) for name, found in answers.items()
-        ),
-    )
+    answers = {at: _answer(at.partition, error) for at, error in results.items()}
+    return AlterPartitionReassignmentsResponse(error_message="", responses=nested(ReassignableTopicResponse, answers))
 
 
 def _answer(index: int, error: ApiError | None) -> ReassignablePartitionResponse:

@@ -21,6 +21,7 @@ from understudy.foundation.wire.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from understudy.foundation.wire.nested_topics import nested
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ReplicaManager")
 
@@ -38,7 +39,7 @@ async def handle(
         )
     result = DescribeLogDirsResult(
         log_dir=directory,
-        topics=tuple(_topics(services, requested_partitions(services.replicas.partitions, request))),
+        topics=_topics(services, requested_partitions(services.replicas.partitions, request)),
         total_bytes=volume.total_bytes,
         usable_bytes=volume.usable_bytes,
     )
@@ -53,18 +54,17 @@ def requested_partitions(hosted: Iterable[TopicPartition], request: DescribeLogD
     return sorted(partition for partition in hosted if partition in requested)
 
 
-def _topics(services: BrokerServices, partitions: Iterable[TopicPartition]) -> Iterable[DescribeLogDirsTopic]:
-    by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
-    for topic_partition in partitions:
-        replica = services.replicas.partitions[topic_partition].local_log
-        if replica is not None:
-            described = DescribeLogDirsPartition(
-                partition_index=topic_partition.partition,
-                partition_size=replica.size,
-                offset_lag=max(replica.high_watermark - replica.log_end_offset, 0),
-            )
-            by_topic.setdefault(topic_partition.topic, []).append(described)
-    return (DescribeLogDirsTopic(name=topic, partitions=tuple(found)) for topic, found in by_topic.items())
+def _topics(services: BrokerServices, partitions: Iterable[TopicPartition]) -> tuple[DescribeLogDirsTopic, ...]:
+    described = {
+        each: DescribeLogDirsPartition(
+            partition_index=each.partition,
+            partition_size=replica.size,
+            offset_lag=max(replica.high_watermark - replica.log_end_offset, 0),
+        )
+        for each in partitions
+        if (replica := services.replicas.partitions[each].local_log) is not None
+    }
+    return nested(DescribeLogDirsTopic, described)
 
 
 SERVES = Serves(request=DescribeLogDirsRequest, versions=(0, 4), handle=handle)

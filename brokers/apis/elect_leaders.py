@@ -23,6 +23,7 @@ from understudy.foundation.wire.messages.elect_leaders import (
     PartitionResult,
     ReplicaElectionResult,
 )
+from understudy.foundation.wire.nested_topics import nested
 
 
 async def handle(
@@ -95,14 +96,13 @@ def leads(snapshot: MetadataSnapshot, partition: TopicPartition, leader: int) ->
 
 
 def grouped(results: Mapping[TopicPartition, ApiError | None]) -> tuple[ReplicaElectionResult, ...]:
-    by_topic: dict[str, list[PartitionResult]] = {}
-    for (topic, partition), error in results.items():
-        by_topic.setdefault(topic, []).append(
-            PartitionResult(partition_id=partition)
-            if error is None
-            else PartitionResult(partition_id=partition, error_code=error.error, error_message=error.message or None)
-        )
-    return tuple(ReplicaElectionResult(topic=topic, partition_result=tuple(found)) for topic, found in by_topic.items())
+    answers = {
+        at: PartitionResult(partition_id=at.partition)
+        if error is None
+        else PartitionResult(partition_id=at.partition, error_code=error.error, error_message=error.message or None)
+        for at, error in results.items()
+    }
+    return nested(lambda name, partitions: ReplicaElectionResult(topic=name, partition_result=partitions), answers)
 
 
 SERVES = Serves(request=ElectLeadersRequest, versions=(0, 2), handle=handle, recorded=True)

@@ -16,6 +16,7 @@ from understudy.foundation.wire.messages.list_partition_reassignments import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
+from understudy.foundation.wire.nested_topics import nested
 
 
 async def handle(
@@ -29,20 +30,16 @@ async def handle(
     ongoing = await services.controller.list_partition_reassignments(requested)
     if isinstance(ongoing, ApiError):
         return ListPartitionReassignmentsResponse(error_code=ongoing.error, error_message=ongoing.message or None)
-    answers: dict[str, list[OngoingPartitionReassignment]] = {}
-    for (topic_name, index), assignment in ongoing.items():
-        answers.setdefault(topic_name, []).append(
-            OngoingPartitionReassignment(
-                partition_index=index,
-                replicas=assignment.replicas,
-                adding_replicas=assignment.adding_replicas,
-                removing_replicas=assignment.removing_replicas,
-            )
+    answers = {
+        at: OngoingPartitionReassignment(
+            partition_index=at.partition,
+            replicas=assignment.replicas,
+            adding_replicas=assignment.adding_replicas,
+            removing_replicas=assignment.removing_replicas,
         )
-    return ListPartitionReassignmentsResponse(
-        error_message="",
-        topics=tuple(OngoingTopicReassignment(name=name, partitions=tuple(found)) for name, found in answers.items()),
-    )
+        for at, assignment in ongoing.items()
+    }
+    return ListPartitionReassignmentsResponse(error_message="", topics=nested(OngoingTopicReassignment, answers))
 
 
 SERVES = Serves(request=ListPartitionReassignmentsRequest, versions=(0, 0), handle=handle)

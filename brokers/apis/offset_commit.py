@@ -25,6 +25,7 @@ from understudy.foundation.wire.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from understudy.foundation.wire.nested_topics import by_partition
 from understudy.foundation.zk.consumer_offsets import is_path_component
 from understudy.foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
 
@@ -36,11 +37,7 @@ NO_EPOCH = -1
 async def handle(
     services: BrokerServices, request: OffsetCommitRequest, context: RequestContext
 ) -> OffsetCommitResponse:
-    asked = {
-        TopicPartition(topic.name, partition.partition_index): partition
-        for topic in request.topics
-        for partition in topic.partitions
-    }
+    asked = by_partition(request.topics)
     if is_refused(services, request.group_instance_id):
         return _response(request, dict.fromkeys(asked, Errors.UNSUPPORTED_VERSION))
     snapshot = services.metadata.snapshot

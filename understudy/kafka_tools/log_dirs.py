@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 
-from understudy.clusters.clients.nested_topics import by_partition
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsResult,
 )
+from understudy.foundation.wire.nested_topics import by_partition
 from understudy.kafka_tools.console import Surroundings, Tool, print_trace
 from understudy.kafka_tools.errors import TERSE, ToolError, error_of, executed
 from understudy.kafka_tools.java_order import in_order, partitions, strings

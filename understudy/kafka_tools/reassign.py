@@ -6,11 +6,11 @@ import random
 from collections.abc import Collection, Sequence
 
 from understudy.clusters.clients.config_requests import BROKER, TOPIC
-from understudy.clusters.clients.nested_topics import by_topic
 from understudy.controller.replica_placement import assign_replicas_to_brokers
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.wire.nested_topics import by_topic
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.console import Console, Surroundings, Tool, print_uncaught, read_file
 from understudy.kafka_tools.errors import (

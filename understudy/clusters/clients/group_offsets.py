@@ -10,7 +10,6 @@ from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT, NoLeade
 from understudy.clusters.clients.group_coordinator_link import CoordinatorLink, GroupError
 from understudy.clusters.clients.group_requests import offset_commit_request
 from understudy.clusters.clients.member_events import CommitEnded, CommitOutcome, MemberEvent, OffsetsFetched
-from understudy.clusters.clients.nested_topics import by_partition, by_topic
 from understudy.foundation.cluster.errors import Errors, error_for_code
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.clock import Clock
@@ -21,6 +20,7 @@ from understudy.foundation.wire.messages.offset_fetch import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
+from understudy.foundation.wire.nested_topics import by_partition, by_topic
 
 OFFSET_COMMIT_VERSION: Final = 9
 OFFSET_FETCH_VERSION: Final = 8

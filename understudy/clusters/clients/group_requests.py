@@ -7,7 +7,6 @@ from typing import Final
 
 from understudy.clusters.clients.cluster_requests import NO_COORDINATOR, ClusterRequests
 from understudy.clusters.clients.connections import metadata_request
-from understudy.clusters.clients.nested_topics import by_partition, nested
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.messages.consumer_protocol import CONSUMER_PROTOCOL_TYPE
@@ -33,6 +32,7 @@ from understudy.foundation.wire.messages.offset_delete import (
     OffsetDeleteResponse,
 )
 from understudy.foundation.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from understudy.foundation.wire.nested_topics import by_partition, nested
 
 ONE_GROUP_OF_OFFSETS: Final = 7
 """The last version of OffsetFetch that asks about one group."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from understudy.clusters.clients.cluster_requests import ClusterRequests
-from understudy.clusters.clients.nested_topics import by_partition, nested
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.messages.delete_records import (
@@ -27,6 +26,7 @@ from understudy.foundation.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from understudy.foundation.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from understudy.foundation.wire.nested_topics import by_partition, nested
 
 READ_COMMITTED: Final = 1
 INIT_PRODUCER_ID_VERSION: Final = 4

@@ -7,7 +7,6 @@ from typing import Final
 
 from understudy.clusters.clients.cluster_requests import ClusterRequests
 from understudy.clusters.clients.connections import metadata_request
-from understudy.clusters.clients.nested_topics import by_partition, by_topic, nested
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.errors import ApiError, Errors, error_for_code
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
@@ -44,6 +43,7 @@ from understudy.foundation.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsTopics,
 )
 from understudy.foundation.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
+from understudy.foundation.wire.nested_topics import by_partition, by_topic, nested
 
 PREFERRED, UNCLEAN = 0, 1
 LAST_WITH_TOPIC_NAMES: Final = 5

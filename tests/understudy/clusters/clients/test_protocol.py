@@ -15,9 +15,9 @@ from understudy.clusters.clients.assignors.protocol import (
     encode_subscription,
 )
 from understudy.clusters.clients.assignors.subscriptions import Subscription
-from understudy.clusters.clients.nested_topics import by_topic
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.messages.consumer_protocol import ConsumerProtocolSubscription
+from understudy.foundation.wire.nested_topics import by_topic
 from understudy.foundation.wire.version_prefixed import encode_prefixed
 
 OWNED = (TopicPartition("t", 0), TopicPartition("t", 3), TopicPartition("u", 1))

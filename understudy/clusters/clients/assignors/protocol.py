@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 from understudy.clusters.clients.assignors.eager import assign_range, assign_round_robin
 from understudy.clusters.clients.assignors.sticky import assign_cooperative_sticky, assign_sticky
 from understudy.clusters.clients.assignors.subscriptions import NO_GENERATION, Assignor, Subscription
-from understudy.clusters.clients.nested_topics import by_topic
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.errors import MalformedMessage, UnsupportedVersion
 from understudy.foundation.wire.messages.consumer_protocol import (
@@ -21,6 +20,7 @@ from understudy.foundation.wire.messages.consumer_protocol import (
     ConsumerProtocolSubscription,
     OwnedTopic,
 )
+from understudy.foundation.wire.nested_topics import by_topic
 from understudy.foundation.wire.version_prefixed import decode_prefixed, encode_prefixed
 
 SUBSCRIPTION_VERSION: Final = 3
