@@ -27,7 +27,7 @@ class HasPartitions(Protocol[P_out]):
     """What an answer has of one topic."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str | None: ...
     @property
     def partitions(self) -> tuple[P_out, ...]: ...
 
@@ -56,4 +56,6 @@ def nested(topic_of: MakesTopic[P, T_out], partitions: Mapping[TopicPartition, P
 
 def by_partition(topics: Iterable[HasPartitions[H]]) -> dict[TopicPartition, H]:
     """Return what an answer has of each partition, in its order."""
-    return {TopicPartition(topic.name, each.partition_index): each for topic in topics for each in topic.partitions}
+    return {
+        TopicPartition(topic.name or "", each.partition_index): each for topic in topics for each in topic.partitions
+    }

@@ -45,12 +45,7 @@ NAMED = {
     "ip": "ips",
 }
 """The type of entity that a flag names."""
-DEFAULTS = {
-    "client-defaults": "clients",
-    "user-defaults": "users",
-    "broker-defaults": "brokers",
-    "ip-defaults": "ips",
-}
+DEFAULTS = {f"{name}-defaults": NAMED[name] for name in ("client", "user", "broker", "ip")}
 _NOT_IN_BRACKETS = r"(?=[^\]]*(?:\[|$))"
 
 FLAGS = (

@@ -13,6 +13,7 @@ from understudy.foundation.wire.messages.list_offsets import (
     LATEST_TIMESTAMP,
     MAX_TIMESTAMP,
 )
+from understudy.foundation.wire.nested_topics import by_partition
 from understudy.kafka_tools.console import Console, Surroundings, Tool
 from understudy.kafka_tools.errors import JOPTSIMPLE, RUNTIME, TERSE, ToolError, UsageError, executed
 from understudy.kafka_tools.offsets import list_offsets
@@ -63,12 +64,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     console = surroundings.console
     async with surroundings.connect(options) as cluster:
         topics = await cluster.topics(with_internal=not options.has("exclude-internal-topics"))
-        partitions = [
-            each
-            for name, topic in topics.items()
-            for each in (TopicPartition(name, partition.partition_index) for partition in topic.partitions)
-            if wanted(each)
-        ]
+        partitions = list(filter(wanted, by_partition(topics.values())))
         if not partitions:
             raise ToolError(TERSE, "Could not match any topic-partitions with the specified filters")
         found = await list_offsets(cluster, dict.fromkeys(partitions, timestamp))

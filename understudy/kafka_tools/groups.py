@@ -13,6 +13,7 @@ from understudy.foundation.cluster.errors import Errors, error_name
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.cluster.java import java_hash
 from understudy.foundation.wire.messages.list_offsets import LATEST_TIMESTAMP
+from understudy.foundation.wire.nested_topics import by_topic
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.console import Console, Surroundings, Tool, print_uncaught
 from understudy.kafka_tools.errors import ILLEGAL_ARGUMENT, ToolError, UsageError, error_of, executed, illegal_argument
@@ -87,12 +88,8 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     """Run one command line of the tool; its exit code."""
     console = surroundings.console
     _check(options, console)
-    if sum(map(options.has, ACTIONS)) != 1:
-        raise UsageError(
-            "Command must include exactly one action: --list, --describe, --delete, --reset-offsets, --delete-offsets"
-        )
+    action = options.only_one_of(ACTIONS)
     timeout_ms = int(options.value("timeout") or DEFAULT_TIMEOUT_MS)
-    [action] = [name for name in ACTIONS if options.has(name)]
     try:
         async with surroundings.connect(options, api_timeout_ms=timeout_ms) as cluster:
             match action:
@@ -377,10 +374,8 @@ def _print_members(console: Console, group: Group, *, verbose: bool) -> None:
 
 def _assignment(partitions: Sequence[TopicPartition]) -> str:
     """Return assigned partitions as Kafka's tool shows them, without the topics' names."""
-    by_topic: dict[str, list[str]] = {}
-    for each in partitions:
-        by_topic.setdefault(each.topic, []).append(str(each.partition))
-    return ", ".join(sorted(f"({','.join(sorted(numbers))})" for numbers in by_topic.values())) or MISSING
+    found = by_topic(partitions).values()
+    return ", ".join(sorted(f"({','.join(sorted(map(str, numbers)))})" for numbers in found)) or MISSING
 
 
 def _print_state(console: Console, group: Group) -> None:

@@ -85,6 +85,14 @@ class Options:
             if not self.has(name):
                 raise UsageError(f'Missing required argument "[{name}]"')
 
+    def only_one_of(self, actions: Sequence[str]) -> str:
+        """Return the action that was given; raises UsageError if there is none, or more than one."""
+        given = [action for action in actions if self.has(action)]
+        if len(given) != 1:
+            listed = ", ".join(f"--{action}" for action in actions)
+            raise UsageError(f"Command must include exactly one action: {listed}")
+        return given[0]
+
     def forbid(self, used: str, *others: str) -> None:
         """Raise UsageError if `used` was given together with one of `others`."""
         if self.has(used):

@@ -10,7 +10,7 @@ from understudy.controller.replica_placement import assign_replicas_to_brokers
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
-from understudy.foundation.wire.nested_topics import by_topic
+from understudy.foundation.wire.nested_topics import by_partition, by_topic
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.console import Console, Surroundings, Tool, print_uncaught, read_file
 from understudy.kafka_tools.errors import (
@@ -120,11 +120,7 @@ TOOL = Tool(
 
 def _checked_action(options: Options) -> str:
     """Return the action; raises UsageError if flags are missing or do not belong to it."""
-    actions = [action for action in ACTIONS if options.has(action)]
-    if len(actions) != 1:
-        listed = ", ".join(f"--{action}" for action in ACTIONS)
-        raise UsageError(f"Command must include exactly one action: {listed}")
-    [action] = actions
+    action = options.only_one_of(ACTIONS)
     if not options.has("bootstrap-server"):
         raise UsageError("Please specify --bootstrap-server")
     options.require(*REQUIRED[action])
@@ -349,17 +345,14 @@ async def _replicas_of(
 ) -> dict[TopicPartition, Sequence[int]]:
     """Return the replicas of all partitions of topics. Raises ToolError if one does not exist and has to."""
     metadata = await cluster.metadata(topics, call="describeTopics")
-    found: dict[TopicPartition, Sequence[int]] = {}
+    known = []
     for topic in metadata.topics:
-        name = topic.name or ""
-        if topic.error_code == Errors.UNKNOWN_TOPIC_OR_PARTITION and missing_ok:
-            continue
-        if topic.error_code == Errors.UNKNOWN_TOPIC_OR_PARTITION:
-            raise executed(error_of(topic.error_code, f"Topic {name} not found."))
-        if topic.error_code:
-            raise executed(error_of(topic.error_code))
-        found |= {TopicPartition(name, state.partition_index): state.replica_nodes for state in topic.partitions}
-    return found
+        is_missing = topic.error_code == Errors.UNKNOWN_TOPIC_OR_PARTITION
+        if topic.error_code and not (is_missing and missing_ok):
+            raise executed(error_of(topic.error_code, f"Topic {topic.name} not found." if is_missing else None))
+        if not is_missing:
+            known.append(topic)
+    return {each: state.replica_nodes for each, state in by_partition(known).items()}
 
 
 async def _change(cluster: KafkaCluster, changes: dict[tuple[int, str], dict[str, str | None]]) -> None:

@@ -10,6 +10,7 @@ from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicPartition
 from understudy.foundation.wire.messages.describe_configs import DescribeConfigsResourceResult
 from understudy.foundation.wire.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
+from understudy.foundation.wire.nested_topics import by_partition
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.console import Console
 from understudy.kafka_tools.errors import ToolError, error_of, illegal_argument
@@ -137,9 +138,8 @@ async def _reassignments(
     cluster: KafkaCluster, topics: list[MetadataResponseTopic]
 ) -> Mapping[TopicPartition, ReplicaAssignment]:
     """Return the reassignments in progress; none if the broker does not know the request."""
-    asked = [TopicPartition(topic.name or "", state.partition_index) for topic in topics for state in topic.partitions]
     try:
-        return await cluster.list_partition_reassignments(asked)
+        return await cluster.list_partition_reassignments(by_partition(topics))
     except ToolError as error:
         if error.is_a("UnsupportedVersionException", "ClusterAuthorizationException"):
             return {}

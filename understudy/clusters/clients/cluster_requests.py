@@ -20,6 +20,7 @@ from understudy.foundation.cluster.errors import ApiError, Errors, error_for_cod
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from understudy.foundation.wire.messages.metadata import MetadataResponse
+from understudy.foundation.wire.nested_topics import by_partition
 from understudy.foundation.wire.registry import api_of
 from understudy.foundation.wire.schema import Message
 
@@ -255,12 +256,8 @@ class ClusterRequests(ABC):
         wanted = set(partitions)
         metadata = await self._metadata(sorted({partition.topic for partition in wanted}))
         live = {broker.node_id for broker in metadata.brokers}
-        return {
-            each: state.leader_id
-            for topic in metadata.topics
-            for state in topic.partitions
-            if (each := TopicPartition(topic.name or "", state.partition_index)) in wanted and state.leader_id in live
-        }
+        states = by_partition(metadata.topics)
+        return {each: states[each].leader_id for each in states if each in wanted and states[each].leader_id in live}
 
     async def _repeated(self, attempt: Callable[[], Awaitable[T]], limit_ms: int) -> T:
         """Repeat `attempt` until it returns something; raises NoBrokerAnswers when the time is over."""

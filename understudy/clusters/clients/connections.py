@@ -10,6 +10,7 @@ from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.errors import MalformedMessage
 from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from understudy.foundation.wire.nested_topics import by_partition
 from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost, Network
 from understudy.foundation.wire.request_channel import RequestChannel, RequestTimedOut
 from understudy.foundation.wire.schema import Message
@@ -80,10 +81,9 @@ class Connections:
 
     async def find_leaders(self, topics: Iterable[str]) -> None:
         """Read the leaders of all partitions of `topics`; raises NoLeader if no broker answers."""
-        for topic in (await self._read_metadata(topics)).topics:
-            for partition in topic.partitions:
-                if partition.error_code == Errors.NONE and topic.name is not None:
-                    self._leaders[TopicPartition(topic.name, partition.partition_index)] = partition.leader_id
+        for each, state in by_partition((await self._read_metadata(topics)).topics).items():
+            if state.error_code == Errors.NONE:
+                self._leaders[each] = state.leader_id
 
     async def ask_leader(
         self, topic_partition: TopicPartition, request: Message, version: int, response: type[R], *, wait_ms: int = 0
@@ -144,16 +144,12 @@ class Connections:
         """Return the partitions of the topics that exist; raises NoLeader if no broker answers."""
         metadata = await self._read_metadata(topics)
         rack_of = {broker.node_id: broker.rack for broker in metadata.brokers}
-        counts: dict[str, int] = {}
-        racks: dict[TopicPartition, frozenset[str]] = {}
-        for topic in metadata.topics:
-            if topic.name is None or topic.error_code != Errors.NONE:
-                continue
-            counts[topic.name] = len(topic.partitions)
-            for partition in topic.partitions:
-                here = frozenset(rack for each in partition.replica_nodes if (rack := rack_of.get(each)))
-                racks[TopicPartition(topic.name, partition.partition_index)] = here
-        return TopicsDescribed(counts, racks)
+        known = [topic for topic in metadata.topics if topic.error_code == Errors.NONE]
+        racks = {
+            partition: frozenset(rack for each in state.replica_nodes if (rack := rack_of.get(each)))
+            for partition, state in by_partition(known).items()
+        }
+        return TopicsDescribed({topic.name or "": len(topic.partitions) for topic in known}, racks)
 
     async def topic_names(self) -> list[str]:
         """Return the topics that are not internal, sorted; raises NoLeader if no broker answers."""
@@ -171,12 +167,8 @@ class Connections:
             NoLeader: no broker answers.
         """
         metadata = await self._read_metadata((topic_partition.topic,))
-        for topic in metadata.topics:
-            for partition in topic.partitions:
-                is_it = partition.partition_index == topic_partition.partition
-                if is_it and partition.error_code == Errors.NONE:
-                    return partition.isr_nodes
-        return ()
+        state = by_partition(metadata.topics).get(topic_partition)
+        return state.isr_nodes if state is not None and state.error_code == Errors.NONE else ()
 
     async def _read_metadata(self, topics: Iterable[str] | None) -> MetadataResponse:
         """Return the metadata of topics, None for all; raises NoLeader if no broker answers."""
