@@ -279,7 +279,8 @@ async def _alter(options: Options, cluster: KafkaCluster, console: Console, kind
             raise _invalid(f"Invalid broker logger(s): {','.join(unknown)}")
     elif unknown:
         raise _invalid(f"Invalid config(s): {','.join(unknown)}")
-    values = {key: value for key, value in _values(before, added).items() if key not in deleted}
+    after = {key: entry.value for key, entry in before.items()} | added
+    values = {key: value for key, value in after.items() if key not in deleted}
     hidden = [key for key, value in values.items() if value is None]
     if kind == "brokers" and hidden:
         raise _invalid(
@@ -297,10 +298,6 @@ async def _alter(options: Options, cluster: KafkaCluster, console: Console, kind
         console.print(f"Completed updating config for {kind[:-1]} {name}.")
     else:
         console.print(f"Completed updating default config for {kind} in the cluster.")
-
-
-def _values(before: dict[str, DescribeConfigsResourceResult], added: dict[str, str]) -> dict[str, str | None]:
-    return {key: entry.value for key, entry in before.items()} | added
 
 
 def _invalid(message: str) -> ToolError:

@@ -16,7 +16,7 @@ from understudy.kafka_tools.console import Console
 from understudy.kafka_tools.errors import ToolError, error_of, illegal_argument
 from understudy.kafka_tools.java_order import strings
 from understudy.kafka_tools.options import Options
-from understudy.kafka_tools.topic_filter import check_exists, matching_topics
+from understudy.kafka_tools.topic_filter import existing_topics
 
 REPORTS = (
     "under-replicated-partitions",
@@ -124,9 +124,7 @@ def _print_topic(
 async def _described(options: Options, cluster: KafkaCluster) -> list[str]:
     topic_id = options.value("topic-id")
     if topic_id is None or topic_id == NO_TOPIC_ID:
-        names = await matching_topics(options, cluster)
-        check_exists(options, names)
-        return names
+        return await existing_topics(options, cluster)
     topics = await cluster.topics(with_internal=not options.has("exclude-internal"))
     names = [name for name, topic in topics.items() if topic.topic_id == topic_id]
     if not names and not options.has("if-exists"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from understudy.brokers.metadata.topic_names import is_internal
 from understudy.kafka_tools.cluster import KafkaCluster
@@ -22,11 +21,12 @@ async def matching_topics(options: Options, cluster: KafkaCluster) -> list[str]:
     ]
 
 
-def check_exists(options: Options, names: Sequence[str]) -> None:
-    """Raise ToolError if `--topic` was given without `--if-exists` and matches nothing."""
-    wanted = options.value("topic")
+async def existing_topics(options: Options, cluster: KafkaCluster) -> list[str]:
+    """Return `matching_topics`; raises ToolError if `--topic` was given without `--if-exists` and matches nothing."""
+    names, wanted = await matching_topics(options, cluster), options.value("topic")
     if wanted and not names and not options.has("if-exists"):
         raise illegal_argument(f"Topic 'Optional[{wanted}]' does not exist as expected")
+    return names
 
 
 def include_list(text: str) -> re.Pattern[str]:

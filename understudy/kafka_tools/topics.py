@@ -21,7 +21,7 @@ from understudy.kafka_tools.errors import (
 )
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options
 from understudy.kafka_tools.topic_descriptions import REPORTS, describe_topics
-from understudy.kafka_tools.topic_filter import check_exists, matching_topics
+from understudy.kafka_tools.topic_filter import existing_topics, matching_topics
 
 ACTIONS = ("create", "list", "alter", "describe", "delete")
 MAX_SHORT = 32767
@@ -205,7 +205,7 @@ async def list_topics(options: Options, cluster: KafkaCluster, console: Console)
 
 async def alter(options: Options, cluster: KafkaCluster, console: Console) -> None:
     assignment = replica_assignment(options.value("replica-assignment"))
-    names = await _existing_topics(options, cluster)
+    names = await existing_topics(options, cluster)
     if not names:
         return
     topics = await cluster.topics()
@@ -217,11 +217,5 @@ async def alter(options: Options, cluster: KafkaCluster, console: Console) -> No
 
 
 async def delete(options: Options, cluster: KafkaCluster, console: Console) -> None:
-    if names := await _existing_topics(options, cluster):
+    if names := await existing_topics(options, cluster):
         await cluster.delete_topics(*names)
-
-
-async def _existing_topics(options: Options, cluster: KafkaCluster) -> list[str]:
-    names = await matching_topics(options, cluster)
-    check_exists(options, names)
-    return names

@@ -39,9 +39,7 @@ DYNAMIC_TOPIC_CONFIG, DEFAULT_CONFIG = 1, 5
 class ConfigRequests(ClusterRequests):
     """Reads and changes configs."""
 
-    async def alter_config(
-        self, resource_type: int, name: str, changes: Mapping[str, str | None], *, validate_only: bool = False
-    ) -> None:
+    async def alter_config(self, resource_type: int, name: str, changes: Mapping[str, str | None]) -> None:
         """Set or delete keys in the config of a topic (2), a broker (4) or a broker's loggers (8).
 
         Requests about one broker's config or loggers are sent to that broker, others to the first that answers (TC-1).
@@ -58,7 +56,7 @@ class ConfigRequests(ClusterRequests):
             for key, value in changes.items()
         )
         resource = IncrementalAlterConfigsResource(resource_type=resource_type, resource_name=name, configs=configs)
-        request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
+        request = IncrementalAlterConfigsRequest(resources=(resource,))
         answer = await self._ask_about(resource_type, name, request, IncrementalAlterConfigsResponse)
         self._check_all(answer.responses)
 

@@ -156,10 +156,6 @@ class Connections:
         metadata = await self._read_metadata(None)
         return sorted(topic.name for topic in metadata.topics if topic.name is not None and not topic.is_internal)
 
-    async def has_leader(self, topic_partition: TopicPartition) -> bool:
-        """Return whether the metadata has a leader of a partition; raises NoLeader if no broker answers."""
-        return bool(await self.in_sync_replicas(topic_partition))
-
     async def in_sync_replicas(self, topic_partition: TopicPartition) -> tuple[int, ...]:
         """Return the ISR of a partition in the metadata; none without a leader.
 

@@ -39,7 +39,6 @@ class ComposeVerbs:
     def __init__(self, project: ComposeProject, run: str | None = None) -> None:
         self._project = project
         self._run = run or project.run_id
-        self.services = project.services
 
     @classmethod
     def of_project(cls, folder: Path) -> ComposeVerbs:
@@ -83,8 +82,8 @@ class ComposeVerbs:
     def _resolve(self, target: Target) -> tuple[Sequence[Service], str]:
         """Return the services that a target means now, and the role by which they were found."""
         if target.role == "zookeeper":
-            return [service for service in self.services if service.broker_id is None], ""
-        brokers = {service.broker_id: service for service in self.services if service.broker_id is not None}
+            return [service for service in self._project.services if service.broker_id is None], ""
+        brokers = {service.broker_id: service for service in self._project.services if service.broker_id is not None}
 
         def running() -> list[int]:
             states = self._project.statuses()

@@ -106,7 +106,7 @@ def _batch(clock: Clock, message_bytes: int, batch_bytes: int) -> bytes:
 
 async def _wait_for_leader(connections: Connections, partition: TopicPartition) -> None:
     for _ in range(LEADER_TRIES):
-        if await connections.has_leader(partition):
+        if await connections.in_sync_replicas(partition):
             return
         await asyncio.sleep(0.1)
     raise NoLeader(f"{partition} has no leader")
