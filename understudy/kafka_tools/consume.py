@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import re
 from collections.abc import Sequence
 
 from understudy.brokers.config.config_def import java_int
-from understudy.clusters.clients.connections import NoLeader
+from understudy.clusters.clients.connections import Connections, NoLeader
 from understudy.clusters.clients.consumer import Consumed
-from understudy.clusters.clients.group_consumer import ConsumerSettings, GroupConsumer, topics_like
+from understudy.clusters.clients.group_consumer import ConsumerSettings, GroupConsumer
 from understudy.clusters.clients.group_member import Refused
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
@@ -312,12 +313,11 @@ async def _topics(options: Options, surroundings: Surroundings, bootstrap: tuple
     if topic is not None:
         return (topic,)
     pattern = include_list(options.value("include") or options.value("whitelist") or "")
-    try:
-        return await topics_like(
-            surroundings.network, bootstrap, "console-consumer", lambda name: pattern.fullmatch(name) is not None
-        )
-    except NoLeader as error:
-        raise ToolError(TIMEOUT, str(error)) from None
+    with contextlib.closing(Connections(surroundings.network, bootstrap, client_id="console-consumer")) as connections:
+        try:
+            return tuple(filter(pattern.fullmatch, await connections.topic_names()))
+        except NoLeader as error:
+            raise ToolError(TIMEOUT, str(error)) from None
 
 
 def _number(options: Options, name: str) -> int | None:

@@ -6,7 +6,8 @@ Mirrors Kafka's `ConsumerGroupCommand`, with its exit codes: an error in what a 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from understudy.foundation.cluster.errors import Errors, error_name
@@ -90,19 +91,16 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     _check(options, console)
     action = options.only_one_of(ACTIONS)
     timeout_ms = int(options.value("timeout") or DEFAULT_TIMEOUT_MS)
+    actions: dict[str, Callable[[Options, KafkaCluster, Console], Awaitable[None]]] = {
+        "list": _list,
+        "describe": _describe,
+        "delete": _delete,
+        "reset-offsets": partial(_reset, now_ms=int(surroundings.clock.wall_ms())),
+        "delete-offsets": _delete_offsets,
+    }
     try:
         async with surroundings.connect(options, api_timeout_ms=timeout_ms) as cluster:
-            match action:
-                case "list":
-                    await _list(options, cluster, console)
-                case "describe":
-                    await _describe(options, cluster, console)
-                case "delete":
-                    await _delete(options, cluster, console)
-                case "reset-offsets":
-                    await _reset(options, cluster, console, int(surroundings.clock.wall_ms()))
-                case _:
-                    await _delete_offsets(options, cluster, console)
+            await actions[action](options, cluster, console)
     except ToolError as error:
         if error.kind == ILLEGAL_ARGUMENT:
             raise UsageError(error.shown_message) from None

@@ -92,9 +92,7 @@ async def _elect(
     cluster: KafkaCluster, console: Console, election_type: str, partitions: list[TopicPartition] | None
 ) -> None:
     try:
-        code, results = await cluster.elect(partitions, ELECTION_TYPES[election_type], timeout_ms=ELECTION_TIMEOUT_MS)
-        if code:
-            raise error_of(code)
+        results = await cluster.elect(partitions, ELECTION_TYPES[election_type], timeout_ms=ELECTION_TIMEOUT_MS)
     except ToolError as error:
         if error.kind == TIMEOUT:
             message = "Timeout waiting for election results"

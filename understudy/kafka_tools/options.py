@@ -85,11 +85,11 @@ class Options:
             if not self.has(name):
                 raise UsageError(f'Missing required argument "[{name}]"')
 
-    def only_one_of(self, actions: Sequence[str]) -> str:
+    def only_one_of(self, actions: Sequence[str], *, listed: str = "") -> str:
         """Return the action that was given; raises UsageError if there is none, or more than one."""
         given = [action for action in actions if self.has(action)]
         if len(given) != 1:
-            listed = ", ".join(f"--{action}" for action in actions)
+            listed = listed or ", ".join(f"--{action}" for action in actions)
             raise UsageError(f"Command must include exactly one action: {listed}")
         return given[0]
 

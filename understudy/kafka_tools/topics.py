@@ -55,10 +55,10 @@ FLAGS = (
 
 async def run(options: Options, surroundings: Surroundings) -> int:
     """Run one command line of the tool; its exit code."""
+    action = options.only_one_of(ACTIONS, listed="--list, --describe, --create, --alter or --delete")
     _check(options, surroundings.console)
     cluster = surroundings.connect(options)
     actions = {"create": create, "list": list_topics, "alter": alter, "describe": describe_topics, "delete": delete}
-    [action] = [name for name in ACTIONS if options.has(name)]
     try:
         async with cluster:
             await actions[action](options, cluster, surroundings.console)
@@ -74,8 +74,6 @@ TOOL = Tool("topics", "Create, delete, describe, or change a topic.", FLAGS, run
 
 def _check(options: Options, console: Console) -> None:
     """Raise UsageError or ToolError if flags are missing or contradict each other."""
-    if sum(map(options.has, ACTIONS)) != 1:
-        raise UsageError("Command must include exactly one action: --list, --describe, --create, --alter or --delete")
     if not options.has("bootstrap-server"):
         raise illegal_argument("--bootstrap-server must be specified")
     if options.has("describe") and options.has("if-exists"):

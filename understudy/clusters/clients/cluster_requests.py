@@ -26,8 +26,6 @@ from understudy.foundation.wire.schema import Message
 
 RETRY_BACKOFF_MS, RETRY_BACKOFF_MAX_MS = 100, 1_000
 """`retry.backoff.ms` and `retry.backoff.max.ms` of Kafka's admin client: each pause is twice the last (KIP-580)."""
-CONTROLLER: Final = "controller"
-"""Stands for the broker that the metadata names as controller."""
 ONE_COORDINATOR: Final = 3
 """The last version of FindCoordinator that asks about one group."""
 _NO_CODES: Final = frozenset[int]()
@@ -73,6 +71,10 @@ class ClusterRequests(ABC):
         self._timeout_ms = timeout_ms
         self._request_timeout_ms = request_timeout_ms
 
+    async def metadata(self, topics: Iterable[str] | None = None, *, call: str = "listTopics") -> MetadataResponse:
+        """Return the metadata of `topics` (None: of all topics) from the first broker that answers."""
+        return await self.ask_any(metadata_request(topics), MetadataResponse, call=call)
+
     async def ask_any(
         self, request: Message, response: type[R], *, call: str | None = None, max_version: int | None = None
     ) -> R:
@@ -85,7 +87,7 @@ class ClusterRequests(ABC):
         Raises:
             NoBrokerAnswers, or what the subclass has in its place: no broker answered in time.
         """
-        return await self.retried(lambda: self._try_any(request, response, max_version), call or _call(request))
+        return await self._retried(lambda: self._try_any(request, response, max_version), call or _call(request))
 
     async def ask_broker(
         self,
@@ -101,14 +103,14 @@ class ClusterRequests(ABC):
         Args:
             again_after: the error codes in an answer after which the request is sent again.
         """
-        return await self.retried(
+        return await self._retried(
             lambda: self._try_broker(broker, request, response, again_after), _call(request), timeout_ms
         )
 
     async def ask_controller(self, request: Message, response: type[R], *, max_version: int | None = None) -> R:
         """Send a request to the controller, and to its successor after a failover; raises as `ask_any`."""
-        return await self.retried(
-            lambda: self._try_broker(CONTROLLER, request, response, _NO_CONTROLLER, max_version), _call(request)
+        return await self._retried(
+            lambda: self._try_broker(None, request, response, _NO_CONTROLLER, max_version), _call(request)
         )
 
     async def ask_coordinator(
@@ -125,7 +127,7 @@ class ClusterRequests(ABC):
             self._check(found.error_code, found.error_message, group)
             return found, await self._try_broker(found.node_id, request, response, NO_COORDINATOR, max_version)
 
-        return await self.retried(attempt, _call(request))
+        return await self._retried(attempt, _call(request))
 
     async def ask_leaders(
         self,
@@ -162,7 +164,7 @@ class ClusterRequests(ABC):
             await self._repeated(attempt, self._timeout_ms)
         return found
 
-    async def retried(self, attempt: Callable[[], Awaitable[T]], call: str, timeout_ms: int | None = None) -> T:
+    async def _retried(self, attempt: Callable[[], Awaitable[T]], call: str, timeout_ms: int | None = None) -> T:
         """Repeat `attempt` while it raises TryAgain or gets no answer, as during a failover; raises as `ask_any`.
 
         Args:
@@ -232,24 +234,21 @@ class ClusterRequests(ABC):
 
     async def _try_broker(
         self,
-        broker: int | str,
+        broker: int | str | None,
         request: Message,
         response: type[R],
         again_after: Collection[int] = _NO_CODES,
         max_version: int | None = None,
     ) -> R:
-        """Send a request once to the broker with an id; raises TryAgain if the metadata does not have it."""
+        """Send a request once to the broker with an id (None: to the controller); raises TryAgain if it is not known."""
         metadata = await self._metadata(())
-        wanted = str(metadata.controller_id if broker == CONTROLLER else broker)
+        wanted = str(metadata.controller_id if broker is None else broker)
         for known in metadata.brokers:
             if str(known.node_id) == wanted:
                 answer = await self._send(known.host, known.port, request, max_version=max_version)
                 return _checked(answer, response, again_after, f"broker {wanted}")
-        raise TryAgain(
-            "there is no controller in the metadata"
-            if broker == CONTROLLER
-            else f"broker {broker} is not in the metadata"
-        )
+        what = "there is no controller" if broker is None else f"broker {broker} is not"
+        raise TryAgain(f"{what} in the metadata")
 
     async def _leaders_of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the leaders of those of `partitions` that have one."""

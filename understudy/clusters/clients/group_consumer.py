@@ -216,14 +216,3 @@ class GroupConsumer:
         for each in taken:
             self._given[each.partition] = each.offset + 1
         return taken
-
-
-async def topics_like(
-    network: Network, bootstrap: tuple[str, ...], client_id: str, is_wanted: Callable[[str], bool]
-) -> tuple[str, ...]:
-    """Return the topics with a name that is wanted, without internal ones; raises NoLeader if no broker answers."""
-    connections = Connections(network, bootstrap, client_id=client_id)
-    try:
-        return tuple(name for name in await connections.topic_names() if is_wanted(name))
-    finally:
-        connections.close()

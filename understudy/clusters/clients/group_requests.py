@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from understudy.clusters.clients.cluster_requests import NO_COORDINATOR, ClusterRequests
-from understudy.clusters.clients.connections import metadata_request
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.messages.consumer_protocol import CONSUMER_PROTOCOL_TYPE
@@ -18,7 +17,6 @@ from understudy.foundation.wire.messages.describe_groups import (
 )
 from understudy.foundation.wire.messages.find_coordinator import FindCoordinatorResponse
 from understudy.foundation.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from understudy.foundation.wire.messages.metadata import MetadataResponse
 from understudy.foundation.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -50,7 +48,7 @@ class GroupRequests(ClusterRequests):
         """Return the consumer groups of all brokers by name; of `states` and `types` only, where they name any."""
         request = ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(types))
         found = {}
-        for broker in (await self.ask_any(metadata_request(()), MetadataResponse, call="findAllBrokers")).brokers:
+        for broker in (await self.metadata((), call="findAllBrokers")).brokers:
             answer = await self.ask_broker(broker.node_id, request, ListGroupsResponse, again_after=NO_COORDINATOR)
             self._check(answer.error_code, None, f"the list of broker {broker.node_id}")
             found.update({group.group_id: group for group in answer.groups if group.protocol_type in CONSUMER_TYPES})

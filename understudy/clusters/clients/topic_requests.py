@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from understudy.clusters.clients.cluster_requests import ClusterRequests
-from understudy.clusters.clients.connections import metadata_request
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.errors import ApiError, Errors, error_for_code
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
@@ -42,7 +41,7 @@ from understudy.foundation.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsResponse,
     ListPartitionReassignmentsTopics,
 )
-from understudy.foundation.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
+from understudy.foundation.wire.messages.metadata import MetadataResponseTopic
 from understudy.foundation.wire.nested_topics import by_partition, by_topic, nested
 
 PREFERRED, UNCLEAN = 0, 1
@@ -52,10 +51,6 @@ LAST_WITH_TOPIC_NAMES: Final = 5
 
 class TopicRequests(ClusterRequests):
     """Reads and changes topics and where their partitions are."""
-
-    async def metadata(self, topics: Iterable[str] | None = None, *, call: str = "listTopics") -> MetadataResponse:
-        """Return the metadata of `topics` (None: of all topics) from the first broker that answers."""
-        return await self.ask_any(metadata_request(topics), MetadataResponse, call=call)
 
     async def topics(self, *, with_internal: bool = True) -> dict[str, MetadataResponseTopic]:
         """Return all topics by name, sorted; raises as `metadata`."""
@@ -136,13 +131,13 @@ class TopicRequests(ClusterRequests):
         self, partitions: Iterable[TopicPartition] | None = None, *, election_type: int = PREFERRED
     ) -> dict[TopicPartition, Errors]:
         """Elect preferred (or unclean) leaders of `partitions` (None: of all), and return the error code of each."""
-        _, results = await self.elect(partitions, election_type)
+        results = await self.elect(partitions, election_type)
         return {each: error_for_code(result.error_code) for each, result in results.items()}
 
     async def elect(
         self, partitions: Iterable[TopicPartition] | None, election_type: int, *, timeout_ms: int | None = None
-    ) -> tuple[int, dict[TopicPartition, PartitionResult]]:
-        """Elect leaders as `elect_leaders`, and return the error code of the request, and what was said of each."""
+    ) -> dict[TopicPartition, PartitionResult]:
+        """Elect leaders as `elect_leaders`, and return what the controller says of each."""
         asked = None
         if partitions is not None:
             topics = by_topic(sorted(partitions))
@@ -153,7 +148,8 @@ class TopicRequests(ClusterRequests):
             timeout_ms=self._request_timeout_ms if timeout_ms is None else timeout_ms,
         )
         answer = await self.ask_controller(request, ElectLeadersResponse)
-        return answer.error_code, {
+        self._check(answer.error_code, None, "the election")
+        return {
             TopicPartition(result.topic, partition.partition_id): partition
             for result in answer.replica_election_results
             for partition in result.partition_result

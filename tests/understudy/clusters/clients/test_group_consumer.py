@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable
 
 from tests.brokers.peers import ScriptedPeer
 from tests.understudy.clusters.clients.test_batching_producer import LoopClock
-from understudy.clusters.clients.group_consumer import ConsumerSettings, GroupConsumer, topics_like
+from understudy.clusters.clients.connections import Connections
+from understudy.clusters.clients.group_consumer import ConsumerSettings, GroupConsumer
 from understudy.clusters.simulated.loop import new_loop
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
@@ -155,5 +156,6 @@ def test_a_poll_ends_in_time_where_no_broker_answers() -> None:
 
 def test_topics_are_found_by_name_without_internal_ones() -> None:
     loop = new_loop()
-    found = loop.run_until_complete(topics_like(ScriptedPeer(broker), ("h1:9092",), "test", lambda name: True))
+    connections = Connections(ScriptedPeer(broker), ("h1:9092",), client_id="test")
+    found = tuple(loop.run_until_complete(connections.topic_names()))
     assert found == ("a",)
