@@ -240,7 +240,7 @@ class ClusterRequests(ABC):
         again_after: Collection[int] = _NO_CODES,
         max_version: int | None = None,
     ) -> R:
-        """Send a request once to the broker with an id (None: to the controller); raises TryAgain if it is not known."""
+        """Send a request once to a broker (None: the controller); raises TryAgain if the metadata does not have it."""
         metadata = await self._metadata(())
         wanted = str(metadata.controller_id if broker is None else broker)
         for known in metadata.brokers:
