@@ -153,9 +153,10 @@ class _RelayingProxy(Proxy):
         port: int = listening.getsockname()[1]
 
         async def serve() -> None:
-            self._servers.append(await self._loop.create_server(lambda: _Relay(address), sock=listening))
+            loop = asyncio.get_running_loop()
+            self._servers.append(await loop.create_server(lambda: _Relay(address), sock=listening))
 
-        asyncio.run_coroutine_threadsafe(serve(), self._loop).result(PATIENCE_S)
+        self._thread.ask(serve(), PATIENCE_S)
         return port
 
 

@@ -45,7 +45,7 @@ class CompactedTopic:
         cluster.begin(self.load.consume("consumer-1"))
 
     async def _counted(self, name: str, source: random.Random) -> None:
-        await self.load.produce(name, ALL_ACKS, source, gap_s=lambda source: source.uniform(0.05, 0.2))
+        await self.load.produce(name, ALL_ACKS, source, gap_s=(0.05, 0.2))
         self._ended += 1
 
     def end(self) -> Judgement:

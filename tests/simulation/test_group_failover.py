@@ -45,11 +45,7 @@ class Run:
         self.group = GroupLoad(network, clock, lambda: bootstrap)
         self._assignor = assignor
         self.cluster.begin(self.group.watch(GROUP, partitions))
-        self.cluster.begin(
-            self._records.produce(
-                "producer", ALL_ACKS, random.Random(seed), gap_s=lambda source: source.uniform(0.1, 0.3)
-            )
-        )
+        self.cluster.begin(self._records.produce("producer", ALL_ACKS, random.Random(seed), gap_s=(0.1, 0.3)))
 
     def join(
         self, name: str, *, until: Callable[[], bool] = lambda: False, leaves: bool = True, instance: str | None = None

@@ -147,6 +147,11 @@ class ClientHistory:
     may_have_lost: set[Partition] = field(default_factory=set)
     compacted: set[Partition] = field(default_factory=set)
 
+    @property
+    def acknowledged(self) -> int:
+        """How many records were acknowledged."""
+        return sum(send.outcome is Outcome.OK for send in self.sends)
+
 
 class AcknowledgedRecordsAreRead(HistoryCheck[ClientHistory]):
     id = "H1"

@@ -20,13 +20,16 @@ from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from understudy.brokers.machine.real_world import MachineClock
 from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.checks.client_history import check_clients
 from understudy.cli.arguments import BadInput, Failed, reported_as
 from understudy.cli.check import check_run_folder
 from understudy.cli.demo_output import DemoFailed, DemoOutput
 from understudy.cli.demo_report import Reporter, reporter
 from understudy.cli.up import RUNS
 from understudy.clusters.clients.admin_client import AdminClient
+from understudy.clusters.clients.client_load import ClientLoad
 from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.findings import Findings, findings
@@ -34,9 +37,10 @@ from understudy.clusters.java import JavaNotFound, choose_java
 from understudy.clusters.picture import ClusterPicture
 from understudy.clusters.processes.cluster_view import NO_ANSWER
 from understudy.clusters.processes.local_cluster import LocalCluster
-from understudy.clusters.processes.producer_in_background import Delivered, ProducerInBackground
+from understudy.clusters.processes.loop_thread import LoopThread
 from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
 from understudy.foundation.cluster.errors import ApiError
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.fences import Fence
 from understudy.foundation.eventlog.records import Envelope, FenceHit
 from understudy.history.reading.reader import read
@@ -49,6 +53,7 @@ MIN_INSYNC_REPLICAS = 2
 RECORDING_LOGS = {"understudy.events.logs": "true"}
 """The brokers' settings: the event logs also say what happens to the records, for the invariants about them."""
 POINT = "partition.after_write"
+BETWEEN_BATCHES_S = (0.1, 0.3)
 TIMEOUT_S = 60.0
 """The time that each awaited change of the cluster may take."""
 
@@ -79,9 +84,9 @@ def run(options: argparse.Namespace) -> int:
                 LocalCluster(
                     brokers=3, directory=folder, session_timeout_ms=session_ms, properties=RECORDING_LOGS
                 ) as cluster,
-                ProducerInBackground([broker.address for broker in cluster.brokers], TOPIC, partitions) as producer,
+                LoopThread("understudy-producers") as clients,
             ):
-                demo = Demo(output, cluster, producer, partitions)
+                demo = Demo(output, cluster, clients, partitions)
                 demo.create_topic()
                 demo.kill_controller()
                 demo.restart_killed_broker()
@@ -107,13 +112,16 @@ def run(options: argparse.Namespace) -> int:
 class Demo:
     """The parts of the demo, in order. Each raises `DemoFailed` or `ClusterError` if what it shows does not happen."""
 
-    def __init__(
-        self, output: DemoOutput, cluster: LocalCluster, producer: ProducerInBackground, partitions: int
-    ) -> None:
+    def __init__(self, output: DemoOutput, cluster: LocalCluster, clients: LoopThread, partitions: int) -> None:
         self._output = output
         self._cluster = cluster
-        self._producer = producer
-        self._delivered: Delivered | None = None
+        self._clients = clients
+        self._load = ClientLoad(
+            SocketNetwork(),
+            MachineClock(),
+            lambda: [broker.address for broker in cluster.brokers],
+            [TopicPartition(TOPIC, number) for number in range(partitions)],
+        )
         self._partitions = partitions
         self._epochs: list[int] = []
         """The controller epochs seen so far."""
@@ -136,9 +144,10 @@ class Demo:
         )
         self._output.event(f"topic {TOPIC} created over Kafka's protocol: {self._partitions} partitions × 3 replicas")
         self._show_leaders(self._wait_for(lambda found: found.is_well, "every partition has its preferred leader"))
-        self._producer.start()
+        for producer in self._load.producers(BETWEEN_BATCHES_S):
+            self._clients.begin(producer)
         self._output.wait(
-            lambda: self._producer.acknowledged, "the first records are acknowledged", timeout_s=TIMEOUT_S
+            lambda: self._load.history.acknowledged, "the first records are acknowledged", timeout_s=TIMEOUT_S
         )
         self._output.event(
             f"a producer writes to all partitions from now on, with acks=all and {MIN_INSYNC_REPLICAS} replicas in sync"
@@ -210,22 +219,21 @@ class Demo:
             lambda found: not found.under_replicated, f"broker {paused.id} has registered again and is in sync"
         )
         self._output.event(f"broker {paused.id} has noticed, resigned, registered again and follows", since=resumed_at)
-        acknowledged = self._producer.acknowledged
+        history, acknowledged = self._load.history, self._load.history.acknowledged
         self._output.wait(
-            lambda: self._producer.acknowledged > acknowledged, "records are acknowledged again", timeout_s=TIMEOUT_S
+            lambda: history.acknowledged > acknowledged, "records are acknowledged again", timeout_s=TIMEOUT_S
         )
 
     def read_what_was_produced(self) -> None:
-        """Stop the producer, and read every record that was acknowledged in both acts."""
-        self._producer.stop()
-        try:
-            self._delivered = self._producer.read_again()
-        except TimeoutError:
-            raise DemoFailed(f"topic {TOPIC} could not be read to its end") from None
-        if self._delivered.missing:
-            raise DemoFailed(f"an acknowledged record is lost: {self._delivered.missing[0]}")
-        if self._delivered.repeated:
-            raise DemoFailed(f"a record was appended twice: {self._delivered.repeated[0]}")
+        """Let the producers end, and read every record that was acknowledged in both acts."""
+        self._load.is_stopping = True
+        self._clients.wait(TIMEOUT_S)
+        with contextlib.suppress(TimeoutError):
+            self._clients.ask(self._load.read_all(), TIMEOUT_S)
+        if len(self._load.history.read_to_the_end) < self._partitions:
+            raise DemoFailed(f"topic {TOPIC} could not be read to its end")
+        if violations := check_clients(self._load.history).violations:
+            raise DemoFailed(str(violations[0]))
 
     def report(self, folder: Path, reporter: Reporter) -> None:
         """Print the report on the run, and check that it shows both failovers and that every invariant holds."""
@@ -249,10 +257,8 @@ class Demo:
             f"Invariants: all {invariants} hold over {checked.records:,} records "
             f"and {checked.transactions:,} transactions"
         )
-        if self._delivered is not None:
-            self._output.print(
-                f"Records: {self._delivered.acknowledged:,} acknowledged while this happened; all are there, each once"
-            )
+        acknowledged = self._load.history.acknowledged
+        self._output.print(f"Records: {acknowledged:,} acknowledged while this happened; all are there, each once")
         self._output.success(f"The story happened as told. Everything it left is in {folder}")
 
     # -- requests, and waiting for the cluster

@@ -198,10 +198,10 @@ class TestOnACluster:
             target = fault.target if fault.target == "zookeeper" else f"broker-{fault.target}"
             assert (fault.verb, target) in on_record, soak.output
         assert totals is not None
-        assert (totals.felt.lost, totals.felt.repeated, totals.violation) == (0, 0, "")
-        assert totals.felt.acknowledged > 0
-        assert totals.felt.read > 0
-        assert sum(minute.felt.acknowledged for minute in files.minutes()) == totals.felt.acknowledged
+        assert (totals.clients.lost, totals.clients.repeated, totals.violation) == (0, 0, "")
+        assert totals.clients.acknowledged > 0
+        assert totals.clients.read > 0
+        assert sum(minute.clients.acknowledged for minute in files.minutes()) == totals.clients.acknowledged
         assert all(minute.measures.memory > 0 for minute in files.minutes())
 
     def test_a_killed_soak_leaves_no_broker_paused_and_the_same_command_goes_on(self, run: Path) -> None:

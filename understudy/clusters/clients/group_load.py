@@ -1,7 +1,6 @@
 """`GroupLoad`: members of a consumer group over the `Network` port, and the history of what they have seen.
 
-`understudy.checks.groups` judges the history. It runs on any event loop: that of a simulation, or that of a thread
-beside real processes.
+`understudy.checks.groups` judges the history.
 """
 
 from __future__ import annotations
@@ -10,8 +9,6 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 
-from understudy.checks.client_history import Outcome
-from understudy.checks.facts import Partition
 from understudy.checks.groups import (
     Commit,
     GroupHistory,
@@ -26,10 +23,10 @@ from understudy.clusters.clients.consumer import Consumer
 from understudy.clusters.clients.group_coordinator_link import CoordinatorLink
 from understudy.clusters.clients.group_member import GroupMember, MemberSettings, Refused
 from understudy.clusters.clients.group_offsets import GroupOffsets
+from understudy.clusters.clients.load import OUTCOMES, Load
 from understudy.clusters.clients.member_events import (
     Assigned,
     CommitEnded,
-    CommitOutcome,
     JoinBegan,
     JoinEnded,
     MemberEvent,
@@ -40,25 +37,17 @@ from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.clock import Clock
 from understudy.foundation.wire.network import Network
 
-_TIMEOUT_MS = 2_000
 _STEP_S = 0.2
 _LOOK_S = 0.5
 _POLL_MS = 100
 _WATCH_TIMEOUT_MS = 5_000
 _WATCH_BACKOFF_MS = 20
 
-_OUTCOMES = {
-    CommitOutcome.ACKNOWLEDGED: Outcome.OK,
-    CommitOutcome.REFUSED: Outcome.FAIL,
-    CommitOutcome.UNKNOWN: Outcome.INFO,
-}
 
-
-class GroupLoad:
+class GroupLoad(Load):
     """Members of one or more groups, each of which reads what it is assigned and commits where it is.
 
     Args:
-        bootstrap: `host:port` of brokers; a function, because brokers of real processes get their ports late.
         step_s: how long a member pauses between two looks at its partitions, and a watcher between two fetches.
         watch_backoff_ms: how long a watcher pauses after a refusal.
     """
@@ -72,13 +61,10 @@ class GroupLoad:
         step_s: float = _STEP_S,
         watch_backoff_ms: int = _WATCH_BACKOFF_MS,
     ) -> None:
+        super().__init__(network, clock, bootstrap)
         self.history = GroupHistory()
-        self.is_stopping = False
         self._step_s = step_s
         self._watch_backoff_ms = watch_backoff_ms
-        self._network = network
-        self._clock = clock
-        self._bootstrap = bootstrap
         self._members: dict[str, tuple[MemberSettings, GroupMember]] = {}
 
     async def run(
@@ -90,46 +76,42 @@ class GroupLoad:
             name: unique among the members that run; the client id, too.
             leaves: False for one that ends without a word, so that its session has to time out.
         """
-        connections = self._connections(name)
-        member = GroupMember(connections, self._clock, settings, Recorder(self.history, settings, name))
-        self._members[name] = settings, member
-        consumer = Consumer(connections)
-        positions: dict[TopicPartition, int] = {}
-        try:
-            while not self.is_stopping and not until():
-                await self._step(member, consumer, positions)
-                await asyncio.sleep(self._step_s)
-            if not self.is_stopping:
-                if leaves:
-                    await member.leave()
+        with self.client(name) as connections:
+            member = GroupMember(connections, self._clock, settings, Recorder(self.history, settings, name))
+            self._members[name] = settings, member
+            consumer = Consumer(connections)
+            positions: dict[TopicPartition, int] = {}
+            try:
+                while not self.is_stopping and not until():
+                    await self._step(member, consumer, positions)
+                    await asyncio.sleep(self._step_s)
+                if not self.is_stopping:
+                    if leaves:
+                        await member.leave()
+                    del self._members[name]
+            except Refused:
+                # It is in the history; the others of the group go on.
                 del self._members[name]
-        except Refused:
-            # It is in the history; the others of the group go on.
-            del self._members[name]
-        finally:
-            connections.close()
 
     async def watch(self, group_id: str, partitions: Sequence[TopicPartition]) -> None:
         """Fetch the offsets of a group again and again until `is_stopping`, without being a member.
 
         A new coordinator that has lost offsets is seen before members have committed newer ones.
         """
-        connections = self._connections(f"watcher of {group_id}")
-        offsets = self._offsets(connections, group_id)
-        while not self.is_stopping:
-            await offsets.fetch(partitions)
-            await asyncio.sleep(self._step_s)
-        connections.close()
+        with self.client(f"watcher of {group_id}") as connections:
+            offsets = self._offsets(connections, group_id)
+            while not self.is_stopping:
+                await offsets.fetch(partitions)
+                await asyncio.sleep(self._step_s)
 
     async def commit_once(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Commit offsets of a group without being a member: again and again until it is acknowledged, and never more.
 
         What is committed early and never again is lost for good where one coordinator loses it.
         """
-        connections = self._connections(f"keeper of {group_id}")
-        while not self.is_stopping and await self._offsets(connections, group_id).commit(offsets):
-            await asyncio.sleep(self._step_s)
-        connections.close()
+        with self.client(f"keeper of {group_id}") as connections:
+            while not self.is_stopping and await self._offsets(connections, group_id).commit(offsets):
+                await asyncio.sleep(self._step_s)
 
     async def fetch_at_end(self) -> None:
         """Fetch the offsets of every partition that was committed; to be called when the cluster has recovered."""
@@ -138,11 +120,10 @@ class GroupLoad:
             committed.setdefault(commit.group, set()).add(TopicPartition(*commit.partition))
         found = self.history.fetched_at_end = set()
         for group_id in sorted(committed):
-            connections = self._connections(f"reader of {group_id}")
-            offsets = self._offsets(connections, group_id, is_final=True)
-            if await offsets.fetch(sorted(committed[group_id])) is not None:
-                found.add(group_id)
-            connections.close()
+            with self.client(f"reader of {group_id}") as connections:
+                offsets = self._offsets(connections, group_id, is_final=True)
+                if await offsets.fetch(sorted(committed[group_id])) is not None:
+                    found.add(group_id)
 
     async def wait_until_settled(self, timeout_ms: int) -> None:
         """Wait until every group has one generation and owners of all partitions, then note what each member has.
@@ -160,19 +141,15 @@ class GroupLoad:
     async def note_last_states(self) -> None:
         """Note what each running member has, and what their groups are to read; raises NoLeader."""
         self.history.last.clear()
-        connections = self._connections("groups")
-        for name, (settings, member) in tuple(self._members.items()):  # some leave while brokers answer
-            group = settings.group_id
-            generation = None if member.needs_to_join else member.generation
-            self.history.last.append(LastState(group, name, generation, _plain(member.owned)))
-            described = await connections.describe_topics(settings.topics)
-            every = {(topic, number) for topic, count in described.counts.items() for number in range(count)}
-            self.history.to_be_read[group] = self.history.to_be_read.get(group, frozenset()) | every
+        with self.client("groups") as connections:
+            for name, (settings, member) in tuple(self._members.items()):  # some leave while brokers answer
+                group = settings.group_id
+                generation = None if member.needs_to_join else member.generation
+                self.history.last.append(LastState(group, name, generation, frozenset(member.owned)))
+                described = await connections.describe_topics(settings.topics)
+                every = {(topic, number) for topic, count in described.counts.items() for number in range(count)}
+                self.history.to_be_read[group] = self.history.to_be_read.get(group, frozenset()) | every
         self.history.last[:] = [state for state in self.history.last if state.name in self._members]
-        connections.close()
-
-    def _connections(self, client_id: str) -> Connections:
-        return Connections(self._network, self._bootstrap(), client_id=client_id, timeout_ms=_TIMEOUT_MS)
 
     def _offsets(self, connections: Connections, group_id: str, *, is_final: bool = False) -> GroupOffsets:
         """The offsets of a group, for a client that is no member."""
@@ -234,7 +211,13 @@ class Recorder:
                 self._ownership = len(history.ownerships)
                 history.ownerships.append(
                     Ownership(
-                        self._group, generation, member_id, leader, _plain(partitions), at_ms, instance=self._instance
+                        self._group,
+                        generation,
+                        member_id,
+                        leader,
+                        frozenset(partitions),
+                        at_ms,
+                        instance=self._instance,
                     )
                 )
             case Released(at_ms):
@@ -243,9 +226,9 @@ class Recorder:
                 history.commits += (
                     Commit(
                         self._group,
-                        (partition.topic, partition.partition),
+                        partition,
                         event.offsets[partition],
-                        _OUTCOMES[outcome],
+                        OUTCOMES[outcome],
                         event.began_ms,
                         event.at_ms,
                         event.member_id,
@@ -257,7 +240,7 @@ class Recorder:
                 history.fetches += (
                     OffsetFetch(
                         self._group,
-                        (each.topic, each.partition),
+                        each,
                         offset,
                         began_ms,
                         at_ms,
@@ -272,7 +255,3 @@ class Recorder:
             ownerships = self._history.ownerships
             ownerships[self._ownership] = ownerships[self._ownership]._replace(until_ms=at_ms)
             self._ownership = None
-
-
-def _plain(partitions: Sequence[TopicPartition]) -> frozenset[Partition]:
-    return frozenset((each.topic, each.partition) for each in partitions)

@@ -5,21 +5,11 @@ Times are monotonic milliseconds.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
+from understudy.clusters.clients.producer import Outcome
 from understudy.foundation.cluster.identifiers import TopicPartition
-
-
-class CommitOutcome(enum.Enum):
-    """How a commit of one partition ended."""
-
-    ACKNOWLEDGED = "acknowledged"
-    REFUSED = "refused"
-    """It was not stored, and will not be."""
-    UNKNOWN = "unknown"
-    """It may be stored, or get there."""
 
 
 class JoinBegan(NamedTuple):
@@ -68,7 +58,7 @@ class CommitEnded(NamedTuple):
     generation: int
     member_id: str
     offsets: Mapping[TopicPartition, int]
-    outcomes: Mapping[TopicPartition, CommitOutcome]
+    outcomes: Mapping[TopicPartition, Outcome]
     reason: str
 
 

@@ -38,7 +38,7 @@ answer of a leader that was deposed while it waited for its followers."""
 
 
 class Outcome(enum.Enum):
-    """How a send ended."""
+    """How a send ended, or a commit of the offset of a partition."""
 
     ACKNOWLEDGED = "acknowledged"
     REFUSED = "refused"

@@ -6,16 +6,15 @@ of roles, and `understudy status`. It writes only in `delete_controller`, and to
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
-import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from understudy.brokers.machine.real_world import MachineClock
 from understudy.clusters.picture import NOTIFICATION_QUEUES, ClusterPicture, PartitionPicture
+from understudy.clusters.processes.loop_thread import LoopThread
 from understudy.foundation.cluster.broker import BrokerAndEpoch
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.cluster.leadership import LeaderIsrAndControllerEpoch
@@ -83,9 +82,7 @@ class ClusterView:
         self._connect_string = zookeeper_connect
         self._answer_timeout_s = answer_timeout_s
         self._session: _ViewSession | None = None
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="understudy-view", daemon=True)
-        self._thread.start()
+        self._thread = LoopThread("understudy-view")
 
     def controller_id(self) -> int | None:
         """The id of the broker that owns `/controller`; None if there is no controller."""
@@ -127,12 +124,9 @@ class ClusterView:
 
     def close(self) -> None:
         """End the session and the thread. Closing twice is harmless."""
-        if self._loop.is_closed():
-            return
-        asyncio.run_coroutine_threadsafe(self._close_session(), self._loop).result(ANSWER_TIMEOUT_S)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        if not self._thread.is_closed:
+            self._thread.ask(self._close_session(), ANSWER_TIMEOUT_S)
+            self._thread.close()
 
     def __enter__(self) -> ClusterView:
         return self
@@ -140,22 +134,17 @@ class ClusterView:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _read(self, read: Callable[[_ViewSession], Awaitable[T]]) -> T:
+        return self.run(self._read_on_session(read))
+
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the view's loop, and return its result.
 
         Raises TimeoutError, and what the coroutine raises.
         """
-        return self._on_loop(coroutine)
-
-    def _read(self, read: Callable[[_ViewSession], Awaitable[T]]) -> T:
-        return self._on_loop(self._read_on_session(read))
-
-    def _on_loop(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        answer = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
-            return answer.result(self._answer_timeout_s)
+            return self._thread.ask(coroutine, self._answer_timeout_s)
         except TimeoutError:
-            answer.cancel()
             raise TimeoutError(
                 f"ZooKeeper at {self._connect_string} gave no answer within {self._answer_timeout_s:g} s"
             ) from None

@@ -114,7 +114,8 @@ class SimulatedCluster(SimulatedEnvironment):
                 properties["broker.rack"] = racks[position]
             peers = [*(other for other in names if other != name), self.simulator.name]
             self._brokers[broker_id] = SimulatedBroker(self, broker_id, node, properties, peers=peers)
-        self.admin = AdminClient(self.client_network, [f"{name}:{PORT}" for name in names])
+        self.bootstrap = [f"{name}:{PORT}" for name in names]
+        self.admin = AdminClient(self.client_network, self.bootstrap)
         known = described or RunDescribed()
         self._events.append(
             msgspec.structs.replace(

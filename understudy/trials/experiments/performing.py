@@ -35,6 +35,7 @@ from understudy.trials.experiments.language.actions import (
     StepClock,
 )
 from understudy.trials.experiments.link_actions import on_links, on_next_requests
+from understudy.trials.experiments.load import ExperimentLoad
 
 DEFAULT_REPLICAS: Final = 3
 STARVE_MS: Final = 200.0
@@ -57,6 +58,7 @@ class Performing(Protocol):
     """The actions of steps. An engine inherits it, and adds in what it differs from others."""
 
     cluster: LocalCluster | SimulatedCluster
+    load: ExperimentLoad
     may_end: set[str]
     """The names of the brokers that may end by themselves, because of a fault."""
 
@@ -89,12 +91,6 @@ class Performing(Protocol):
     def delete(self, path: str) -> None:
         """Delete a znode as an operator does. Raises CannotInject."""
 
-    def produce(self, number: int, action: OnPartition) -> None:
-        """Begin to send the batch of the step with a number."""
-
-    def join(self, members: int) -> None:
-        """Let more members join the group."""
-
     # ------------------------------------------------------------------ any action
 
     def perform(self, number: int, action: Action, broker_ids: Sequence[int], peer_ids: Sequence[int]) -> Undo | None:
@@ -104,9 +100,9 @@ class Performing(Protocol):
             self.may_end.update(broker.name for broker in brokers)
         match action:
             case OnPartition(name="produce"):
-                self.produce(number, action)
+                self.load.produce(number, action)
             case Join(members=members):
-                self.join(members)
+                self.load.join(members)
             case _:
                 return self.do(action, brokers, peer_ids)
         return None

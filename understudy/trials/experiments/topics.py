@@ -7,9 +7,13 @@ from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.trials.experiments.language.document import ClusterPlan
 
 
-def create_topics(cluster: Cluster, plan: ClusterPlan) -> list[TopicPartition]:
-    """Create the topics of a plan, and return their partitions. Raises as `AdminClient.create_topic`."""
-    partitions = []
+def partitions_of(plan: ClusterPlan) -> list[TopicPartition]:
+    """Return the partitions of the topics of a plan."""
+    return [TopicPartition(topic.name, number) for topic in plan.topics for number in range(topic.partitions)]
+
+
+def create_topics(cluster: Cluster, plan: ClusterPlan) -> None:
+    """Create the topics of a plan. Raises as `AdminClient.create_topic`."""
     for topic in plan.topics:
         replicas = topic.assignment or None
         cluster.ask(
@@ -21,5 +25,3 @@ def create_topics(cluster: Cluster, plan: ClusterPlan) -> list[TopicPartition]:
                 configs={"min.insync.replicas": str(topic.min_insync)},
             )
         )
-        partitions += [TopicPartition(topic.name, number) for number in range(topic.partitions)]
-    return partitions

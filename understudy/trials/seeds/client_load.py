@@ -10,15 +10,14 @@ import asyncio
 import contextlib
 import random
 import re
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Collection, Mapping
 
 from understudy.checks.client_history import ClientHistory
 from understudy.checks.replica_logs import partitions_that_may_have_lost
 from understudy.clusters.clients.client_load import ClientLoad
 from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
-from understudy.clusters.clients.connections import Connections
 from understudy.clusters.clients.producer import ALL_ACKS, Producer
-from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
+from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.clusters.simulated.randomness import derived
 from understudy.foundation.cluster.errors import ApiError
 from understudy.foundation.cluster.identifiers import TopicPartition
@@ -52,6 +51,7 @@ _COMPACTED_CONFIGS = {
     "index.interval.bytes": "200",
     "file.delete.delay.ms": "1000",
 }
+_GAP_S = (0.1, 1.0)
 _CHANGED_UNTIL_MS = 20_000
 """When topics are reassigned and deleted at the latest."""
 
@@ -68,24 +68,14 @@ class SeedClients:
         self._cluster = cluster
         self._parts = frozenset(parts)
         self._source = source
-        self._partitions = list(PARTITIONS)
-        self._bootstrap = [f"{broker.node.name}:{PORT}" for broker in cluster.brokers]
-        self._load = ClientLoad(
-            cluster.client_network, cluster.simulator.clock, lambda: self._bootstrap, self._partitions
-        )
+        network, clock = cluster.client_network, cluster.simulator.clock
+        self._load = ClientLoad(network, clock, lambda: cluster.bootstrap, PARTITIONS)
         self._loads = [self._load]
         if COMPACTION in self._parts:
+            compacted, history = COMPACTED_PARTITIONS, self._load.history
             self._loads.append(
-                ClientLoad(
-                    cluster.client_network,
-                    cluster.simulator.clock,
-                    lambda: self._bootstrap,
-                    COMPACTED_PARTITIONS,
-                    keys=KEYS,
-                    history=self._load.history,
-                )
+                ClientLoad(network, clock, lambda: cluster.bootstrap, compacted, keys=KEYS, history=history)
             )
-        self._running = 0
 
     @property
     def history(self) -> ClientHistory:
@@ -97,28 +87,30 @@ class SeedClients:
         for number, acks in ((1, ALL_ACKS), (2, ALL_ACKS), (3, LEADER_ALONE)):
             source = random.Random(self._source.getrandbits(32))
             if (name := f"producer-{number}") in self._parts:
-                self._begin(self._load.produce(name, acks, source, gap_s=_gap_s))
+                self._cluster.begin(self._load.produce(name, acks, source, gap_s=_GAP_S))
         if "consumer-1" in self._parts:
-            self._begin(self._load.consume("consumer-1"))
+            self._cluster.begin(self._load.consume("consumer-1"))
         for _ in range(self._source.randint(0, 3)):
             after_ms = self._source.randint(1_000, _CHANGED_UNTIL_MS)
             if REASSIGNMENTS in self._parts:
                 self._cluster.after(after_ms, self._reassign)
         after_s = self._source.uniform(1, _CHANGED_UNTIL_MS / 1000)
         if DELETION in self._parts:
-            self._begin(self._delete_records(after_s))
+            self._cluster.begin(self._delete_records(after_s))
         for compacted in self._loads[1:]:
             self._create(COMPACTED_TOPIC, _COMPACTED_CONFIGS)
             for number in (1, 2):
                 source = derived(self._cluster.seed, COMPACTION, number)
-                self._begin(compacted.produce(f"keys-{number}", ALL_ACKS, source, gap_s=_gap_s))
-            self._begin(compacted.consume("keys-consumer"))
+                self._cluster.begin(compacted.produce(f"keys-{number}", ALL_ACKS, source, gap_s=_GAP_S))
+            self._cluster.begin(compacted.consume("keys-consumer"))
 
     def stop(self) -> None:
         """Send no more; wait until every send has ended, then read everything."""
         for load in self._loads:
             load.is_stopping = True
-        self._cluster.wait_until(lambda: self._running == 0, "the producers and consumers have ended")
+        self._cluster.wait_until(
+            lambda: not any(load.running for load in self._loads), "the producers and consumers have ended"
+        )
         for load in self._loads:
             self._cluster.ask(load.read_all())
 
@@ -138,11 +130,8 @@ class SeedClients:
     async def _delete_records(self, after_s: float) -> None:
         """Produce to a topic of its own, and delete it with its records after `after_s`."""
         admin = self._cluster.admin
-        with contextlib.suppress(ApiError, NoBrokerAnswers):
+        with contextlib.suppress(ApiError, NoBrokerAnswers), self._load.client("producer-4") as connections:
             await admin.create_topic(DELETED_TOPIC, partitions=1, replication_factor=2)
-            connections = Connections(
-                self._cluster.client_network, self._bootstrap, client_id="producer-4", timeout_ms=2_000
-            )
             producer = Producer(connections, self._cluster.simulator.clock, delivery_timeout_ms=3_000)
             for _ in range(3):
                 await producer.send(TopicPartition(DELETED_TOPIC, 0), [b"to be deleted"])
@@ -153,21 +142,6 @@ class SeedClients:
     def _reassign(self) -> None:
         """Move a partition to other brokers, or to the same ones in another order."""
         brokers = list(self._cluster.broker_ids)
-        partition = self._source.choice(self._partitions)
+        partition = self._source.choice(PARTITIONS)
         replicas = self._source.sample(brokers, min(3, len(brokers)))
         self._cluster.begin(self._cluster.admin.alter_partition_reassignments({partition: replicas}))
-
-    def _begin(self, work: Coroutine[object, object, None]) -> None:
-        self._running += 1
-        self._cluster.begin(self._counted(work))
-
-    async def _counted(self, work: Coroutine[object, object, None]) -> None:
-        try:
-            await work
-        finally:
-            self._running -= 1
-
-
-def _gap_s(source: random.Random) -> float:
-    """The pause between two batches of a producer."""
-    return source.uniform(0.1, 1.0)

@@ -7,6 +7,7 @@ and two groups without members commit once, early: what they have committed must
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections.abc import Callable, Collection, Coroutine, Sequence
@@ -20,7 +21,7 @@ from understudy.checks.groups import GroupHistory
 from understudy.clusters.clients.assignors.protocol import PROTOCOLS
 from understudy.clusters.clients.group_load import GroupLoad
 from understudy.clusters.clients.group_member import MemberSettings
-from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
+from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.cluster.identifiers import TopicPartition
 
 SHARE = 0.5
@@ -130,15 +131,13 @@ class SeedGroups:
         self._cluster = cluster
         self._members = tuple(members)
         self._partitions = tuple(partitions)
-        bootstrap = [f"{broker.node.name}:{PORT}" for broker in cluster.brokers]
         self._load = GroupLoad(
             cluster.client_network,
             cluster.simulator.clock,
-            lambda: bootstrap,
+            lambda: cluster.bootstrap,
             step_s=_STEP_S,
             watch_backoff_ms=_BACKOFF_MS,
         )
-        self._running = 0
 
     @property
     def history(self) -> GroupHistory:
@@ -167,7 +166,7 @@ class SeedGroups:
             return
         self._cluster.ask(self._load.wait_until_settled(SETTLE_TIMEOUT_MS))
         self._load.is_stopping = True
-        self._cluster.wait_until(lambda: self._running == 0, "the members of groups have ended")
+        self._cluster.wait_until(lambda: not self._load.running, "the members of groups have ended")
         self._cluster.ask(self._load.fetch_at_end())
 
     def note_records(self) -> None:
@@ -188,20 +187,10 @@ class SeedGroups:
             join_timeout_ms=10_000,
             backoff_ms=_BACKOFF_MS,
         )
-        await self._load.run(member.name, settings, until=self._is_over(member, began_ms), leaves=member.leaves)
-
-    def _is_over(self, member: PlannedMember, began_ms: float) -> Callable[[], bool]:
-        if member.ends_at_ms is None:
-            return lambda: False
-        ends_at_ms = began_ms + member.ends_at_ms
-        return lambda: self._cluster.now_ms >= ends_at_ms
+        ends_at_ms = math.inf if member.ends_at_ms is None else began_ms + member.ends_at_ms
+        await self._load.run(
+            member.name, settings, until=lambda: self._cluster.now_ms >= ends_at_ms, leaves=member.leaves
+        )
 
     def _begin(self, after_ms: int, work: Callable[[], Coroutine[object, object, None]]) -> None:
-        self._running += 1
-        self._cluster.after(after_ms, lambda: self._cluster.begin(self._counted(work)))
-
-    async def _counted(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
-        try:
-            await work()
-        finally:
-            self._running -= 1
+        self._cluster.after(after_ms, lambda: self._cluster.begin(work()))

@@ -14,7 +14,7 @@ from functools import partial
 from multiprocessing.pool import AsyncResult
 from pathlib import Path
 
-from understudy.checks.client_history import Outcome, PartitionsAreReadToTheEnd, check_clients
+from understudy.checks.client_history import PartitionsAreReadToTheEnd, check_clients
 from understudy.checks.facts import Partition
 from understudy.checks.groups import RebalancesEnd, check_groups
 from understudy.checks.replica_logs import partitions_that_may_have_lost
@@ -200,7 +200,7 @@ def run_plan(plan: SeedPlan, *, events: Path | None = None) -> SeedReport:
         transactions=len(cluster.zookeeper.transactions),
         messages=cluster.network.messages,
         callbacks=cluster.loop.executed,
-        acknowledged=sum(send.outcome is Outcome.OK for send in clients.history.sends),
+        acknowledged=clients.history.acknowledged,
         clients_tested=seen.times_tested | of_groups.times_tested,
     )
 

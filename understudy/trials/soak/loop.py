@@ -12,9 +12,10 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
+from understudy.checks.partition_clients import ClientCounts
 from understudy.trials.soak.plan import BoundStep, NotPossible, PlannedFault, Situation, next_fault
 from understudy.trials.soak.profiles import PROFILES
-from understudy.trials.soak.tally import FaultRecord, Felt, Measures, MinuteRecord, Totals, minute_line
+from understudy.trials.soak.tally import FaultRecord, Measures, MinuteRecord, Totals, minute_line
 
 MINUTE_MS: Final = 60_000.0
 TICK_MS: Final = 500.0
@@ -75,8 +76,8 @@ class SoakWorld(Protocol):
             with_end: also judge what only the end of what is known can show; that takes longer.
         """
 
-    def felt(self) -> Felt:
-        """What clients have felt since the last call."""
+    def client_counts(self) -> ClientCounts:
+        """What clients have counted since the last call."""
 
     def ends(self) -> dict[str, int]:
         """The offset after the last acknowledged record of each partition."""
@@ -143,7 +144,7 @@ class Soak:
         self._minute_began_ms = world.now_ms()
         self._next_check_ms = 0.0
         self._minute_faults: Counter[str] = Counter()
-        self._minute_felt = Felt()
+        self._minute_clients = ClientCounts()
         self._events = Counter[str]()
         self._to_undo: list[tuple[float, BoundStep]] = []
         """What the cluster has still to undo, with the time at which it does."""
@@ -302,11 +303,11 @@ class Soak:
 
     def _read(self) -> None:
         """Read logs and clients on, and keep the totals."""
-        events, felt, totals = self._world.read_logs(), self._world.felt(), self._totals
+        events, counts, totals = self._world.read_logs(), self._world.client_counts(), self._totals
         self._events["controller"] += events.controller_changes
         self._events["leader"] += events.leader_elections
-        self._minute_felt.add(felt)
-        totals.felt.add(felt)
+        self._minute_clients.add(counts)
+        totals.clients.add(counts)
         totals.controller_changes += events.controller_changes
         totals.leader_elections += events.leader_elections
         totals.ends = self._world.ends()
@@ -322,7 +323,7 @@ class Soak:
             session=self._totals.sessions,
             lasted_ms=now_ms - self._minute_began_ms,
             faults=dict(self._minute_faults),
-            felt=self._minute_felt,
+            clients=self._minute_clients,
             controller_changes=self._events["controller"],
             leader_elections=self._events["leader"],
             measures=self._world.measures(),
@@ -333,7 +334,7 @@ class Soak:
         self._totals.elapsed_ms += minute.lasted_ms
         self._world.keep_totals(self._totals)
         self._minute_began_ms = now_ms
-        self._minute_faults, self._minute_felt, self._events = Counter(), Felt(), Counter()
+        self._minute_faults, self._minute_clients, self._events = Counter(), ClientCounts(), Counter()
 
 
 def source_of(seed: int, fault_number: int) -> random.Random:

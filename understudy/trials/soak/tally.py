@@ -2,43 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Final
 
 import msgspec
 
+from understudy.checks.partition_clients import ClientCounts
 from understudy.history.writing import counted
 
 STATE_VERSION: Final = 1
-
-
-class Felt(msgspec.Struct, kw_only=True):
-    """What clients have felt. Counts are records.
-
-    Attributes:
-        errors: how many attempts to send had each error, by Kafka's name of its code or that of the exception.
-        gap_ms: the longest time without an acknowledgement in a partition.
-    """
-
-    acknowledged: int = 0
-    refused: int = 0
-    unknown: int = 0
-    read: int = 0
-    repeated: int = 0
-    lost: int = 0
-    errors: dict[str, int] = {}
-    gap_ms: float = 0.0
-
-    def add(self, other: Felt) -> None:
-        """Add what was felt in another time."""
-        self.acknowledged += other.acknowledged
-        self.refused += other.refused
-        self.unknown += other.unknown
-        self.read += other.read
-        self.repeated += other.repeated
-        self.lost += other.lost
-        self.errors = dict(Counter(self.errors) + Counter(other.errors))
-        self.gap_ms = max(self.gap_ms, other.gap_ms)
 
 
 class FaultRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +52,7 @@ class MinuteRecord(msgspec.Struct, frozen=True, kw_only=True):
     session: int
     lasted_ms: float
     faults: dict[str, int]
-    felt: Felt
+    clients: ClientCounts = msgspec.field(name="felt")
     controller_changes: int
     leader_elections: int
     measures: Measures
@@ -122,7 +93,7 @@ class Totals(msgspec.Struct, kw_only=True):
     fault_number: int = 0
     faults: dict[str, int] = {}
     missed: int = 0
-    felt: Felt = msgspec.field(default_factory=Felt)
+    clients: ClientCounts = msgspec.field(name="felt", default_factory=ClientCounts)
     controller_changes: int = 0
     leader_elections: int = 0
     checked_ms: float = 0.0
@@ -133,12 +104,12 @@ class Totals(msgspec.Struct, kw_only=True):
 
 def minute_line(minute: MinuteRecord) -> str:
     """Return the line about a minute."""
-    felt = minute.felt
+    clients = minute.clients
     parts = [
         _faults(minute.faults),
-        f"{felt.acknowledged:,} acknowledged",
-        _errors(felt),
-        f"longest gap {felt.gap_ms:,.0f} ms",
+        f"{clients.acknowledged:,} acknowledged",
+        _errors(clients),
+        f"longest gap {clients.gap_ms:,.0f} ms",
         counted(minute.controller_changes, "controller change"),
         counted(minute.leader_elections, "leader election"),
     ]
@@ -147,12 +118,12 @@ def minute_line(minute: MinuteRecord) -> str:
 
 def total_lines(totals: Totals) -> list[str]:
     """Return the lines about a whole soak."""
-    felt = totals.felt
+    clients = totals.clients
     return [
         f"{counted(totals.minutes, 'minute')} in {counted(totals.sessions, 'session')}: {_faults(totals.faults)}",
-        f"clients: {felt.acknowledged:,} acknowledged, {felt.lost:,} lost, {felt.repeated:,} twice, "
-        f"{felt.unknown:,} unknown, {felt.refused:,} refused, {felt.read:,} read; {_errors(felt)}; "
-        f"longest gap {felt.gap_ms:,.0f} ms",
+        f"clients: {clients.acknowledged:,} acknowledged, {clients.lost:,} lost, {clients.repeated:,} twice, "
+        f"{clients.unknown:,} unknown, {clients.refused:,} refused, {clients.read:,} read; {_errors(clients)}; "
+        f"longest gap {clients.gap_ms:,.0f} ms",
         f"cluster: {counted(totals.controller_changes, 'controller change')}, "
         f"{counted(totals.leader_elections, 'leader election')}",
     ]
@@ -165,9 +136,9 @@ def _faults(faults: dict[str, int]) -> str:
     return f"{counted(sum(faults.values()), 'fault')} ({kinds})"
 
 
-def _errors(felt: Felt) -> str:
-    count = sum(felt.errors.values())
+def _errors(clients: ClientCounts) -> str:
+    count = sum(clients.errors.values())
     if not count:
         return "no errors"
-    most = max(felt.errors, key=lambda name: (felt.errors[name], name))
+    most = max(clients.errors, key=lambda name: (clients.errors[name], name))
     return f"{counted(count, 'error')} (most {most})"

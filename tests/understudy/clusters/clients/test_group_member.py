@@ -21,13 +21,13 @@ from understudy.clusters.clients.group_member import GroupMember, MemberSettings
 from understudy.clusters.clients.member_events import (
     Assigned,
     CommitEnded,
-    CommitOutcome,
     JoinBegan,
     JoinEnded,
     MemberEvent,
     OffsetsFetched,
     Released,
 )
+from understudy.clusters.clients.producer import Outcome
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.messages.find_coordinator import (
@@ -347,19 +347,19 @@ def test_leader_joins_again_when_a_topic_has_grown() -> None:
 @pytest.mark.parametrize(
     ("answers", "outcome", "is_acknowledged"),
     [
-        ([committed(Errors.NONE)], CommitOutcome.ACKNOWLEDGED, True),
-        ([committed(Errors.COORDINATOR_LOAD_IN_PROGRESS), committed(Errors.NONE)], CommitOutcome.ACKNOWLEDGED, True),
-        ([ConnectionLost("gone"), committed(Errors.NONE)], CommitOutcome.ACKNOWLEDGED, True),
-        ([committed(Errors.ILLEGAL_GENERATION)], CommitOutcome.REFUSED, False),
-        ([committed(Errors.REBALANCE_IN_PROGRESS)], CommitOutcome.REFUSED, False),
-        ([ConnectionLost("gone"), committed(Errors.UNKNOWN_MEMBER_ID)], CommitOutcome.UNKNOWN, False),
-        ([committed(Errors.NOT_COORDINATOR), committed(Errors.UNKNOWN_MEMBER_ID)], CommitOutcome.UNKNOWN, False),
-        ([committed(Errors.REQUEST_TIMED_OUT)] * 500, CommitOutcome.UNKNOWN, False),
-        ([committed(Errors.COORDINATOR_LOAD_IN_PROGRESS)] * 500, CommitOutcome.REFUSED, False),
-        ([ConnectionFailed("refused")] * 500, CommitOutcome.REFUSED, False),
+        ([committed(Errors.NONE)], Outcome.ACKNOWLEDGED, True),
+        ([committed(Errors.COORDINATOR_LOAD_IN_PROGRESS), committed(Errors.NONE)], Outcome.ACKNOWLEDGED, True),
+        ([ConnectionLost("gone"), committed(Errors.NONE)], Outcome.ACKNOWLEDGED, True),
+        ([committed(Errors.ILLEGAL_GENERATION)], Outcome.REFUSED, False),
+        ([committed(Errors.REBALANCE_IN_PROGRESS)], Outcome.REFUSED, False),
+        ([ConnectionLost("gone"), committed(Errors.UNKNOWN_MEMBER_ID)], Outcome.UNKNOWN, False),
+        ([committed(Errors.NOT_COORDINATOR), committed(Errors.UNKNOWN_MEMBER_ID)], Outcome.UNKNOWN, False),
+        ([committed(Errors.REQUEST_TIMED_OUT)] * 500, Outcome.UNKNOWN, False),
+        ([committed(Errors.COORDINATOR_LOAD_IN_PROGRESS)] * 500, Outcome.REFUSED, False),
+        ([ConnectionFailed("refused")] * 500, Outcome.REFUSED, False),
     ],
 )
-def test_outcome_of_a_commit(answers: list[Message | Exception], outcome: CommitOutcome, is_acknowledged: bool) -> None:
+def test_outcome_of_a_commit(answers: list[Message | Exception], outcome: Outcome, is_acknowledged: bool) -> None:
     all_of = Fixture(joined(), synced(T[0]), *answers, request_timeout_ms=1_000)
 
     async def story() -> bool:

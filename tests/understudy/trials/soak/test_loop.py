@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
+from understudy.checks.partition_clients import ClientCounts
 from understudy.trials.soak.loop import (
     MINUTE_MS,
     MOST_REFUSED,
@@ -19,7 +20,7 @@ from understudy.trials.soak.loop import (
     Status,
 )
 from understudy.trials.soak.plan import TAKING, BoundStep, PartitionSeen, Situation, too_many
-from understudy.trials.soak.tally import FaultRecord, Felt, Measures, MinuteRecord, Totals
+from understudy.trials.soak.tally import FaultRecord, Measures, MinuteRecord, Totals
 
 START_MS = 1_500.0
 """How long a broker of the made-up cluster takes to start."""
@@ -94,8 +95,8 @@ class MadeUpWorld:
     def violation(self, *, with_end: bool) -> str:
         return self.violates(self)
 
-    def felt(self) -> Felt:
-        return Felt(acknowledged=10, gap_ms=100.0)
+    def client_counts(self) -> ClientCounts:
+        return ClientCounts(acknowledged=10, gap_ms=100.0)
 
     def ends(self) -> dict[str, int]:
         return {"soak-0": 7}
@@ -142,7 +143,7 @@ def test_faults_come_one_after_the_other_and_minutes_are_counted(profile: str) -
     assert len(world.minutes) >= 10
     assert [minute.minute for minute in world.minutes] == list(range(1, len(world.minutes) + 1))
     assert sum(sum(minute.faults.values()) for minute in world.minutes) == sum(totals.faults.values()) > 10
-    assert sum(minute.felt.acknowledged for minute in world.minutes) == totals.felt.acknowledged
+    assert sum(minute.clients.acknowledged for minute in world.minutes) == totals.clients.acknowledged
     assert all(fault.at_ms < 2 * MINUTE_MS for fault in world.faults)
     assert len(world.faults) == len(world.done)
     assert sum(line.startswith("minute ") for line in lines) == len(world.minutes)

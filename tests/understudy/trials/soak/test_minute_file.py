@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from understudy.checks.partition_clients import ClientCounts
 from understudy.cli.main import main
 from understudy.trials.experiments.language.reading import read_experiment
 from understudy.trials.soak.minute_file import experiment_file, of_minutes
 from understudy.trials.soak.tally import (
     ClusterShape,
     FaultRecord,
-    Felt,
     Measures,
     MinuteRecord,
     Totals,
@@ -97,14 +97,14 @@ def test_of_a_minute_that_was_begun_twice_the_second_time_counts() -> None:
     assert of_minutes([before, *killed, after], 5, 5) == []
 
 
-def test_the_lines_say_what_was_done_and_felt() -> None:
-    felt = Felt(acknowledged=1_200, errors={"NoLeader": 2, "REQUEST_TIMED_OUT": 3}, gap_ms=4_200.4)
+def test_the_lines_say_what_was_done_and_seen() -> None:
+    counts = ClientCounts(acknowledged=1_200, errors={"NoLeader": 2, "REQUEST_TIMED_OUT": 3}, gap_ms=4_200.4)
     minute = MinuteRecord(
         minute=3,
         session=1,
         lasted_ms=60_000.0,
         faults={"kill": 2, "depose": 1},
-        felt=felt,
+        clients=counts,
         controller_changes=1,
         leader_elections=4,
         measures=Measures(),
@@ -113,13 +113,13 @@ def test_the_lines_say_what_was_done_and_felt() -> None:
         "minute 3: 3 faults (depose, kill 2); 1,200 acknowledged; 5 errors (most REQUEST_TIMED_OUT); "
         "longest gap 4,200 ms; 1 controller change; 4 leader elections"
     )
-    totals = Totals(seed=1, profile="rough", minutes=1, sessions=2, felt=felt)
+    totals = Totals(seed=1, profile="rough", minutes=1, sessions=2, clients=counts)
     assert total_lines(totals)[0] == "1 minute in 2 sessions: no fault"
     assert "1,200 acknowledged, 0 lost, 0 twice" in total_lines(totals)[1]
 
 
-def test_what_was_felt_adds_up() -> None:
-    felt = Felt(acknowledged=1, lost=1, errors={"a": 1}, gap_ms=5.0)
-    felt.add(Felt(acknowledged=2, repeated=3, errors={"a": 1, "b": 1}, gap_ms=3.0))
-    assert (felt.acknowledged, felt.lost, felt.repeated, felt.gap_ms) == (3, 1, 3, 5.0)
-    assert felt.errors == {"a": 2, "b": 1}
+def test_counts_add_up() -> None:
+    counts = ClientCounts(acknowledged=1, lost=1, errors={"a": 1}, gap_ms=5.0)
+    counts.add(ClientCounts(acknowledged=2, repeated=3, errors={"a": 1, "b": 1}, gap_ms=3.0))
+    assert (counts.acknowledged, counts.lost, counts.repeated, counts.gap_ms) == (3, 1, 3, 5.0)
+    assert counts.errors == {"a": 2, "b": 1}

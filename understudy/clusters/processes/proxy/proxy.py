@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
 from collections.abc import Callable, Collection, Iterable
-from concurrent.futures import Future
 from typing import Final, TypeAlias, TypeVar
 
+from understudy.clusters.processes.loop_thread import LoopThread
 from understudy.clusters.processes.proxy.connection import Language, Link, ProxiedConnection, Route, Side, reset
 from understudy.clusters.processes.proxy.frames import Session
 from understudy.clusters.request_rules import LostWrite, Rule
@@ -47,33 +46,21 @@ class Proxy:
         self._tasks: set[asyncio.Task[None]] = set()
         self._missed: list[str] = []
         """The removed rules that had changed no request, in words."""
-        self._loop: asyncio.AbstractEventLoop
-        self._thread = threading.Thread(target=self._run, name="understudy-proxy", daemon=True)
+        self._thread: LoopThread
         self._is_running = False
 
     # ------------------------------------------------------------------ start and end
 
     def start(self) -> None:
         """Start the thread."""
-        self._loop = asyncio.new_event_loop()
+        self._thread = LoopThread("understudy-proxy")
         self._is_running = True
-        self._thread.start()
 
     def stop(self) -> None:
         """Reset all connections, close the listeners and end the thread. Harmless if it has ended."""
-        if not self._is_running:
-            return
-        self._call(self._close)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_CALL_TIMEOUT_S)
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        try:
-            self._loop.run_forever()
-        finally:
-            self._loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
-            self._loop.close()
+        if self._is_running:
+            self._call(self._close)
+            self._thread.close()
 
     def _close(self) -> None:
         self._is_running = False
@@ -81,8 +68,6 @@ class Proxy:
             server.close()
         for connection in tuple(self._connections):
             connection.reset()
-        for task in self._tasks:
-            task.cancel()
 
     def listen(
         self,
@@ -106,12 +91,12 @@ class Proxy:
         port: int = listening.getsockname()[1]
 
         async def serve() -> None:
-            server = await self._loop.create_server(
+            server = await asyncio.get_running_loop().create_server(
                 lambda: Side(lambda side: self._accepted(side, route, source)), sock=listening
             )
             self._servers.append(server)
 
-        asyncio.run_coroutine_threadsafe(serve(), self._loop).result(_CALL_TIMEOUT_S)
+        self._thread.ask(serve(), _CALL_TIMEOUT_S)
         return port
 
     @property
@@ -304,16 +289,11 @@ class Proxy:
 
     def _call(self, act: Callable[[], T]) -> T:
         """Run `act` on the loop, and return its result."""
-        result: Future[T] = Future()
 
-        def call() -> None:
-            try:
-                result.set_result(act())
-            except Exception as error:  # noqa: BLE001  raised in the calling thread
-                result.set_exception(error)
+        async def call() -> T:
+            return act()
 
-        self._loop.call_soon_threadsafe(call)
-        return result.result(_CALL_TIMEOUT_S)
+        return self._thread.ask(call(), _CALL_TIMEOUT_S)
 
 
 def _missed_event(link: Link) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import heapq
 import itertools
 import random
 import socket
-import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
@@ -17,16 +15,18 @@ from typing import Any, Final, Self
 import msgspec
 
 from understudy.brokers.exits import TRY_AGAIN
+from understudy.brokers.machine.real_world import MachineClock
+from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.checks.check import broker_of
-from understudy.checks.group_records import add_records
 from understudy.checks.history import ZnodeTransaction
-from understudy.checks.replica_logs import partitions_that_may_have_lost
+from understudy.clusters.clients.client_load import FINAL_READ_TIMEOUT_MS
 from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.findings import Findings
 from understudy.clusters.processes.cluster_view import NO_ANSWER
 from understudy.clusters.processes.local_broker import LocalBroker
 from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.processes.loop_thread import LoopThread
 from understudy.clusters.processes.processes import RunningProcess, describe_exit
 from understudy.clusters.processes.run_lock import RunLock
 from understudy.clusters.simulated.randomness import derived
@@ -39,16 +39,17 @@ from understudy.history.reading.transaction_log import MalformedTransactionLog, 
 from understudy.trials.experiments.bad_requests import bad_bytes
 from understudy.trials.experiments.each_broker import Broker, Brokers
 from understudy.trials.experiments.engine import CannotInject, RunData, Undo
-from understudy.trials.experiments.language.actions import Arm, OnPartition
+from understudy.trials.experiments.language.actions import Arm
 from understudy.trials.experiments.language.frozen import FrozenPlan
-from understudy.trials.experiments.live.load_in_background import LoadInBackground
 from understudy.trials.experiments.live.machines import PROPERTIES, Machines
+from understudy.trials.experiments.load import GROUP_SETTLES_S, ExperimentLoad
 from understudy.trials.experiments.performing import Performing
 from understudy.trials.experiments.report.timeline import LOAD_BEGUN
 from understudy.trials.experiments.topics import create_topics
 
 POLL_S: Final = 0.02
 _FLOOD_TIMEOUT_S: Final = 2.0
+STOP_TIMEOUT_S: Final = 30.0
 RESTART_AFTER_MS: Final = 1_000.0
 """How long after its end a broker that should run, and has ended by itself, is started again."""
 
@@ -88,7 +89,15 @@ class LiveEngine(Performing):
         self._began_s = time.monotonic()
         self._lock = RunLock(folder)
         self._logs = RunTail(folder)
-        self._load: LoadInBackground | None = None
+        self._clients = LoopThread("understudy-load")
+        self.load = ExperimentLoad(
+            SocketNetwork(),
+            MachineClock(),
+            lambda: self.cluster.bootstrap.split(","),
+            plan,
+            begin=self._clients.begin,
+            now_ms=lambda: self.now_ms,
+        )
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
         self._resume_after_ms: dict[tuple[int, str], float] = {}
@@ -126,23 +135,19 @@ class LiveEngine(Performing):
 
     @property
     def acknowledged_ms(self) -> Sequence[float]:
-        return self._load.acknowledged_ms if self._load is not None else ()
+        return self.load.acknowledged_ms
 
     def _begin(self) -> None:
-        cluster, experiment = self.cluster, self._plan.experiment
+        cluster = self.cluster
         self._lock.acquire()
         cluster.start()
-        partitions = create_topics(cluster, experiment.cluster)
+        create_topics(cluster, self._plan.experiment.cluster)
         cluster.settle()
         for _ in self._logs.lines():
             pass
         self._began_s = time.monotonic()
         cluster.record_step(LOAD_BEGUN)
-        self._load = LoadInBackground(
-            lambda: cluster.bootstrap.split(","), partitions, experiment, self._plan.seed, lambda: self.now_ms
-        )
-        if partitions:
-            self._load.start()
+        self.load.start()
 
     # ------------------------------------------------------------------ time
 
@@ -259,21 +264,11 @@ class LiveEngine(Performing):
         return derived(self._plan.seed, "swizzle")
 
     def begin_call(self, call: Coroutine[Any, Any, object]) -> None:
-        """Run a client's call in a thread of its own."""
-
         async def ignoring_refusals() -> None:
             with contextlib.suppress(ApiError, NoBrokerAnswers):
                 await call
 
-        threading.Thread(target=lambda: asyncio.run(ignoring_refusals()), name="understudy-step", daemon=True).start()
-
-    def produce(self, number: int, action: OnPartition) -> None:
-        assert self._load is not None, "the load has begun"
-        self._load.produce(number, action)
-
-    def join(self, members: int) -> None:
-        assert self._load is not None, "the load has begun"
-        self._load.join(members)
+        self._clients.begin(ignoring_refusals())
 
     def write(self, path: str, data: bytes) -> None:
         if not self.cluster.view.write(path, data):
@@ -317,15 +312,16 @@ class LiveEngine(Performing):
     # ------------------------------------------------------------------ the end
 
     def finish(self) -> RunData:
-        load = self._load
-        assert load is not None
+        load = self.load
         notes = []
-        load.settle_group()
-        if not load.stop():
+        with contextlib.suppress(TimeoutError):
+            self._clients.ask(load.settle(), 2 * GROUP_SETTLES_S)
+        load.stop()
+        if not self._clients.wait(STOP_TIMEOUT_S):
             notes.append("the load has not ended within half a minute after it was stopped")
         else:
             try:
-                load.read_all()
+                self._clients.ask(load.read_all(), FINAL_READ_TIMEOUT_MS / 1000)
             except TimeoutError:
                 notes.append("not every partition could be read to its end within a minute")
         for broker in self.cluster.brokers:
@@ -336,9 +332,7 @@ class LiveEngine(Performing):
         records: dict[str, list[Envelope]] = {}
         for record in sorted(reading.records, key=lambda each: (each.incarnation, each.seq)):
             records.setdefault(record.node, []).append(record)
-        names = {topic.name for topic in self._plan.experiment.cluster.topics}
-        load.history.may_have_lost |= {key for key in partitions_that_may_have_lost(reading.records) if key[0] in names}
-        add_records(load.groups, reading.records)
+        load.note_records(reading.records)
         return RunData(
             records=records,
             transactions=self._transactions(notes),
@@ -361,8 +355,7 @@ class LiveEngine(Performing):
 
     def close(self) -> None:
         try:
-            if self._load is not None:
-                self._load.stop()
+            self._clients.close()
         finally:
             self.cluster.close()
             self._lock.release()

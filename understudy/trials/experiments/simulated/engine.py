@@ -7,10 +7,6 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
-from understudy.checks.group_records import add_records
-from understudy.checks.replica_logs import partitions_that_may_have_lost
-from understudy.clusters.clients.client_load import ClientLoad
-from understudy.clusters.clients.group_load import GroupLoad
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.findings import Findings
 from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
@@ -23,9 +19,9 @@ from understudy.history.reading.lines import decode_record
 from understudy.trials.experiments.bad_requests import bad_bytes
 from understudy.trials.experiments.each_broker import Broker, Brokers, begin_start, on_each
 from understudy.trials.experiments.engine import CannotInject, RunData, Undo
-from understudy.trials.experiments.language.actions import ACTIONS, Action, Arm, OnPartition
+from understudy.trials.experiments.language.actions import ACTIONS, Action, Arm
 from understudy.trials.experiments.language.frozen import FrozenPlan
-from understudy.trials.experiments.loads import Members, coroutines, step_producer
+from understudy.trials.experiments.load import ExperimentLoad
 from understudy.trials.experiments.performing import Performing
 from understudy.trials.experiments.report.timeline import LOAD_BEGUN
 from understudy.trials.experiments.simulated.machines import SimulatedMachines
@@ -60,11 +56,14 @@ class SimulatedEngine(Performing):
         self._machines = SimulatedMachines(self.cluster)
         self.may_end: set[str] = set()
         self._began_ms = 0.0
-        self._acknowledged_ms: list[float] = []
-        self._load: ClientLoad | None = None
-        self._groups = GroupLoad(self.cluster.client_network, self.cluster.simulator.clock, self._bootstrap)
-        self._members = Members(self._groups, experiment.cluster)
-        self._running = 0
+        self.load = ExperimentLoad(
+            self.cluster.client_network,
+            self.cluster.simulator.clock,
+            lambda: self.cluster.bootstrap,
+            plan,
+            begin=self.cluster.begin,
+            now_ms=lambda: self.now_ms,
+        )
         self._read_lines = 0
 
     @classmethod
@@ -87,45 +86,17 @@ class SimulatedEngine(Performing):
 
     @property
     def acknowledged_ms(self) -> Sequence[float]:
-        return self._acknowledged_ms
-
-    # ------------------------------------------------------------------ the load
+        return self.load.acknowledged_ms
 
     def _begin(self) -> None:
-        cluster, experiment = self.cluster, self._plan.experiment
+        cluster = self.cluster
         cluster.start()
-        partitions = create_topics(cluster, experiment.cluster)
+        create_topics(cluster, self._plan.experiment.cluster)
         cluster.settle()
         self._read_lines = len(cluster.log_lines)
         self._began_ms = cluster.now_ms
         cluster.record_step(LOAD_BEGUN)
-        self._load = load = ClientLoad(
-            cluster.client_network,
-            cluster.simulator.clock,
-            self._bootstrap,
-            partitions,
-            on_acknowledged=lambda now_ms: self._acknowledged_ms.append(now_ms - self._began_ms),
-        )
-        for work in coroutines(load, experiment.load, self._plan.seed) if partitions else ():
-            self._run(work)
-        self.join(experiment.load.members)
-
-    def _bootstrap(self) -> list[str]:
-        return [f"{broker.name}:{PORT}" for broker in self.cluster.brokers]
-
-    def join(self, members: int) -> None:
-        for work in self._members.join(members):
-            self._run(work)
-
-    def _run(self, work: Coroutine[object, object, None]) -> None:
-        async def counted() -> None:
-            try:
-                await work
-            finally:
-                self._running -= 1
-
-        self._running += 1
-        self.cluster.begin(counted())
+        self.load.start()
 
     # ------------------------------------------------------------------ time
 
@@ -215,10 +186,6 @@ class SimulatedEngine(Performing):
     def begin_call(self, call: Coroutine[Any, Any, object]) -> None:
         self.cluster.begin(call)
 
-    def produce(self, number: int, action: OnPartition) -> None:
-        assert self._load is not None, "the load has begun"
-        self._run(step_producer(self._load, number, action))
-
     def write(self, path: str, data: bytes) -> None:
         operate = self.cluster.zookeeper.operate
         if not (operate([SetData(path, data)]) or operate([Create(path, data)])):
@@ -248,20 +215,16 @@ class SimulatedEngine(Performing):
     # ------------------------------------------------------------------ the end
 
     def finish(self) -> RunData:
-        cluster, load = self.cluster, self._load
-        assert load is not None
+        cluster, load = self.cluster, self.load
         notes = []
         try:
-            cluster.ask(self._members.settle())
-            load.is_stopping = self._groups.is_stopping = True
-            cluster.wait_until(lambda: self._running == 0, "the producers and consumers have ended")
+            cluster.ask(load.settle())
+            load.stop()
+            cluster.wait_until(lambda: not load.running, "the producers and consumers have ended")
             cluster.ask(load.read_all())
         except ClusterError as failure:
             notes.append(str(failure))
-        names = {topic.name for topic in self._plan.experiment.cluster.topics}
-        records = [decode_record(line) for line in cluster.log_lines]
-        load.history.may_have_lost |= {key for key in partitions_that_may_have_lost(records) if key[0] in names}
-        add_records(self._groups.history, records)
+        load.note_records([decode_record(line) for line in cluster.log_lines])
         cluster.close()
         cluster.dump(self._folder)
         return RunData(
@@ -271,8 +234,8 @@ class SimulatedEngine(Performing):
             },
             transactions=cluster.zookeeper.transactions,
             history=load.history,
-            groups=self._groups.history,
-            acknowledged_ms=self._acknowledged_ms,
+            groups=load.groups,
+            acknowledged_ms=load.acknowledged_ms,
             failures=(*cluster.loop.failures, *unexpected_ends(cluster, self.may_end)),
             may_fail=frozenset(self.may_end),
             notes=tuple(notes),

@@ -3,7 +3,7 @@
 RUN/soak/run.lock             locked while a soak runs; the system unlocks it when the process ends, however it ends
 RUN/soak/state.json           what the same command goes on with
 RUN/soak/faults.jsonl         each verb, before it was done
-RUN/soak/minutes.jsonl        each minute, with what clients felt and what memory the processes take
+RUN/soak/minutes.jsonl        each minute, with what clients have seen and what memory the processes take
 RUN/soak/minute-NNN.yaml      the faults of a minute as an experiment file
 """
 

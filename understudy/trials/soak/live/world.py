@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from understudy.checks.partition_clients import ClientCounts
 from understudy.clusters.control.client import ControlClient, ControlRefused
 from understudy.clusters.control.control_file import NoControlPort
 from understudy.clusters.findings import findings
@@ -20,13 +21,12 @@ from understudy.clusters.values import duration
 from understudy.clusters.verb_table import VERBS
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.history.reading.transaction_log import MalformedTransactionLog
-from understudy.trials.soak.client_fold import Broken
-from understudy.trials.soak.live.clients import SoakClients, now_ms
+from understudy.trials.soak.live.clients import SoakClients
 from understudy.trials.soak.live.files import SoakFiles
 from understudy.trials.soak.live.log_follower import LogFollower
 from understudy.trials.soak.loop import ClusterGone, Events, NotInjected
 from understudy.trials.soak.plan import BoundStep, PartitionSeen, Situation
-from understudy.trials.soak.tally import ClusterShape, FaultRecord, Felt, Measures, MinuteRecord, Totals
+from understudy.trials.soak.tally import ClusterShape, FaultRecord, Measures, MinuteRecord, Totals
 
 TOPIC: Final = "soak"
 PARTITIONS: Final = 3
@@ -125,7 +125,7 @@ class LiveWorld:
     # ------------------------------------------------------------------ the clock
 
     def now_ms(self) -> float:
-        return now_ms()
+        return time.monotonic() * 1000
 
     def wait(self, ms: float) -> bool:
         return self._wait(ms / 1000)
@@ -211,22 +211,18 @@ class LiveWorld:
 
     def read_logs(self) -> Events:
         try:
-            return self._logs.advance(time.time() * 1000, now_ms())
+            return self._logs.advance(time.time() * 1000, self.now_ms())
         except MalformedTransactionLog as damaged:
             raise ClusterGone(f"the history of the znodes cannot be read any more: {damaged}") from None
 
     def violation(self, *, with_end: bool) -> str:
-        broken = self._broken()
-        if broken is not None:
-            return f"{broken.check} violated by the clients: {broken.what}"
+        if self._clients is not None and (seen := self._clients.violation()):
+            return seen
         found = self._logs.checks.violations(with_end=with_end)
         return str(found[0]) if found else ""
 
-    def _broken(self) -> Broken | None:
-        return self._clients.broken() if self._clients is not None else None
-
-    def felt(self) -> Felt:
-        return self._clients.felt() if self._clients is not None else Felt()
+    def client_counts(self) -> ClientCounts:
+        return self._clients.counts() if self._clients is not None else ClientCounts()
 
     def ends(self) -> dict[str, int]:
         return self._clients.ends() if self._clients is not None else {}

@@ -6,17 +6,17 @@ import random
 
 import pytest
 
-from understudy.trials.soak.client_fold import MOST_UNREAD, Numbers, PartitionClients
+from understudy.checks.partition_clients import MOST_UNREAD, Numbers, PartitionClients
 
 
 def clients(session: int = 1, next_offset: int = 0) -> PartitionClients:
-    return PartitionClients("soak-0", session, next_offset)
+    return PartitionClients("soak-0", session, next_offset, 0.0)
 
 
 def sent(fold: PartitionClients, offset: int, count: int = 2) -> list[bytes]:
     """Send a batch that is acknowledged at `offset`; return its values."""
     values = fold.send(count)
-    fold.acknowledge(offset)
+    fold.acknowledge(offset, 0.0)
     return values
 
 
@@ -28,16 +28,16 @@ def read(fold: PartitionClients, offset: int, *values: bytes) -> None:
 def test_what_is_sent_acknowledged_and_read_is_counted() -> None:
     fold = clients(next_offset=10)
     read(fold, 10, *sent(fold, 10), *sent(fold, 12, 3))
-    assert fold.broken is None
-    assert (fold.acknowledged, fold.read_count, fold.unread, fold.lost) == (5, 5, 0, 0)
+    assert fold.violation is None
+    assert (fold.counts.acknowledged, fold.counts.read, fold.unread, fold.counts.lost) == (5, 5, 0, 0)
     assert (fold.acknowledged_end, fold.next_offset) == (15, 15)
 
 
 def test_a_record_may_be_read_before_its_acknowledgement_arrives() -> None:
     fold = clients()
     read(fold, 0, *fold.send(2))
-    fold.acknowledge(0)
-    assert fold.broken is None
+    fold.acknowledge(0, 0.0)
+    assert fold.violation is None
     assert fold.unread == 0
 
 
@@ -48,15 +48,15 @@ def test_a_record_with_an_unknown_outcome_may_be_read_or_not() -> None:
     fold.send(2)
     fold.give_up()
     third = fold.send(1)
-    fold.acknowledge(2)
+    fold.acknowledge(2, 0.0)
     read(fold, 0, *first, *third)
-    assert fold.broken is None
-    assert fold.unknown == 4
+    assert fold.violation is None
+    assert fold.counts.unknown == 4
 
 
 def broken(fold: PartitionClients) -> str:
-    assert fold.broken is not None
-    return fold.broken.check
+    assert fold.violation is not None
+    return fold.violation.check
 
 
 def test_an_acknowledged_record_that_is_not_at_its_offset_is_lost() -> None:
@@ -65,7 +65,7 @@ def test_an_acknowledged_record_that_is_not_at_its_offset_is_lost() -> None:
     unknown = fold.send(1)
     fold.give_up()
     read(fold, 0, *unknown)
-    assert (broken(fold), fold.lost) == ("H1", 1)
+    assert (broken(fold), fold.counts.lost) == ("H1", 1)
 
 
 def test_an_acknowledgement_at_an_offset_that_was_read_with_another_record_is_a_loss() -> None:
@@ -74,21 +74,21 @@ def test_an_acknowledgement_at_an_offset_that_was_read_with_another_record_is_a_
     fold.give_up()
     read(fold, 0, *unknown)
     sent(fold, 0, 1)
-    assert (broken(fold), fold.lost) == ("H1", 1)
+    assert (broken(fold), fold.counts.lost) == ("H1", 1)
 
 
 def test_a_record_that_is_skipped_is_lost() -> None:
     fold = clients()
     values = sent(fold, 0, 3)
     read(fold, 1, *values[1:])
-    assert (broken(fold), fold.lost) == ("H5", 1)
+    assert (broken(fold), fold.counts.lost) == ("H5", 1)
 
 
 def test_a_record_that_is_read_twice_is_repeated() -> None:
     fold = clients()
     values = sent(fold, 0)
     read(fold, 0, *values, values[0])
-    assert (broken(fold), fold.repeated) == ("H3", 1)
+    assert (broken(fold), fold.counts.repeated) == ("H3", 1)
 
 
 @pytest.mark.parametrize("value", [b"1:7", b"2:0", b"0:0", b"hello", b"1:x"])
@@ -120,7 +120,7 @@ def test_acknowledged_offsets_increase() -> None:
 def test_a_record_of_an_earlier_session_may_still_arrive() -> None:
     fold = clients(session=3)
     read(fold, 0, b"2:17", b"1:17")
-    assert fold.broken is None
+    assert fold.violation is None
 
 
 def test_the_second_reading_has_to_find_the_same() -> None:
@@ -133,9 +133,9 @@ def test_the_second_reading_has_to_find_the_same() -> None:
     fold.read_again(0, values[0])
     assert fold.due_again(1_500.0) == 1
     fold.read_again(0, values[0])  # a batch is fetched whole, also if its first records were read again already
-    assert fold.broken is None
+    assert fold.violation is None
     fold.read_again(1, b"1:99")
-    assert (broken(fold), fold.lost) == ("H2", 1)
+    assert (broken(fold), fold.counts.lost) == ("H2", 1)
 
 
 def test_the_producer_waits_where_nothing_is_read() -> None:

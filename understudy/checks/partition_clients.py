@@ -1,26 +1,54 @@
 """`PartitionClients`: what one producer and one consumer have seen of a partition, judged as it comes.
 
-It is a fold with bounded memory, where `understudy.checks.client_history` compares a whole history. The producer is
-idempotent, waits for all in-sync replicas, and has one batch in flight; the consumer reads offset by offset, and a
-minute later once more. Records are numbered; the value of a record is `SESSION:NUMBER`, and a soak that is resumed
-begins with the next session.
+It judges H1 to H6 of `understudy.checks.client_history` with bounded memory, where that compares a whole history. The
+producer is idempotent, waits for all in-sync replicas, and has one batch in flight; the consumer reads offset by
+offset, and a minute later once more. Records are numbered; the value of a record is `SESSION:NUMBER`, and a soak that
+is resumed begins with the next session.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import deque
-from typing import Final, NamedTuple
+from collections import Counter, deque
+from typing import Final
+
+import msgspec
+
+from understudy.checks.check import Violation
+from understudy.checks.client_history import CLIENT_CHECKS
 
 MOST_UNREAD: Final = 20_000
 """How many acknowledged records may wait to be read before the producer has to wait."""
+_SENTENCES: Final = {check.id: check.sentence for check in CLIENT_CHECKS}
 
 
-class Broken(NamedTuple):
-    """An invariant of clients (docs/reference/invariants.md, H) and what contradicts it."""
+class ClientCounts(msgspec.Struct, kw_only=True):
+    """What clients have counted. Counts are records.
 
-    check: str
-    what: str
+    Attributes:
+        errors: how many attempts to send had each error, by Kafka's name of its code or that of the exception.
+        gap_ms: the longest time without an acknowledgement in a partition.
+    """
+
+    acknowledged: int = 0
+    refused: int = 0
+    unknown: int = 0
+    read: int = 0
+    repeated: int = 0
+    lost: int = 0
+    errors: dict[str, int] = {}
+    gap_ms: float = 0.0
+
+    def add(self, other: ClientCounts) -> None:
+        """Add what was counted in another time."""
+        self.acknowledged += other.acknowledged
+        self.refused += other.refused
+        self.unknown += other.unknown
+        self.read += other.read
+        self.repeated += other.repeated
+        self.lost += other.lost
+        self.errors = dict(Counter(self.errors) + Counter(other.errors))
+        self.gap_ms = max(self.gap_ms, other.gap_ms)
 
 
 class Numbers:
@@ -48,16 +76,10 @@ class Numbers:
         place = bisect_left(self._starts, number)
         joins_before = place > 0 and self._ends[place - 1] == number
         joins_after = place < len(self._starts) and self._starts[place] == number + 1
-        if joins_before and joins_after:
-            self._ends[place - 1] = self._ends.pop(place)
-            del self._starts[place]
-        elif joins_before:
-            self._ends[place - 1] = number + 1
-        elif joins_after:
-            self._starts[place] = number
-        else:
-            self._starts.insert(place, number)
-            self._ends.insert(place, number + 1)
+        joined = slice(place - joins_before, place + joins_after)
+        start = self._starts[place - 1] if joins_before else number
+        end = self._ends[place] if joins_after else number + 1
+        self._starts[joined], self._ends[joined] = [start], [end]
 
 
 class PartitionClients:
@@ -66,15 +88,19 @@ class PartitionClients:
     Args:
         session: how often the soak was started, from 1.
         next_offset: where the consumer begins.
+        now_ms: when the producer begins.
     """
 
-    def __init__(self, name: str, session: int, next_offset: int) -> None:
+    def __init__(self, name: str, session: int, next_offset: int, now_ms: float) -> None:
         self.name = name
         self.session = session
         self.next_offset = next_offset
-        self.broken: Broken | None = None
-        """The first contradiction."""
-        self.acknowledged = self.refused = self.unknown = self.repeated = self.lost = self.read_count = 0
+        self.violation: Violation | None = None
+        """The first one."""
+        self.counts = ClientCounts()
+        """What was counted since `take_counts`."""
+        self.acknowledged_ms = now_ms
+        """When the last batch was acknowledged."""
         self.acknowledged_end = next_offset
         """The offset after the last acknowledged record."""
         self._next_number = 0
@@ -98,6 +124,12 @@ class PartitionClients:
         """How many acknowledged records have not been read yet."""
         return len(self._unread)
 
+    def take_counts(self, now_ms: float) -> ClientCounts:
+        """Return what was counted since the last call."""
+        taken, self.counts = self.counts, ClientCounts()
+        taken.gap_ms = max(taken.gap_ms, now_ms - self.acknowledged_ms)
+        return taken
+
     # ------------------------------------------------------------------ producing
 
     def send(self, count: int) -> list[bytes]:
@@ -106,33 +138,37 @@ class PartitionClients:
         self._next_number += count
         return [b"%d:%d" % (self.session, number) for number in self._in_flight]
 
-    def acknowledge(self, offset: int) -> None:
+    def acknowledge(self, offset: int, now_ms: float) -> None:
         """Note that the batch in flight was acknowledged at `offset`."""
+        self.counts.gap_ms = max(self.counts.gap_ms, now_ms - self.acknowledged_ms)
+        self.acknowledged_ms = now_ms
         if offset < self.acknowledged_end:
-            self._break("H6", f"a batch was acknowledged at {offset}, after one that ended at {self.acknowledged_end}")
-        self.acknowledged += len(self._in_flight)
+            self._violated(
+                "H6", f"a batch was acknowledged at {offset}, after one that ended at {self.acknowledged_end}"
+            )
+        self.counts.acknowledged += len(self._in_flight)
         for place, number in enumerate(self._in_flight):
             at = offset + place
             if at >= self.next_offset:
                 self._unread[at] = number
             elif self._read_in_flight.get(number) != at:
-                self.lost += 1
-                self._break("H1", f"record {number} was acknowledged at {at}, where another one was read")
+                self.counts.lost += 1
+                self._violated("H1", f"record {number} was acknowledged at {at}, where another one was read")
         self.acknowledged_end = max(self.acknowledged_end, offset + len(self._in_flight))
         self._end_flight()
 
     def refuse(self) -> None:
         """Note that the batch in flight was refused: it is in no log, and never will be."""
-        self.refused += len(self._in_flight)
+        self.counts.refused += len(self._in_flight)
         for number in self._in_flight:
             self._refused.add(number)
             if number in self._read_in_flight:
-                self._break("H4", f"record {number} was read, although its send has failed")
+                self._violated("H4", f"record {number} was read, although its send has failed")
         self._end_flight()
 
     def give_up(self) -> None:
         """Note that nothing is known of the batch in flight."""
-        self.unknown += len(self._in_flight)
+        self.counts.unknown += len(self._in_flight)
         self._end_flight()
 
     def _end_flight(self) -> None:
@@ -144,13 +180,13 @@ class PartitionClients:
     def read(self, offset: int, value: bytes, now_ms: float) -> None:
         """Note a record that the consumer got."""
         if offset != self.next_offset:
-            self._break("H5", f"offset {offset} was read after {self.next_offset - 1}")
+            self._violated("H5", f"offset {offset} was read after {self.next_offset - 1}")
             skipped = [at for at in self._unread if at < offset]
-            self.lost += len(skipped)
+            self.counts.lost += len(skipped)
             for at in skipped:
                 del self._unread[at]
         self.next_offset = offset + 1
-        self.read_count += 1
+        self.counts.read += 1
         self._to_read_again.append((now_ms, offset, value))
         self._judge(offset, value)
 
@@ -158,18 +194,18 @@ class PartitionClients:
         wanted = self._unread.pop(offset, None)
         session, number = _parsed(value)
         if wanted is not None and (session, number) != (self.session, wanted):
-            self.lost += 1
-            self._break("H1", f"record {wanted} was acknowledged at {offset}, where {value!r} was read")
+            self.counts.lost += 1
+            self._violated("H1", f"record {wanted} was acknowledged at {offset}, where {value!r} was read")
         if session != self.session:
             # Of an earlier session, whose records are not known any more, unless it was never a record of a soak.
             if not 0 < session < self.session:
-                self._break("H4", f"{value!r} was read at {offset}, which was never sent")
+                self._violated("H4", f"{value!r} was read at {offset}, which was never sent")
             return
         if number >= self._next_number or number in self._refused:
-            self._break("H4", f"{value!r} was read at {offset}, which was never sent or was refused")
+            self._violated("H4", f"{value!r} was read at {offset}, which was never sent or was refused")
         elif number in self._read:
-            self.repeated += 1
-            self._break("H3", f"record {number} was read at {offset}, and at an offset before it")
+            self.counts.repeated += 1
+            self._violated("H3", f"record {number} was read at {offset}, and at an offset before it")
         self._read.add(number)
         if number in self._in_flight:
             self._read_in_flight[number] = offset
@@ -188,12 +224,12 @@ class PartitionClients:
             return
         _, expected_offset, expected = self._to_read_again.popleft()
         if (offset, value) != (expected_offset, expected):
-            self.lost += 1
-            self._break("H2", f"{expected!r} was read at {expected_offset}, and later {value!r} at {offset}")
+            self.counts.lost += 1
+            self._violated("H2", f"{expected!r} was read at {expected_offset}, and later {value!r} at {offset}")
 
-    def _break(self, check: str, what: str) -> None:
-        if self.broken is None:
-            self.broken = Broken(check, f"{self.name}: {what}")
+    def _violated(self, check: str, witness: str) -> None:
+        if self.violation is None:
+            self.violation = Violation(check, _SENTENCES[check], witness, self.name)
 
 
 def _parsed(value: bytes) -> tuple[int, int]:

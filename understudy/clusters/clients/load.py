@@ -1,0 +1,49 @@
+"""`Load`: what loads of clients have in common: their connections, how many of them run, and that they stop."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+
+from understudy.checks import client_history
+from understudy.clusters.clients.connections import Connections
+from understudy.clusters.clients.producer import Outcome
+from understudy.foundation.eventlog.clock import Clock
+from understudy.foundation.wire.network import Network
+
+TIMEOUT_MS = 2_000
+OUTCOMES = {
+    Outcome.ACKNOWLEDGED: client_history.Outcome.OK,
+    Outcome.REFUSED: client_history.Outcome.FAIL,
+    Outcome.UNKNOWN: client_history.Outcome.INFO,
+}
+"""How a history names the end of a send or a commit."""
+
+
+class Load:
+    """Clients of a cluster, each a coroutine that goes on until `is_stopping`.
+
+    They run on any event loop: that of a simulation, or that of a thread beside real processes.
+
+    Args:
+        bootstrap: `host:port` of brokers; a function, because brokers of real processes get their ports late.
+    """
+
+    def __init__(self, network: Network, clock: Clock, bootstrap: Callable[[], Sequence[str]]) -> None:
+        self.is_stopping = False
+        self.running = 0
+        """How many clients run."""
+        self._network = network
+        self._clock = clock
+        self._bootstrap = bootstrap
+
+    @contextlib.contextmanager
+    def client(self, client_id: str) -> Iterator[Connections]:
+        """Give a client its connections, and close them when it ends."""
+        connections = Connections(self._network, self._bootstrap(), client_id=client_id, timeout_ms=TIMEOUT_MS)
+        self.running += 1
+        try:
+            yield connections
+        finally:
+            self.running -= 1
+            connections.close()
