@@ -45,6 +45,8 @@ class KafkaCluster(AdminClient):
         api_timeout_ms: how long a call may take with its retries.
     """
 
+    negotiates = True
+
     def __init__(
         self,
         network: Network,

@@ -13,7 +13,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final, Protocol, TypeVar
+from typing import ClassVar, Final, Protocol, TypeVar
 
 from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT, metadata_request
 from understudy.foundation.cluster.errors import ApiError, Errors, error_for_code, error_name
@@ -65,6 +65,9 @@ class ClusterRequests(ABC):
         timeout_ms: the time that one call may take, its retries included.
         request_timeout_ms: how long a broker may take for one request.
     """
+
+    negotiates: ClassVar[bool] = False
+    """Whether a broker is first asked for its versions; otherwise it must serve the newest."""
 
     def __init__(self, bootstrap: Sequence[str], *, timeout_ms: int, request_timeout_ms: int) -> None:
         self._bootstrap = deque(bootstrap)

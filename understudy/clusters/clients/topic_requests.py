@@ -29,7 +29,11 @@ from understudy.foundation.wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from understudy.foundation.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from understudy.foundation.wire.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
 from understudy.foundation.wire.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -122,8 +126,13 @@ class TopicRequests(ClusterRequests):
             ApiError: a topic was refused; REQUEST_TIMED_OUT if it is marked for deletion, but still exists.
             NoBrokerAnswers: no controller could be reached in time.
         """
-        request = DeleteTopicsRequest(topic_names=topics, timeout_ms=self._request_timeout_ms)
-        answer = await self.ask_controller(request, DeleteTopicsResponse, max_version=LAST_WITH_TOPIC_NAMES)
+        if self.negotiates:
+            request = DeleteTopicsRequest(topic_names=topics, timeout_ms=self._request_timeout_ms)
+            answer = await self.ask_controller(request, DeleteTopicsResponse, max_version=LAST_WITH_TOPIC_NAMES)
+        else:
+            states = tuple(DeleteTopicState(name=topic) for topic in topics)
+            request = DeleteTopicsRequest(topics=states, timeout_ms=self._request_timeout_ms)
+            answer = await self.ask_controller(request, DeleteTopicsResponse)
         for result in answer.responses:
             self._check(result.error_code, result.error_message, result.name or "")
 
