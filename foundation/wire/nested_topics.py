@@ -1,4 +1,4 @@
-"""Groups partitions by topic, as requests have them, and lists those of an answer."""
+"""Groups partitions by topic, as requests have them, and lists the partitions of an answer."""
 
 from __future__ import annotations
 

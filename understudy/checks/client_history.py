@@ -156,9 +156,9 @@ class ClientHistory:
 class AcknowledgedRecordsAreRead(HistoryCheck[ClientHistory]):
     id = "H1"
     sentence = (
-        "every record that was acknowledged with acks=all at or below the highest offset read in the final phase was "
-        "read there, and every one where a consumer has read to the end, but for older records of a key in a compacted "
-        "topic"
+        "the final phase reads every record of a partition that was acknowledged with acks=all, up to the highest "
+        "offset that it reads there, and all of them if it reads to the end; older records of a key in a compacted "
+        "topic are excepted"
     )
 
     def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
