@@ -26,7 +26,7 @@ from understudy.brokers.machine.real_world import MachineClock
 from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.clusters.processes.apache_kafka import ApacheKafka
 from understudy.clusters.processes.local_cluster import LocalCluster
-from understudy.kafka_tools.mirror.mirror import Mirror, Settings
+from understudy.kafka_tools.mirror.mirror import Mirror, MirrorSettings
 from understudy.kafka_tools.mirror.topics import Selection
 
 MEGABYTES = int(os.environ.get("UNDERSTUDY_BENCH_MIRROR_MB", "256"))
@@ -78,7 +78,7 @@ def _perf_test_ms(source: LocalCluster, libs: Path) -> float:
 
 def _copy_ms(source: LocalCluster, target: LocalCluster, topic: str) -> float:
     """Copy a topic; return milliseconds a MB, without creating the topic."""
-    settings = Settings(
+    settings = MirrorSettings(
         source=source.bootstrap.split(","),
         target=target.bootstrap.split(","),
         selection=Selection(re.compile(topic)),

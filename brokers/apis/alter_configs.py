@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from understudy.brokers.apis.config_admin_manager import Alteration, alter_configs
 from understudy.brokers.apis.services import BrokerServices, RequestContext
 from understudy.brokers.apis.serving import Serves
-from understudy.brokers.config.operations import AlterConfigOperation, ConfigChange
+from understudy.brokers.config.operations import AlterConfigOperation, RequestedConfig
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.wire.messages.alter_configs import (
     AlterConfigsRequest,
@@ -26,7 +26,7 @@ async def handle(
         Alteration(
             resource.resource_type,
             resource.resource_name,
-            tuple(ConfigChange(config.name, AlterConfigOperation.SET, config.value) for config in resource.configs),
+            tuple(RequestedConfig(config.name, AlterConfigOperation.SET, config.value) for config in resource.configs),
             replaces=True,
         )
         for resource in request.resources

@@ -20,7 +20,7 @@ from understudy.brokers.config.config_def import ConfigError, InvalidConfigurati
 from understudy.brokers.config.description import topic_defaults
 from understudy.brokers.config.dynamic_broker_config import usable
 from understudy.brokers.config.dynamic_keys import BROKER_KEYS, REPLICATION_QUOTAS, is_password
-from understudy.brokers.config.operations import AlterConfigOperation, ConfigChange, altered, check_changes
+from understudy.brokers.config.operations import AlterConfigOperation, RequestedConfig, altered, check_changes
 from understudy.brokers.config.topic_config import TOPIC_TABLE, validate_topic_config
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.zk.admin_znodes import DEFAULT_ENTITY
@@ -54,7 +54,7 @@ class Alteration(NamedTuple):
 
     resource_type: int
     resource_name: str
-    changes: tuple[ConfigChange, ...]
+    changes: tuple[RequestedConfig, ...]
     replaces: bool
 
     def __str__(self) -> str:
@@ -203,7 +203,7 @@ def require_own_id(services: BrokerServices, name: str, kind: str, unexpected: s
         raise ApiError(Errors.INVALID_REQUEST, unexpected.format(services.broker_id, name))
 
 
-def _refuse_passwords(changes: Iterable[ConfigChange]) -> None:
+def _refuse_passwords(changes: Iterable[RequestedConfig]) -> None:
     """Raise ConfigError if passwords are set: without listeners that need them, this broker has no encoder."""
     if any(is_password(change.name) and change.operation != AlterConfigOperation.DELETE for change in changes):
         raise ConfigError("Password encoder secret not configured")

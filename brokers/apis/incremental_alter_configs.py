@@ -6,7 +6,7 @@ from understudy.brokers.apis.alter_configs import answers
 from understudy.brokers.apis.config_admin_manager import Alteration, alter_configs
 from understudy.brokers.apis.services import BrokerServices, RequestContext
 from understudy.brokers.apis.serving import Serves
-from understudy.brokers.config.operations import ConfigChange
+from understudy.brokers.config.operations import RequestedConfig
 from understudy.foundation.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -20,7 +20,7 @@ async def handle(
         Alteration(
             resource.resource_type,
             resource.resource_name,
-            tuple(ConfigChange(config.name, config.config_operation, config.value) for config in resource.configs),
+            tuple(RequestedConfig(config.name, config.config_operation, config.value) for config in resource.configs),
             replaces=False,
         )
         for resource in request.resources

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from understudy.brokers.config.operations import AlterConfigOperation, ConfigChange
+from understudy.brokers.config.operations import AlterConfigOperation, RequestedConfig
 from understudy.foundation.cluster.errors import ApiError, Errors
 
 ROOT = "root"
@@ -98,7 +98,7 @@ class LoggerLevels:
             found = self._resolved[name] = LEVELS[self._level(name)]
         return found
 
-    def check(self, changes: Iterable[ConfigChange]) -> None:
+    def check(self, changes: Iterable[RequestedConfig]) -> None:
         """Check that `apply` could make all of `changes`.
 
         Raises:
@@ -126,7 +126,7 @@ class LoggerLevels:
                         Errors.INVALID_REQUEST, f"{verb} operation is not allowed for the BROKER_LOGGER resource"
                     )
 
-    def apply(self, changes: Iterable[ConfigChange]) -> None:
+    def apply(self, changes: Iterable[RequestedConfig]) -> None:
         """Make changes that `check` has accepted."""
         for change in changes:
             if change.operation == AlterConfigOperation.SET and change.value is not None:

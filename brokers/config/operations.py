@@ -28,7 +28,7 @@ class AlterConfigOperation(IntEnum):
     SUBTRACT = 3
 
 
-class ConfigChange(NamedTuple):
+class RequestedConfig(NamedTuple):
     """One key of a request. `value` is None for DELETE only, once `check_changes` has passed."""
 
     name: str
@@ -36,7 +36,7 @@ class ConfigChange(NamedTuple):
     value: str | None
 
 
-def check_changes(changes: Iterable[ConfigChange]) -> None:
+def check_changes(changes: Iterable[RequestedConfig]) -> None:
     """Check the changes of one resource, of whatever type.
 
     Raises:
@@ -68,7 +68,7 @@ def check_changes(changes: Iterable[ConfigChange]) -> None:
 
 
 def altered(
-    stored: Mapping[str, str], changes: Iterable[ConfigChange], table: Mapping[str, ConfigKey]
+    stored: Mapping[str, str], changes: Iterable[RequestedConfig], table: Mapping[str, ConfigKey]
 ) -> dict[str, str]:
     """Return `stored` after `changes`; the values are not checked.
 
@@ -100,7 +100,7 @@ def altered(
     return config
 
 
-def _list_value(config: Mapping[str, str], change: ConfigChange, table: Mapping[str, ConfigKey]) -> str:
+def _list_value(config: Mapping[str, str], change: RequestedConfig, table: Mapping[str, ConfigKey]) -> str:
     key = table.get(change.name)
     if key is None:
         raise ApiError(Errors.INVALID_CONFIG, f"Unknown config name: {change.name}")

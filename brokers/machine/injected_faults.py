@@ -30,7 +30,7 @@ T = TypeVar("T")
 APPLIED = ".applied"
 
 
-class DiskFault(msgspec.Struct, frozen=True, kw_only=True):
+class InjectedDiskFault(msgspec.Struct, frozen=True, kw_only=True):
     """A fault of some operations of the disk.
 
     Attributes:
@@ -69,7 +69,7 @@ class ClockFault(msgspec.Struct, frozen=True, kw_only=True):
 class MachineFaults(msgspec.Struct, frozen=True, kw_only=True):
     """The content of the file."""
 
-    disk: tuple[DiskFault, ...] = ()
+    disk: tuple[InjectedDiskFault, ...] = ()
     clock: ClockFault = ClockFault()
 
 
@@ -92,7 +92,7 @@ class FaultsFile:
         except FileNotFoundError:
             return set()
 
-    def is_over(self, fault: DiskFault) -> bool:
+    def is_over(self, fault: InjectedDiskFault) -> bool:
         """Whether it has killed an earlier process, which it does once."""
         return fault.kills and fault.name in self._before
 

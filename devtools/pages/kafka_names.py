@@ -472,7 +472,7 @@ brokers/coordinator/group/group_loading.py
   kafka.coordinator.group.GroupMetadataManager.doLoadGroupsAndOffsets GroupLoader
 brokers/coordinator/group/group_metadata.py
   kafka.coordinator.group.GroupMetadata GroupMetadata
-  kafka.coordinator.group.GroupSummary DescribedGroup
+  kafka.coordinator.group.GroupSummary GroupDetails
 brokers/coordinator/group/group_metadata_manager.py
   kafka.coordinator.group.GroupMetadataManager GroupMetadataManager
 brokers/coordinator/group/group_metrics.py
@@ -722,7 +722,7 @@ understudy/kafka_tools/mirror/groups.py
 understudy/kafka_tools/mirror/mirror.py
   org.apache.kafka.connect.mirror.MirrorSourceTask Mirror
 understudy/kafka_tools/mirror/offset_map.py
-  org.apache.kafka.connect.mirror.OffsetSyncStore OffsetMap
+  org.apache.kafka.connect.mirror.OffsetSyncStore MirroredOffsets
 understudy/kafka_tools/mirror/topics.py
   org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter OWN_CONFIGS
   org.apache.kafka.connect.mirror.DefaultTopicFilter NEVER_COPIED

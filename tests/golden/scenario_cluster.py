@@ -10,7 +10,7 @@ from understudy.checks.history import Znode, ZnodeTransaction, tree_after
 from understudy.clusters.clients.admin_client import AdminClient
 from understudy.clusters.clients.config_requests import BROKER, TOPIC
 from understudy.clusters.clients.connections import Connections
-from understudy.clusters.clients.producer import Outcome, Producer
+from understudy.clusters.clients.producer import DeliveryOutcome, Producer
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.clock import Clock
@@ -81,7 +81,7 @@ async def send_records(
         delivery = await producer.send(topic_partition, values)
     finally:
         connections.close()
-    assert delivery.outcome is Outcome.ACKNOWLEDGED, f"{topic_partition}: {delivery}"
+    assert delivery.outcome is DeliveryOutcome.ACKNOWLEDGED, f"{topic_partition}: {delivery}"
 
 
 # -- the requests of tools

@@ -14,7 +14,7 @@ from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.records import Envelope, LogCleaned
 from understudy.history.reading.lines import decode_record
-from understudy.trials.seeds.judgement import Judgement, judge
+from understudy.trials.seeds.judgement import SeedJudgement, judge
 
 TABLE_0 = TopicPartition("table", 0)
 SETTINGS = {"understudy.events.logs": "true", "log.cleaner.backoff.ms": "400"}
@@ -48,7 +48,7 @@ class CompactedTopic:
         await self.load.produce(name, ALL_ACKS, source, gap_s=(0.05, 0.2))
         self._ended += 1
 
-    def end(self) -> Judgement:
+    def end(self) -> SeedJudgement:
         """Stop the clients, read everything, and judge the run."""
         cluster = self.cluster
         cluster.heal()
@@ -66,7 +66,7 @@ class CompactedTopic:
         return [record for record in found if isinstance(record.data, LogCleaned)]
 
 
-def run(seed: int, *, fails: bool) -> tuple[CompactedTopic, Judgement]:
+def run(seed: int, *, fails: bool) -> tuple[CompactedTopic, SeedJudgement]:
     topic = CompactedTopic(seed)
     cluster = topic.cluster
     source = random.Random(seed)

@@ -20,8 +20,8 @@ from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.eventlog.fences import Fence
 from understudy.trials.seeds.crash_points import (
     ControllerFault,
+    CrashPointOutcome,
     FaultFreeRun,
-    Outcome,
     points_and_faults,
     run_with_fault,
     run_without_fault,
@@ -40,7 +40,9 @@ def fault_free_run(name: str) -> FaultFreeRun:
     return run_without_fault(BY_NAME[name])
 
 
-def failures(procedure: Procedure, *faults: ControllerFault, fences_off: tuple[Fence, ...] = ()) -> list[Outcome]:
+def failures(
+    procedure: Procedure, *faults: ControllerFault, fences_off: tuple[Fence, ...] = ()
+) -> list[CrashPointOutcome]:
     """The runs with problems, of one run per point and fault."""
     fault_free = fault_free_run(procedure.name)
     outcomes = (

@@ -28,7 +28,7 @@ from understudy.foundation.wire.messages.leader_and_isr import (
 )
 from understudy.foundation.wire.schema import Message
 from understudy.foundation.zk.client import Stat
-from understudy.trials.seeds.judgement import Judgement, judge
+from understudy.trials.seeds.judgement import SeedJudgement, judge
 
 ORDERS_0 = TopicPartition("orders", 0)
 
@@ -57,14 +57,14 @@ def hits(cluster: SimulatedCluster, fence: Fence) -> int:
     return sum(broker.node.fence_hits[fence] for broker in cluster.brokers)
 
 
-def violated(judgement: Judgement) -> list[str]:
+def violated(judgement: SeedJudgement) -> list[str]:
     return [problem.split()[0] for problem in judgement.problems]
 
 
 # ------------------------------------------------------------------ broker.leader-epoch
 
 
-def send_old_leader_epoch(*fences_off: Fence) -> tuple[int, Judgement]:
+def send_old_leader_epoch(*fences_off: Fence) -> tuple[int, SeedJudgement]:
     """Send a follower the first LeaderAndIsr of `orders-0` again, with the id and epoch of the current controller.
 
     A controller never sends leader epochs out of order, and `broker.controller-epoch` refuses the requests of an old
@@ -112,7 +112,7 @@ def test_without_the_leader_epoch_fence_a_broker_applies_an_old_leader_epoch() -
 # ------------------------------------------------------------------ controller.state-controller-epoch
 
 
-def resume_deposed_controller_before_a_write(*fences_off: Fence) -> tuple[int, list[int], Judgement]:
+def resume_deposed_controller_before_a_write(*fences_off: Fence) -> tuple[int, list[int], SeedJudgement]:
     """Pause a controller before a write, depose it, and resume it in the same session.
 
     The check of `/controller_epoch` refuses its write. Without that check it finds that the state has changed, reads it
@@ -162,7 +162,7 @@ def test_without_both_fences_it_overwrites_the_state_with_its_old_epoch() -> Non
 # ------------------------------------------------------------------ controller.broker-epoch
 
 
-def send_controlled_shutdown_with_old_broker_epoch(*fences_off: Fence) -> tuple[int, bool, Judgement]:
+def send_controlled_shutdown_with_old_broker_epoch(*fences_off: Fence) -> tuple[int, bool, SeedJudgement]:
     """Send ControlledShutdown with the old broker epoch of a broker that was killed and has registered again.
 
     No other fence refuses the request. Without the fence the broker counts as shutting down, and the cluster does not
@@ -201,7 +201,7 @@ def test_without_the_broker_epoch_fence_the_broker_counts_as_shutting_down() -> 
 # ------------------------------------------------------------------ controller.partition-epochs
 
 
-def send_alter_partition_with_old_partition_epoch(*fences_off: Fence) -> tuple[int, Errors, Judgement]:
+def send_alter_partition_with_old_partition_epoch(*fences_off: Fence) -> tuple[int, Errors, SeedJudgement]:
     """Send AlterPartition of the current leader with the previous partition epoch.
 
     Without the fence ZooKeeper refuses the write: the controller writes only over the version in the request, which is

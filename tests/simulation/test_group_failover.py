@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from understudy.brokers.coordinator.group.group_offsets import GroupOffsets
-from understudy.checks.client_history import Outcome
+from understudy.checks.client_history import SendOutcome
 from understudy.checks.group_records import add_records
 from understudy.checks.groups import check_groups
 from understudy.clusters.clients.assignors.protocol import PROTOCOLS
@@ -105,7 +105,7 @@ def test_offsets_and_owners_survive_the_end_of_the_coordinator(assignor: str) ->
     assert {state.name for state in history.last} == {"a", "b"}
     after_kill = [fetch for fetch in history.fetches if fetch.began_ms > 20_000]
     assert any(fetch.offset > 0 for fetch in after_kill), "the members went on where the offsets said"
-    assert sum(each.outcome is Outcome.OK for each in history.commits) > 50
+    assert sum(each.outcome is SendOutcome.OK for each in history.commits) > 50
     loaded = [decode_record(line).data for line in run.cluster.log_lines if b'"GroupsLoaded"' in line]
     assert any(isinstance(each, GroupsLoaded) and each.groups and each.offsets for each in loaded)
 

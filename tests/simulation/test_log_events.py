@@ -6,7 +6,7 @@ import pytest
 
 from understudy.brokers.replication.replica_fetcher import PartitionFetchState, ReplicaFetcher
 from understudy.clusters.clients.connections import Connections
-from understudy.clusters.clients.producer import Delivery, Outcome, Producer
+from understudy.clusters.clients.producer import Delivery, DeliveryOutcome, Producer
 from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.records import (
@@ -63,7 +63,7 @@ def written(cluster: SimulatedCluster) -> list[tuple[str, Payload]]:
 
 def test_brokers_write_what_happens_to_their_logs() -> None:
     with orders(logs="true") as cluster:
-        assert produce(cluster, b"a", b"b").outcome is Outcome.ACKNOWLEDGED
+        assert produce(cluster, b"a", b"b").outcome is DeliveryOutcome.ACKNOWLEDGED
         found = written(cluster)
     opened = [node for node, data in found if isinstance(data, LogOpened)]
     assert sorted(opened) == ["broker-1", "broker-2", "broker-3"]
@@ -93,15 +93,15 @@ def test_brokers_write_what_happens_to_their_logs() -> None:
 
 def a_former_leader_returns(cluster: SimulatedCluster) -> None:
     """It has appended a record that its followers, which could not be reached, never get."""
-    assert produce(cluster, b"a").outcome is Outcome.ACKNOWLEDGED
+    assert produce(cluster, b"a").outcome is DeliveryOutcome.ACKNOWLEDGED
     cluster.cut(1, [2, 3])
     lost = produce(cluster, b"lost")
-    assert lost.outcome is Outcome.UNKNOWN
+    assert lost.outcome is DeliveryOutcome.UNKNOWN
     assert "REQUEST_TIMED_OUT" in lost.errors
     cluster.broker(1).kill()
     cluster.run_for(10_000)
     cluster.heal_network()
-    assert produce(cluster, b"b", b"c").outcome is Outcome.ACKNOWLEDGED
+    assert produce(cluster, b"b", b"c").outcome is DeliveryOutcome.ACKNOWLEDGED
     cluster.broker(1).begin_start()
     cluster.settle()
 
@@ -137,5 +137,5 @@ def test_a_follower_that_takes_a_high_watermark_before_it_truncates_is_found(mon
 
 def test_nothing_is_written_about_logs_by_default() -> None:
     with orders(logs="false") as cluster:
-        assert produce(cluster, b"a", b"b").outcome is Outcome.ACKNOWLEDGED
+        assert produce(cluster, b"a", b"b").outcome is DeliveryOutcome.ACKNOWLEDGED
         assert written(cluster) == []

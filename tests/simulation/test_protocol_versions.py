@@ -10,7 +10,7 @@ import pytest
 
 from tests.simulation.test_log_events import produce
 from understudy.brokers.network.kafka_apis import KafkaApis
-from understudy.clusters.clients.producer import Outcome
+from understudy.clusters.clients.producer import DeliveryOutcome
 from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicPartition
 from understudy.foundation.eventlog.records import RequestReceived, RequestSent
@@ -278,7 +278,7 @@ def test_followers_get_the_records_of_a_leader_at_every_protocol(version: str) -
         cluster.start()
         cluster.create_topic("orders", assignment={0: [1, 2, 3]})
         cluster.settle()
-        assert [produce(cluster, value).outcome for value in (b"a", b"b")] == [Outcome.ACKNOWLEDGED] * 2
+        assert [produce(cluster, value).outcome for value in (b"a", b"b")] == [DeliveryOutcome.ACKNOWLEDGED] * 2
         cluster.settle()
         state = cluster.znodes.state(TopicPartition("orders", 0))
         assert state is not None

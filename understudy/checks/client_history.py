@@ -17,7 +17,7 @@ Read: TypeAlias = tuple[int, str]
 """(offset, value) of a record."""
 
 
-class Outcome(enum.Enum):
+class SendOutcome(enum.Enum):
     """How a send ended."""
 
     OK = "ok"
@@ -28,7 +28,7 @@ class Outcome(enum.Enum):
     """Nothing is known, as after a timeout: the record may be in the log, or may get there."""
 
 
-class Producer(NamedTuple):
+class SendingProducer(NamedTuple):
     """A producer, and what its settings promise.
 
     Attributes:
@@ -97,10 +97,10 @@ class Send(NamedTuple):
         key: that of the record; None without one.
     """
 
-    producer: Producer
+    producer: SendingProducer
     partition: Partition
     value: str
-    outcome: Outcome
+    outcome: SendOutcome
     offset: int | None = None
     errors: tuple[str, ...] = ()
     key: str | None = None
@@ -150,7 +150,7 @@ class ClientHistory:
     @property
     def acknowledged(self) -> int:
         """How many records were acknowledged."""
-        return sum(send.outcome is Outcome.OK for send in self.sends)
+        return sum(send.outcome is SendOutcome.OK for send in self.sends)
 
 
 class AcknowledgedRecordsAreRead(HistoryCheck[ClientHistory]):
@@ -233,7 +233,7 @@ class OnlySentRecordsAreRead(HistoryCheck[ClientHistory]):
     sentence = "a consumer reads only values that were sent to the partition, and none whose send has definitely failed"
 
     def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
-        outcomes: Mapping[tuple[Partition, str], Outcome] = {
+        outcomes: Mapping[tuple[Partition, str], SendOutcome] = {
             (send.partition, send.value): send.outcome for send in history.sends
         }
         for number, poll in enumerate(history.polls):
@@ -243,7 +243,7 @@ class OnlySentRecordsAreRead(HistoryCheck[ClientHistory]):
                 at = f"{name_of(poll.partition)} has {value} at offset {offset}"
                 if outcome is None:
                     yield Witness(f"poll {number}", f"{at}, which was never sent")
-                elif outcome is Outcome.FAIL:
+                elif outcome is SendOutcome.FAIL:
                     yield Witness(f"poll {number}", f"{at}, although its send has failed")
 
 
@@ -322,7 +322,7 @@ class ErrorsAreThoseOfProduce(HistoryCheck[ClientHistory]):
             what = f"{send.value} to {name_of(send.partition)}"
             if unknown := [error for error in send.errors if error not in PRODUCE_ERRORS]:
                 yield Witness(f"send {number}", f"{what} got {unknown[0]}, which is no error of Produce")
-            elif send.outcome is Outcome.FAIL:
+            elif send.outcome is SendOutcome.FAIL:
                 if unclear := [error for error in send.errors if error not in DEFINITE_ERRORS]:
                     yield Witness(f"send {number}", f"{what} has failed, but after {unclear[0]} it may be appended")
                 elif not send.errors:

@@ -113,7 +113,7 @@ class TopicWrite(NamedTuple):
     id_after: str
 
 
-class Election(NamedTuple):
+class WonElection(NamedTuple):
     """A transaction that changed `/controller_epoch`, as each controller election does."""
 
     zxid: int
@@ -142,7 +142,7 @@ class ClusterFacts:
     def __init__(self) -> None:
         self.last_zxid = 0
         self.epoch_version = -1
-        self.elections: list[Election] = []
+        self.elections: list[WonElection] = []
         self.controllers: list[BrokerRegistration] = []
         """The owners of `/controller`, in order."""
         self.registrations: dict[int, list[BrokerRegistration]] = {}
@@ -249,7 +249,7 @@ class ClusterFacts:
         elif path == CONTROLLER_EPOCH and op.kind is not OpKind.DELETE:
             self.epoch_version = op.version
             if op.kind is OpKind.SET and (epoch := controller_epoch(op)) is not None:
-                self.elections.append(Election(transaction.zxid, epoch, op.version, transaction.session_id))
+                self.elections.append(WonElection(transaction.zxid, epoch, op.version, transaction.session_id))
 
     def _apply_registration(
         self, registrations: list[BrokerRegistration], transaction: ZnodeTransaction, op: ZnodeOp

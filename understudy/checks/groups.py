@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from understudy.checks.check import HistoryCheck, Judgement, Witness, judge
-from understudy.checks.client_history import Outcome
+from understudy.checks.client_history import SendOutcome
 from understudy.checks.facts import Partition, name_of
 
 NO_OFFSET = -1
@@ -32,7 +32,7 @@ class Commit(NamedTuple):
     group: str
     partition: Partition
     offset: int
-    outcome: Outcome
+    outcome: SendOutcome
     began_ms: float
     ended_ms: float
     member: str = ""
@@ -202,7 +202,7 @@ class PartitionsHaveOneOwner(HistoryCheck[GroupHistory]):
     def contradictions(self, history: GroupHistory) -> Iterator[Witness]:
         first_commit_ms: dict[str, float] = {}
         for commit in history.commits:
-            if commit.outcome is Outcome.OK:
+            if commit.outcome is SendOutcome.OK:
                 first_commit_ms[commit.group] = min(commit.ended_ms, first_commit_ms.get(commit.group, commit.ended_ms))
         generations: defaultdict[tuple[str, int], list[tuple[int, Ownership]]] = defaultdict(list)
         for number, ownership in enumerate(history.ownerships):
@@ -316,15 +316,15 @@ def unfinished_groups(history: GroupHistory) -> dict[str, str]:
 def _that_may_be_stored(commits: Iterable[Commit]) -> list[Commit]:
     """Return the commits that were not refused. One without an answer may be on its way still, so it has no end."""
     return [
-        commit._replace(ended_ms=math.inf) if commit.outcome is Outcome.INFO else commit
+        commit._replace(ended_ms=math.inf) if commit.outcome is SendOutcome.INFO else commit
         for commit in commits
-        if commit.outcome is not Outcome.FAIL
+        if commit.outcome is not SendOutcome.FAIL
     ]
 
 
 def _contradiction(fetch: OffsetFetch, commits: Sequence[Commit]) -> str | None:
     """Return what a fetch contradicts; None if it may have read what it did."""
-    before = [commit for commit in commits if commit.outcome is Outcome.OK and commit.ended_ms < fetch.began_ms]
+    before = [commit for commit in commits if commit.outcome is SendOutcome.OK and commit.ended_ms < fetch.began_ms]
     shown = f"{fetch.group} had {fetch.offset} for {name_of(fetch.partition)} at {fetch.ended_ms:.0f} ms"
     if fetch.offset == NO_OFFSET:
         candidates = [-math.inf]

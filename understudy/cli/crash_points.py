@@ -16,8 +16,8 @@ from understudy.cli.arguments import BadInput, Failed, accept_old_words, claim_f
 from understudy.cli.progress import Progress
 from understudy.trials.seeds.crash_points import (
     ControllerFault,
+    CrashPointOutcome,
     FaultFreeRun,
-    Outcome,
     run_all_with_faults,
     run_all_without_fault,
     run_with_fault,
@@ -107,10 +107,10 @@ def _run_all(procedures: tuple[Procedure, ...], faults: tuple[str, ...], workers
 def _table(
     procedures: Iterable[Procedure],
     fault_free_runs: Iterable[FaultFreeRun],
-    outcomes: list[Outcome],
+    outcomes: list[CrashPointOutcome],
     faults: tuple[str, ...],
 ) -> Iterator[str]:
-    by_cell: dict[tuple[str, str, str], list[Outcome]] = {}
+    by_cell: dict[tuple[str, str, str], list[CrashPointOutcome]] = {}
     for outcome in outcomes:
         by_cell.setdefault((outcome.procedure, outcome.at.point, outcome.fault.value), []).append(outcome)
     yield f"{'procedure and point':<40}" + "".join(f"{fault:>13}" for fault in faults)
@@ -132,7 +132,7 @@ def _table(
     )
 
 
-def _cell(outcomes: list[Outcome]) -> str:
+def _cell(outcomes: list[CrashPointOutcome]) -> str:
     fenced = sum(bool(outcome.fenced) for outcome in outcomes)
     bad = sum(bool(outcome.problems) for outcome in outcomes)
     return f"{len(outcomes)}" + (f" ({fenced})" if fenced else "") + ("!" * bool(bad))

@@ -48,7 +48,7 @@ class BadFile(Failed):
     exit_code = 3
 
 
-class NotStarted(Failed):
+class ExperimentNotStarted(Failed):
     """The cluster of an experiment cannot be started, or does not answer any more: the run shows nothing."""
 
     exit_code = 2
@@ -140,7 +140,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 @reported_as(BadInput, CannotRun)
-@reported_as(NotStarted, ClusterError, JavaNotFound, ZooKeeperNotStarted, OSError, *NO_ANSWER)
+@reported_as(ExperimentNotStarted, ClusterError, JavaNotFound, ZooKeeperNotStarted, OSError, *NO_ANSWER)
 def _run_one(options: argparse.Namespace, experiment: Experiment, engine: str, seed: int) -> tuple[Verdict, Path]:
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     folder = options.dir or RUNS / f"{experiment.name}-{engine}-{seed}-{stamp}"

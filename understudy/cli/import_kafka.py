@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from understudy.cli.arguments import BadInput, Failed, accept_old_words, reported_as
-from understudy.history.kafka_logs.entries import Kind, LogError, files_of_broker
+from understudy.history.kafka_logs.entries import EntryKind, LogError, files_of_broker
 from understudy.history.kafka_logs.importer import ImportReport, LogInputs, import_logs
 from understudy.history.kafka_logs.pattern import DEFAULT_PATTERN, LinePattern, WrongPattern, parse_zone
 from understudy.history.writing import counted
@@ -102,13 +102,13 @@ def describe(report: ImportReport, *, verbose: bool = False) -> list[str]:
     return [*lines, *(f"note: {note}" for note in report.notes)]
 
 
-def _files(options: argparse.Namespace) -> list[tuple[int | None, Kind, Path]]:
+def _files(options: argparse.Namespace) -> list[tuple[int | None, EntryKind, Path]]:
     """Return the named log files. Raises LogError."""
-    named: list[tuple[int | None, Kind, Path]] = []
+    named: list[tuple[int | None, EntryKind, Path]] = []
     for kind, paths in (
-        (Kind.CONTROLLER, options.controller_log),
-        (Kind.STATE_CHANGE, options.state_change_log),
-        (Kind.SERVER, options.server_log),
+        (EntryKind.CONTROLLER, options.controller_log),
+        (EntryKind.STATE_CHANGE, options.state_change_log),
+        (EntryKind.SERVER, options.server_log),
     ):
         named += [(None, kind, path) for path in paths]
     for broker, folder in options.broker:

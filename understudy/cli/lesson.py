@@ -22,7 +22,7 @@ import msgspec
 
 from understudy.cli.activity import Activity
 from understudy.cli.arguments import BadInput, Failed, accept_old_words, host_and_any_port, os_error, reported_as
-from understudy.cli.experiment import RUNS, BadFile, NotStarted
+from understudy.cli.experiment import RUNS, BadFile, ExperimentNotStarted
 from understudy.cli.interruptions import ending_on_signals
 from understudy.cli.lesson_page import serve_finished, serve_on_processes, write_lesson_page
 from understudy.clusters.cluster import ClusterError
@@ -130,7 +130,14 @@ def _read(word: str) -> Lesson:
 
 @reported_as(BadInput, CannotRun)
 @reported_as(
-    NotStarted, LessonNotShown, BadRecording, ClusterError, JavaNotFound, ZooKeeperNotStarted, OSError, *NO_ANSWER
+    ExperimentNotStarted,
+    LessonNotShown,
+    BadRecording,
+    ClusterError,
+    JavaNotFound,
+    ZooKeeperNotStarted,
+    OSError,
+    *NO_ANSWER,
 )
 def _show(options: argparse.Namespace, lesson: Lesson) -> int:
     if options.recorded and options.seed is not None:

@@ -22,7 +22,7 @@ from understudy.cli.arguments import Failed, above_zero, count, reported_as, sec
 from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
 from understudy.kafka_tools.errors import ToolError
 from understudy.kafka_tools.mirror.errors import MirrorError
-from understudy.kafka_tools.mirror.mirror import Mirror, Settings
+from understudy.kafka_tools.mirror.mirror import Mirror, MirrorSettings
 from understudy.kafka_tools.mirror.topics import Selection
 
 _MEGABYTE = 1_000_000
@@ -109,8 +109,8 @@ async def _work(mirror: Mirror, report: Callable[[str], None], *, dry_run: bool)
     return 0 if topics else 1
 
 
-def _settings(options: argparse.Namespace) -> Settings:
-    return Settings(
+def _settings(options: argparse.Namespace) -> MirrorSettings:
+    return MirrorSettings(
         source=options.source,
         target=options.target,
         selection=Selection(options.include, options.exclude, options.prefix, tuple(options.rename)),

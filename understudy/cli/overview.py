@@ -12,7 +12,7 @@ from understudy.clusters.verb_table import VERBS as ON_A_RUNNING_CLUSTER
 from understudy.kafka_tools.names import NAMES as TOOLS
 
 
-class Verb(NamedTuple):
+class ListedVerb(NamedTuple):
     """One verb.
 
     Attributes:
@@ -24,7 +24,7 @@ class Verb(NamedTuple):
     module: str
 
 
-class Group(NamedTuple):
+class VerbGroup(NamedTuple):
     """Verbs for one use.
 
     Attributes:
@@ -33,79 +33,79 @@ class Group(NamedTuple):
     """
 
     title: str
-    verbs: Mapping[str, Verb]
+    verbs: Mapping[str, ListedVerb]
     begin: tuple[str, ...] = ()
 
 
 GROUPS: Final = (
-    Group(
+    VerbGroup(
         "Learning",
         {
-            "demo": Verb("kill a controller and watch another take over", "demo"),
-            "lesson": Verb("learn how controllers fail over, by example", "lesson"),
-            "plan": Verb("show where replicas, records and members would go", "plan"),
+            "demo": ListedVerb("kill a controller and watch another take over", "demo"),
+            "lesson": ListedVerb("learn how controllers fail over, by example", "lesson"),
+            "plan": ListedVerb("show where replicas, records and members would go", "plan"),
         },
         begin=("demo", "lesson", "plan"),
     ),
-    Group(
+    VerbGroup(
         "A cluster",
         {
-            "up": Verb("run brokers and a ZooKeeper until Ctrl-C", "up"),
-            "status": Verb("show the controller, the brokers and the partitions", "status"),
-            "watch": Verb("show a run in a browser, live or afterwards", "watch"),
-            "page": Verb("write the page of a run as one HTML file", "page"),
-            "mirror": Verb("copy topics and group offsets to another cluster", "mirror"),
-            "health": Verb("check that a broker or a ZooKeeper server answers", "health"),
-            "zookeeper": Verb("run a ZooKeeper server in the foreground", "zookeeper"),
+            "up": ListedVerb("run brokers and a ZooKeeper until Ctrl-C", "up"),
+            "status": ListedVerb("show the controller, the brokers and the partitions", "status"),
+            "watch": ListedVerb("show a run in a browser, live or afterwards", "watch"),
+            "page": ListedVerb("write the page of a run as one HTML file", "page"),
+            "mirror": ListedVerb("copy topics and group offsets to another cluster", "mirror"),
+            "health": ListedVerb("check that a broker or a ZooKeeper server answers", "health"),
+            "zookeeper": ListedVerb("run a ZooKeeper server in the foreground", "zookeeper"),
         },
         begin=("up", "status", "watch"),
     ),
-    Group(
+    VerbGroup(
         "Faults",
         {
-            **{name: Verb(verb.meaning, "verbs") for name, verb in ON_A_RUNNING_CLUSTER.items()},
-            "soak": Verb("inject faults into a running cluster for hours", "soak"),
+            **{name: ListedVerb(verb.meaning, "verbs") for name, verb in ON_A_RUNNING_CLUSTER.items()},
+            "soak": ListedVerb("inject faults into a running cluster for hours", "soak"),
         },
         begin=("kill", "pause", "soak"),
     ),
-    Group(
+    VerbGroup(
         "Kafka's tools",
-        {name: Verb(meaning, "tools") for name, (_, meaning) in TOOLS.items()},
+        {name: ListedVerb(meaning, "tools") for name, (_, meaning) in TOOLS.items()},
         begin=("topics", "produce", "consume"),
     ),
-    Group(
+    VerbGroup(
         "Experiments",
         {
-            "experiment": Verb("run failure experiments from files", "experiment"),
-            "simulate": Verb("run seeds in the simulator, or replay one", "simulate"),
-            "hunt": Verb("run seeds, and shrink and report each that fails", "hunt"),
-            "crash-points": Verb("inject faults at each point of the controller's procedures", "crash_points"),
-            "mutants": Verb("switch off each fence and fix: which check notices?", "mutants"),
-            "sweep": Verb("run a failover for every combination of settings", "sweep"),
+            "experiment": ListedVerb("run failure experiments from files", "experiment"),
+            "simulate": ListedVerb("run seeds in the simulator, or replay one", "simulate"),
+            "hunt": ListedVerb("run seeds, and shrink and report each that fails", "hunt"),
+            "crash-points": ListedVerb("inject faults at each point of the controller's procedures", "crash_points"),
+            "mutants": ListedVerb("switch off each fence and fix: which check notices?", "mutants"),
+            "sweep": ListedVerb("run a failover for every combination of settings", "sweep"),
         },
         begin=("experiment", "simulate", "hunt"),
     ),
-    Group(
+    VerbGroup(
         "Analysis",
         {
-            "check": Verb("check the invariants over the logs of a run", "check"),
-            "replay": Verb("compute metrics from event logs, of runs side by side", "replay"),
-            "compare": Verb("compare the failovers of runs with different settings", "compare"),
-            "ingest": Verb("bring event logs into a lake of Parquet files", "ingest"),
-            "import-kafka": Verb("turn Apache Kafka's logs into event logs", "import_kafka"),
+            "check": ListedVerb("check the invariants over the logs of a run", "check"),
+            "replay": ListedVerb("compute metrics from event logs, of runs side by side", "replay"),
+            "compare": ListedVerb("compare the failovers of runs with different settings", "compare"),
+            "ingest": ListedVerb("bring event logs into a lake of Parquet files", "ingest"),
+            "import-kafka": ListedVerb("turn Apache Kafka's logs into event logs", "import_kafka"),
         },
         begin=("check", "replay", "compare"),
     ),
-    Group(
+    VerbGroup(
         "This command",
         {
-            "help": Verb("list all verbs, or explain one", "help"),
-            "completion": Verb("print the script that completes words in a shell", "completion"),
+            "help": ListedVerb("list all verbs, or explain one", "help"),
+            "completion": ListedVerb("print the script that completes words in a shell", "completion"),
         },
     ),
 )
 
-VERBS: Final[Mapping[str, Verb]] = {name: verb for group in GROUPS for name, verb in group.verbs.items()}
+VERBS: Final[Mapping[str, ListedVerb]] = {name: verb for group in GROUPS for name, verb in group.verbs.items()}
 """Every verb by its name."""
 
 SLOGAN: Final = "A Kafka control plane you can kill."

@@ -11,7 +11,7 @@ from pathlib import Path
 from understudy.cli.arguments import BadInput, Failed, accept_old_words, claim_for_events, count
 from understudy.cli.fences import fences_off
 from understudy.cli.progress import Progress
-from understudy.trials.hunt.plan_files import BadPlan, read_plan
+from understudy.trials.hunt.plan_files import BadSeedPlan, read_plan
 from understudy.trials.hunt.plan_shrinking import kind_of
 from understudy.trials.hunt.seed_tasks import SeedOutcome, outcome_of
 from understudy.trials.seeds.seed_plans import SeedPlan, draw_plan
@@ -112,7 +112,7 @@ def _plan(options: argparse.Namespace) -> tuple[SeedPlan, str]:
         return draw_plan(options.seed, options.seconds, groups=not options.no_groups, fences_off=off), ""
     try:
         file = read_plan(options.plan)
-    except BadPlan as bad:
+    except BadSeedPlan as bad:
         raise BadInput(f"--plan {bad}") from None
     return file.plan, file.violates
 

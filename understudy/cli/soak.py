@@ -22,10 +22,10 @@ from understudy.clusters.values import parse_duration
 from understudy.trials.soak.live.clients import TopicBehind, TopicNotReadable
 from understudy.trials.soak.live.files import BadState, SoakFiles
 from understudy.trials.soak.live.world import LiveWorld
-from understudy.trials.soak.loop import MINUTE_MS, ClusterGone, Ending, Soak, Status
+from understudy.trials.soak.loop import MINUTE_MS, ClusterGone, Ending, Soak, SoakStatus
 from understudy.trials.soak.minute_file import experiment_file, of_minutes
 from understudy.trials.soak.profiles import PROFILES
-from understudy.trials.soak.tally import Totals, total_lines
+from understudy.trials.soak.tally import SoakTotals, total_lines
 
 PROFILE_NAMES = tuple(PROFILES)
 DEFAULT_PROFILE = "rough"
@@ -40,7 +40,7 @@ class BadSoak(Failed):
     exit_code = 3
 
 
-class NotStarted(Failed):
+class SoakNotStarted(Failed):
     """Nothing could be injected. The exit code is 2."""
 
     exit_code = 2
@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-@reported_as(NotStarted, OSError)
+@reported_as(SoakNotStarted, OSError)
 @reported_as(BadSoak, BadValue, BadState, ClusterError, NotARunFolder)
 def run(options: argparse.Namespace) -> int:
     lasts_ms, settle_ms = parse_duration(options.lasts), parse_duration(options.settle)
@@ -97,7 +97,7 @@ def _soak(options: argparse.Namespace, files: SoakFiles, lasts_ms: float, settle
     if totals.violation:
         raise Failed(f"this soak has ended: {totals.violation}; move {files.folder} away to begin anew")
     with interruptible() as interruption:
-        with reported_as(NotStarted, NoControlPort, ControlRefused):
+        with reported_as(SoakNotStarted, NoControlPort, ControlRefused):
             world = LiveWorld(options.folder, files, interruption.wait, totals.checked_ms)
         try:
             totals.sessions += 1
@@ -105,22 +105,22 @@ def _soak(options: argparse.Namespace, files: SoakFiles, lasts_ms: float, settle
             files.write_totals(totals)
             ending = _begin_and_run(options, world, totals, lasts_ms, settle_ms)
         except TopicBehind as behind:
-            ending = Ending(Status.VIOLATED, str(behind))
+            ending = Ending(SoakStatus.VIOLATED, str(behind))
             totals.violation = ending.why
         except (TopicNotReadable, ClusterGone) as error:
-            ending = Ending(Status.NOT_INJECTED, str(error))
+            ending = Ending(SoakStatus.NOT_INJECTED, str(error))
         finally:
             world.close()
     files.write_totals(totals)
     print("\n".join(total_lines(totals)))
-    if ending.status is Status.VIOLATED:
+    if ending.status is SoakStatus.VIOLATED:
         path = _write_minutes(files, totals, max(1, totals.minutes - 1), totals.minutes, ending.why)
         print(f"its last minutes as an experiment: {path}")
     return _said(options, ending)
 
 
 def _begin_and_run(
-    options: argparse.Namespace, world: LiveWorld, totals: Totals, lasts_ms: float, settle_ms: float
+    options: argparse.Namespace, world: LiveWorld, totals: SoakTotals, lasts_ms: float, settle_ms: float
 ) -> Ending:
     print(
         f"soak of {options.folder}: profile {totals.profile}, seed {totals.seed}, session {totals.sessions}, "
@@ -146,12 +146,12 @@ def _begin_and_run(
     return soak.run()
 
 
-def _totals(options: argparse.Namespace, files: SoakFiles) -> Totals:
+def _totals(options: argparse.Namespace, files: SoakFiles) -> SoakTotals:
     """Return what the soak goes on with. Raises BadSoak if the options are those of another one."""
     found = files.read_totals()
     if found is None:
         seed = options.seed if options.seed is not None else secrets.randbelow(1_000_000) + 1
-        return Totals(seed=seed, profile=options.profile or DEFAULT_PROFILE)
+        return SoakTotals(seed=seed, profile=options.profile or DEFAULT_PROFILE)
     for name, given, before in (("--seed", options.seed, found.seed), ("--profile", options.profile, found.profile)):
         if given not in (None, before):
             raise BadSoak(
@@ -163,14 +163,14 @@ def _totals(options: argparse.Namespace, files: SoakFiles) -> Totals:
 
 def _said(options: argparse.Namespace, ending: Ending) -> int:
     match ending.status:
-        case Status.HELD:
+        case SoakStatus.HELD:
             print(f"held: {ending.why}")
             return 0
-        case Status.INTERRUPTED:
+        case SoakStatus.INTERRUPTED:
             print("interrupted; the same command goes on")
             return _INTERRUPTED
-        case Status.NOT_INJECTED:
-            raise NotStarted(ending.why)
+        case SoakStatus.NOT_INJECTED:
+            raise SoakNotStarted(ending.why)
     print(
         f"violated: {ending.why}\n"
         f"Nothing more is injected; faults in progress end when they are due. Everything is kept in {options.folder}."
@@ -189,7 +189,7 @@ def _offer(options: argparse.Namespace, files: SoakFiles) -> int:
     return 0
 
 
-def _write_minutes(files: SoakFiles, totals: Totals, first: int, last: int, reason: str) -> Path:
+def _write_minutes(files: SoakFiles, totals: SoakTotals, first: int, last: int, reason: str) -> Path:
     assert totals.shape is not None, "the soak has begun"
     faults = of_minutes(files.faults(), first, last)
     text = experiment_file(totals.shape, faults, first=first, last=last, seed=totals.seed, reason=reason)

@@ -46,7 +46,7 @@ NEEDS_WHOLE_FRAME = frozenset({Effect.DUPLICATE, Effect.CORRUPT, Effect.SHORTEN}
 
 
 @dataclass(slots=True, kw_only=True)
-class Rule:
+class RequestRule:
     """A rule for the requests that some nodes send to others.
 
     Attributes:

@@ -12,7 +12,7 @@ from understudy.brokers.config.config_def import java_int
 from understudy.clusters.clients.connections import Connections, NoLeader
 from understudy.clusters.clients.consumer import Consumed
 from understudy.clusters.clients.group_consumer import ConsumerSettings, GroupConsumer
-from understudy.clusters.clients.group_member import Refused
+from understudy.clusters.clients.group_member import MemberRefused
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from understudy.kafka_tools.client_properties import CONFIG, is_true, key_values, one_of, properties_of, whole_number
@@ -89,7 +89,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
         )
         consumer = GroupConsumer(surroundings.network, surroundings.clock, settings)
         await _consume(consumer, printed, timeout_ms, surroundings)
-    except (ToolError, Refused) as error:
+    except (ToolError, MemberRefused) as error:
         shown = error if isinstance(error, ToolError) else refused(error)
         # Kafka's consumer looks at its configuration before there is anything to report.
         if shown.kind != CONFIG:
@@ -156,7 +156,7 @@ def consumer_settings(
     )
 
 
-def refused(error: Refused) -> ToolError:
+def refused(error: MemberRefused) -> ToolError:
     """Return the exception with which Kafka's consumer ends where a group does not take it."""
     return ToolError("org.apache.kafka.common.KafkaException", f"Unexpected error in join group response: {error}")
 

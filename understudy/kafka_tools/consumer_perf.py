@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from understudy.clusters.clients.group_consumer import GroupConsumer
-from understudy.clusters.clients.group_member import Refused
+from understudy.clusters.clients.group_member import MemberRefused
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.kafka_tools.console import Console, Surroundings, Tool, addresses, print_trace, read_properties
 from understudy.kafka_tools.consume import consumer_settings, refused
@@ -83,7 +83,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     consumer = GroupConsumer(surroundings.network, clock, settings, measured.on_assigned)
     try:
         await measured.run(consumer)
-    except Refused as error:
+    except MemberRefused as error:
         raise refused(error) from None
     finally:
         await consumer.close()

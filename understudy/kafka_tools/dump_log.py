@@ -16,8 +16,8 @@ from understudy.foundation.records.record import Record, records
 from understudy.kafka_tools.console import Console, Surroundings, Tool, print_uncaught
 from understudy.kafka_tools.errors import API, ToolError
 from understudy.kafka_tools.index_dumps import (
-    Findings,
     IndexChecks,
+    IndexFindings,
     Pair,
     dump_offset_index,
     dump_producers,
@@ -79,7 +79,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     for name in NOT_SUPPORTED:
         if options.has(name):
             raise ToolError("java.lang.UnsupportedOperationException", f"--{name} is not supported; leave it out")
-    console, findings = surroundings.console, Findings()
+    console, findings = surroundings.console, IndexFindings()
     for name in (options.value("files") or "").split(","):
         path = Path(name)
         console.print(f"Dumping {path}")
@@ -144,7 +144,7 @@ TOOL = Tool("dump-log", PURPOSE, FLAGS, run, print_uncaught)
 # ---------------------------------------------------------------------- logs
 
 
-def _dump_log(path: Path, how: _How, console: Console, findings: Findings) -> None:
+def _dump_log(path: Path, how: _How, console: Console, findings: IndexFindings) -> None:
     console.print(f"Log starting offset: {base_offset_of(path)}")
     with in_file(path) as data:
         log = data[: how.max_bytes]

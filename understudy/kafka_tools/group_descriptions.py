@@ -13,7 +13,7 @@ from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.errors import ToolError, illegal_argument
 
 
-class Group(NamedTuple):
+class GroupDescription(NamedTuple):
     """A group as its coordinator describes it.
 
     Attributes:
@@ -28,7 +28,7 @@ class Group(NamedTuple):
     members: Mapping[DescribedGroupMember, tuple[TopicPartition, ...]]
 
 
-async def describe_groups(cluster: KafkaCluster, names: Iterable[str]) -> dict[str, Group]:
+async def describe_groups(cluster: KafkaCluster, names: Iterable[str]) -> dict[str, GroupDescription]:
     """Return groups by name; a group that does not exist is Dead. Raises ToolError."""
     found = {}
     for name in dict.fromkeys(names):
@@ -40,5 +40,5 @@ async def describe_groups(cluster: KafkaCluster, names: Iterable[str]) -> dict[s
         except BAD_BYTES as error:
             raise ToolError("org.apache.kafka.common.protocol.types.SchemaException", str(error)) from None
         shown = f"{coordinator.host}:{coordinator.port}  ({coordinator.node_id})"
-        found[name] = Group(name, group.group_state, group.protocol_data, shown, members)
+        found[name] = GroupDescription(name, group.group_state, group.protocol_data, shown, members)
     return found

@@ -18,7 +18,7 @@ from understudy.foundation.wire.nested_topics import by_topic
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.console import Console, Surroundings, Tool, print_uncaught
 from understudy.kafka_tools.errors import ILLEGAL_ARGUMENT, ToolError, UsageError, error_of, executed, illegal_argument
-from understudy.kafka_tools.group_descriptions import Group, describe_groups
+from understudy.kafka_tools.group_descriptions import GroupDescription, describe_groups
 from understudy.kafka_tools.group_reset import (
     TARGETS,
     Offsets,
@@ -248,7 +248,7 @@ async def _delete(options: Options, cluster: KafkaCluster, console: Console) -> 
 # ---------------------------------------------------------------------- describe
 
 
-class _Row(NamedTuple):
+class _GroupRow(NamedTuple):
     """One line of offsets; the cells as they are shown."""
 
     group: str
@@ -277,7 +277,7 @@ async def _describe(options: Options, cluster: KafkaCluster, console: Console) -
             _print_offsets(console, group, await _rows(cluster, group))
 
 
-def _is_shown(console: Console, group: Group, rows: int) -> bool:
+def _is_shown(console: Console, group: GroupDescription, rows: int) -> bool:
     """Print what is to be said of a group's state, and return whether its rows are shown."""
     if group.state == "Dead":
         _print_error(console, f"Consumer group '{group.name}' does not exist.")
@@ -288,12 +288,12 @@ def _is_shown(console: Console, group: Group, rows: int) -> bool:
     return group.state != "Dead" and rows > 0
 
 
-async def _rows(cluster: KafkaCluster, group: Group) -> list[_Row]:
+async def _rows(cluster: KafkaCluster, group: GroupDescription) -> list[_GroupRow]:
     try:
         committed = await cluster.committed_offsets(group.name) if group.state != "Dead" else {}
     except ToolError as error:
         raise wrapped(error) from None
-    rows: list[_Row] = []
+    rows: list[_GroupRow] = []
     for member, partitions in sorted(group.members.items(), key=lambda item: -len(item[1])):
         if partitions:
             who = (member.member_id, member.client_host, member.client_id)
@@ -311,7 +311,7 @@ async def _rows_of(
     partitions: Collection[TopicPartition],
     committed: Mapping[TopicPartition, int],
     who: tuple[str, str, str],
-) -> list[_Row]:
+) -> list[_GroupRow]:
     ordered = sorted(in_java_order(partitions), key=lambda each: each.partition)
     ends = await log_offsets(cluster, in_java_order(ordered), LATEST_TIMESTAMP)
     rows = []
@@ -319,17 +319,17 @@ async def _rows_of(
         offset = committed.get(each)
         lag = MISSING if offset is None else str(end - offset)
         shown = MISSING if offset is None else str(offset)
-        rows.append(_Row(group, each.topic, str(each.partition), shown, str(end), lag, *who))
+        rows.append(_GroupRow(group, each.topic, str(each.partition), shown, str(end), lag, *who))
     return rows
 
 
-def _print_offsets(console: Console, group: Group, rows: list[_Row]) -> None:
+def _print_offsets(console: Console, group: GroupDescription, rows: list[_GroupRow]) -> None:
     if not _is_shown(console, group, len(rows)):
         return
     group_width, topic_width, member_width, host_width = (
         max(15, *(len(getattr(row, name)) for row in rows)) for name in ("group", "topic", "member", "host")
     )
-    header = _Row(
+    header = _GroupRow(
         "GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID"
     )
     for row in (header, *rows):
@@ -340,7 +340,7 @@ def _print_offsets(console: Console, group: Group, rows: list[_Row]) -> None:
         )
 
 
-def _print_members(console: Console, group: Group, *, verbose: bool) -> None:
+def _print_members(console: Console, group: GroupDescription, *, verbose: bool) -> None:
     members = group.members if _is_shown(console, group, len(group.members)) else ()
     has_instances = any(member.group_instance_id for member in members)
     header = ("GROUP", "CONSUMER-ID", "GROUP-INSTANCE-ID", "HOST", "CLIENT-ID", "#PARTITIONS")
@@ -376,7 +376,7 @@ def _assignment(partitions: Sequence[TopicPartition]) -> str:
     return ", ".join(sorted(f"({','.join(sorted(map(str, numbers)))})" for numbers in found)) or MISSING
 
 
-def _print_state(console: Console, group: Group) -> None:
+def _print_state(console: Console, group: GroupDescription) -> None:
     if not _is_shown(console, group, 1):
         return
     width = max(25, len(group.coordinator))

@@ -33,7 +33,7 @@ class Pair(NamedTuple):
 
 
 @dataclass(slots=True)
-class Findings:
+class IndexFindings:
     """What is wrong with the files, by path, in the order of being found; it is printed at the end."""
 
     index_mismatches: dict[Path, list[Pair]] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class IndexChecks:
     max_message_size: int
 
 
-def dump_offset_index(path: Path, checks: IndexChecks, console: Console, findings: Findings) -> None:
+def dump_offset_index(path: Path, checks: IndexChecks, console: Console, findings: IndexFindings) -> None:
     """Print the positions by offset. Raises ToolError if index or log cannot be read."""
     base_offset = base_offset_of(path)
     with in_file(path.with_suffix(".log")) as log:
@@ -108,7 +108,7 @@ def dump_offset_index(path: Path, checks: IndexChecks, console: Console, finding
                 console.print(f"offset: {offset} position: {position}")
 
 
-def dump_time_index(path: Path, checks: IndexChecks, console: Console, findings: Findings) -> None:
+def dump_time_index(path: Path, checks: IndexChecks, console: Console, findings: IndexFindings) -> None:
     """Print the offsets by timestamp. Raises ToolError if index or log cannot be read."""
     base_offset = base_offset_of(path)
     with in_file(path.with_suffix(".log")) as log:
@@ -130,7 +130,7 @@ def dump_time_index(path: Path, checks: IndexChecks, console: Console, findings:
             previous = timestamp
 
 
-def _compare(path: Path, entry: Pair, batch: RecordBatch | None, previous: int, findings: Findings) -> None:
+def _compare(path: Path, entry: Pair, batch: RecordBatch | None, previous: int, findings: IndexFindings) -> None:
     """Note how an entry of a time index differs from the batch that it is about."""
     timestamp, offset = entry
     if batch is None or batch.header.last_offset != offset:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from understudy.clusters.clients.batching_producer import BatchingProducer, NoSuchTopic, ProducerSettings
-from understudy.clusters.clients.producer import Delivery, Outcome
+from understudy.clusters.clients.producer import Delivery, DeliveryOutcome
 from understudy.kafka_tools.client_properties import (
     acks_of,
     compression_of,
@@ -144,7 +144,7 @@ async def _send(producer: BatchingProducer, topic: str, said: Said, console: Con
     failed: list[ToolError] = []
 
     def done(delivery: Delivery) -> None:
-        if delivery.outcome is Outcome.ACKNOWLEDGED:
+        if delivery.outcome is DeliveryOutcome.ACKNOWLEDGED:
             return
         error = error_of_delivery(delivery)
         failed.append(error)

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from understudy.clusters.clients.batching_producer import BatchingProducer, NoSuchTopic
-from understudy.clusters.clients.producer import Delivery, Outcome
+from understudy.clusters.clients.producer import Delivery, DeliveryOutcome
 from understudy.foundation.eventlog.clock import Clock
 from understudy.kafka_tools.client_properties import CONFIG
 from understudy.kafka_tools.console import (
@@ -123,7 +123,7 @@ async def _send(
 
     def done(sent_ms: float, size: int, delivery: Delivery) -> None:
         now_ms = clock.monotonic_ms()
-        if delivery.outcome is Outcome.ACKNOWLEDGED:
+        if delivery.outcome is DeliveryOutcome.ACKNOWLEDGED:
             latencies.record(int(now_ms - sent_ms), size, now_ms)
         else:
             console.error(error_of_delivery(delivery).trace, end="")

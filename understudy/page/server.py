@@ -17,8 +17,8 @@ from starlette.types import ASGIApp
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.control.http_thread import (
     ANY_PORT,
+    HttpServer,
     HttpThread,
-    Server,
     address_of,
     hosts_of,
     is_loopback,
@@ -52,7 +52,7 @@ class MakeApplication(Protocol):
     ) -> ASGIApp: ...
 
 
-class PageServer(Server):
+class PageServer(HttpServer):
     """The server of one page.
 
     Args:

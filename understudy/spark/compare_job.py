@@ -20,9 +20,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from understudy.history.compare.comparison import Comparison, assemble, p_values_of, permutations_for, summarize
 from understudy.history.compare.groups import (
     CannotCompare,
-    Group,
     Key,
     Observation,
+    RunGroup,
     baseline_keys,
     check_failovers,
     check_settings,
@@ -37,7 +37,7 @@ from understudy.spark.lake_tables import read_lake
 TABLES_READ = ("settings", "totals", "failovers")
 """The tables that a comparison reads."""
 
-_Pair: TypeAlias = tuple[bool, Group]
+_Pair: TypeAlias = tuple[bool, RunGroup]
 """A group, and whether it is the baseline of its pair."""
 
 
@@ -142,16 +142,16 @@ def _keyed(run: Observation, by: tuple[str, ...]) -> tuple[Key, Observation]:
     return tuple(run.settings[name] for name in by), run
 
 
-def _group(found: tuple[Key, Iterable[Observation]]) -> Group:
+def _group(found: tuple[Key, Iterable[Observation]]) -> RunGroup:
     key, runs = found
-    return Group(key=key, runs=tuple(sorted(runs, key=lambda run: run.run)))
+    return RunGroup(key=key, runs=tuple(sorted(runs, key=lambda run: run.run)))
 
 
-def _size(group: Group) -> tuple[Key, int]:
+def _size(group: RunGroup) -> tuple[Key, int]:
     return group.key, group.failovers
 
 
-def _members(group: Group, pairs: Mapping[Key, Key]) -> Iterator[tuple[Key, _Pair]]:
+def _members(group: RunGroup, pairs: Mapping[Key, Key]) -> Iterator[tuple[Key, _Pair]]:
     """Return the group for its own test, if it has one, and for those in which it is the baseline."""
     if group.key in pairs:
         yield group.key, (False, group)

@@ -12,7 +12,7 @@ from typing import Self
 import msgspec
 from pyspark import SparkContext
 
-from understudy.history.lake.runs_to_parts import Written, write_part
+from understudy.history.lake.runs_to_parts import WrittenRun, write_part
 from understudy.history.report.runs import RunFiles
 from understudy.spark.context import Progress, SparkSettings, no_progress, spark_context, spark_errors
 
@@ -33,7 +33,7 @@ class SparkEngine:
         with spark_errors("Spark does not run"):
             self._context.parallelize([()] * self.cores, self.cores).mapPartitions(_nothing).collect()
 
-    def write(self, lake: Path, tasks: Sequence[tuple[RunFiles, ...]]) -> Iterator[Written]:
+    def write(self, lake: Path, tasks: Sequence[tuple[RunFiles, ...]]) -> Iterator[WrittenRun]:
         """Write one part for each task.
 
         Raises:
@@ -41,8 +41,8 @@ class SparkEngine:
         """
         distributed = self._context.parallelize(tasks, len(tasks))
         with spark_errors(f"the event logs cannot be written into {lake}"):
-            results = distributed.mapPartitions(_Task(str(lake))).collect()
-        return (msgspec.json.decode(result, type=Written) for result in results)
+            results = distributed.mapPartitions(_IngestTask(str(lake))).collect()
+        return (msgspec.json.decode(result, type=WrittenRun) for result in results)
 
 
 class EngineInBackground:
@@ -90,7 +90,7 @@ class EngineInBackground:
         return engine
 
 
-class _Task:
+class _IngestTask:
     """What a worker runs."""
 
     def __init__(self, lake: str) -> None:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from understudy.brokers.coordinator.group.group_metadata import DEAD_GROUP, DescribedGroup, GroupMetadata
+from understudy.brokers.coordinator.group.group_metadata import DEAD_GROUP, GroupDetails, GroupMetadata
 from understudy.brokers.coordinator.group.group_metadata_manager import GroupMetadataManager
 from understudy.brokers.coordinator.group.group_state import GroupState
 from understudy.brokers.coordinator.group.rebalances import Rebalances
@@ -61,11 +61,11 @@ class GroupAdministration:
         ]
         return Errors.COORDINATOR_LOAD_IN_PROGRESS if self._manager.is_loading else Errors.NONE, found
 
-    def describe_group(self, group_id: str) -> tuple[Errors, DescribedGroup]:
+    def describe_group(self, group_id: str) -> tuple[Errors, GroupDetails]:
         """Return the state and the members of a group; one that does not exist counts as Dead."""
         error = self._error_for(group_id, may_be_empty=True)
         if error is not Errors.NONE:
-            return error, DescribedGroup("")
+            return error, GroupDetails("")
         group = self._manager.get(group_id)
         return Errors.NONE, DEAD_GROUP if group is None else group.summary()
 

@@ -31,7 +31,7 @@ from understudy.foundation.wire.version_prefixed import decode_prefixed
 _VERSION_0: Final = b"\0\0"
 
 
-class DescribedGroup(NamedTuple):
+class GroupDetails(NamedTuple):
     """What DescribeGroups shows of a group; the protocol only if it is Stable."""
 
     state: str
@@ -40,7 +40,7 @@ class DescribedGroup(NamedTuple):
     members: tuple[MemberSummary, ...] = ()
 
 
-DEAD_GROUP = DescribedGroup(GroupState.DEAD.value)
+DEAD_GROUP = GroupDetails(GroupState.DEAD.value)
 """Summary in DescribeGroups of a group that does not exist."""
 
 
@@ -287,7 +287,7 @@ class GroupMetadata:
             for member in self._members.values()
         )
 
-    def summary(self) -> DescribedGroup:
+    def summary(self) -> GroupDetails:
         """Return what DescribeGroups shows."""
         is_stable = self.state is GroupState.STABLE
         members = tuple(
@@ -302,7 +302,7 @@ class GroupMetadata:
             for member in self._members.values()
         )
         protocol = self.protocol_name or "" if is_stable else ""
-        return DescribedGroup(self.state.value, self.protocol_type or "", protocol, members)
+        return GroupDetails(self.state.value, self.protocol_type or "", protocol, members)
 
     # ------------------------------------------------------------------ expiry
 

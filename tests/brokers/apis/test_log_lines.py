@@ -19,7 +19,7 @@ from tests.operators_log import Line, operators_log
 from understudy.brokers.apis import leader_and_isr, stop_replica, update_metadata
 from understudy.brokers.apis.services import RequestContext
 from understudy.brokers.config.logger_levels import LoggerLevels
-from understudy.brokers.config.operations import AlterConfigOperation, ConfigChange
+from understudy.brokers.config.operations import AlterConfigOperation, RequestedConfig
 from understudy.brokers.machine.operator_log import configure_operator_log
 from understudy.brokers.membership.registration import Registration
 from understudy.brokers.replication.alter_partition_manager import AlterPartitionManager
@@ -346,7 +346,7 @@ def test_partition_lines_follow_the_level_of_the_logger() -> None:
     log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.logger")
     read = []
     for level in ("INFO", "DEBUG", "ERROR"):
-        levels.apply([ConfigChange("state.change.logger", AlterConfigOperation.SET, level)])
+        levels.apply([RequestedConfig("state.change.logger", AlterConfigOperation.SET, level)])
         read.append((is_detailed(log), len(list(with_a_line(log, range(2 * LINES))))))
         log.debug("in detail", level=level)
     assert read == [(False, LINES), (True, 2 * LINES), (False, 0)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import structlog
 
 from understudy.brokers.config.logger_levels import LEVELS, LOGGERS, ROOT, WITHOUT_LINES, LoggerLevels
-from understudy.brokers.config.operations import AlterConfigOperation, ConfigChange
+from understudy.brokers.config.operations import AlterConfigOperation, RequestedConfig
 from understudy.brokers.machine.operator_log import configure_operator_log
 
 PRODUCT = Path(__file__).resolve().parents[3]
@@ -29,8 +29,8 @@ def test_a_logger_inherits_the_level_above_it() -> None:
     assert levels.threshold("kafka.server.KafkaApis") == LEVELS["INFO"]
     levels.apply(
         [
-            ConfigChange("kafka", AlterConfigOperation.SET, "WARN"),
-            ConfigChange("kafka.server.KafkaApis", AlterConfigOperation.SET, "DEBUG"),
+            RequestedConfig("kafka", AlterConfigOperation.SET, "WARN"),
+            RequestedConfig("kafka.server.KafkaApis", AlterConfigOperation.SET, "DEBUG"),
         ]
     )
     found = [
@@ -39,8 +39,8 @@ def test_a_logger_inherits_the_level_above_it() -> None:
     assert found == [LEVELS[name] for name in ("DEBUG", "WARN", "INFO", "INFO")]
     levels.apply(
         [
-            ConfigChange("kafka.server.KafkaApis", AlterConfigOperation.DELETE, None),
-            ConfigChange(ROOT, AlterConfigOperation.SET, "ERROR"),
+            RequestedConfig("kafka.server.KafkaApis", AlterConfigOperation.DELETE, None),
+            RequestedConfig(ROOT, AlterConfigOperation.SET, "ERROR"),
         ]
     )
     assert [levels.threshold(name) for name in ("kafka.server.KafkaApis", "kazoo")] == [LEVELS["WARN"], LEVELS["ERROR"]]
@@ -51,8 +51,8 @@ def test_the_loggers_of_kafkas_log4j_properties_have_levels() -> None:
     """A script that changes their levels works, also if nothing is written to them here."""
     levels = LoggerLevels()
     changes = [
-        ConfigChange("kafka.log.LogCleaner", AlterConfigOperation.SET, "DEBUG"),
-        ConfigChange("kafka.controller", AlterConfigOperation.SET, "WARN"),
+        RequestedConfig("kafka.log.LogCleaner", AlterConfigOperation.SET, "DEBUG"),
+        RequestedConfig("kafka.controller", AlterConfigOperation.SET, "WARN"),
     ]
     levels.check(changes)
     levels.apply(changes)
@@ -68,9 +68,9 @@ def test_the_operators_log_follows_the_levels() -> None:
     configure_operator_log(stream, broker_id=1, levels=levels)
     log = structlog.get_logger("kafka.server.KafkaApis")
     log.debug("quiet")
-    levels.apply([ConfigChange("kafka.server.KafkaApis", AlterConfigOperation.SET, "DEBUG")])
+    levels.apply([RequestedConfig("kafka.server.KafkaApis", AlterConfigOperation.SET, "DEBUG")])
     log.debug("loud")
-    levels.apply([ConfigChange("kafka.server.KafkaApis", AlterConfigOperation.SET, "ERROR")])
+    levels.apply([RequestedConfig("kafka.server.KafkaApis", AlterConfigOperation.SET, "ERROR")])
     log.warning("quiet again")
     log.error("wrong")
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]

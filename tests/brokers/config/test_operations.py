@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from understudy.brokers.config.operations import AlterConfigOperation, ConfigChange, altered, check_changes
+from understudy.brokers.config.operations import AlterConfigOperation, RequestedConfig, altered, check_changes
 from understudy.brokers.config.topic_config import TOPIC_TABLE
 from understudy.foundation.cluster.errors import ApiError, Errors
 
@@ -35,7 +35,7 @@ def test_results_of_operations(
     stored: dict[str, str], operation: AlterConfigOperation, value: str | None, left: dict[str, str]
 ) -> None:
     assert (
-        altered({"keep": "me"} | stored, [ConfigChange("cleanup.policy", operation, value)], TOPIC_TABLE)
+        altered({"keep": "me"} | stored, [RequestedConfig("cleanup.policy", operation, value)], TOPIC_TABLE)
         == {"keep": "me"} | left
     )
 
@@ -44,15 +44,18 @@ def test_results_of_operations(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (ConfigChange("retention.ms", APPEND, "1"), "Config value append is not allowed for config key: retention.ms"),
         (
-            ConfigChange("retention.ms", SUBTRACT, "1"),
+            RequestedConfig("retention.ms", APPEND, "1"),
+            "Config value append is not allowed for config key: retention.ms",
+        ),
+        (
+            RequestedConfig("retention.ms", SUBTRACT, "1"),
             "Config value subtract is not allowed for config key: retention.ms",
         ),
-        (ConfigChange("no.such", APPEND, "1"), "Unknown config name: no.such"),
+        (RequestedConfig("no.such", APPEND, "1"), "Unknown config name: no.such"),
     ],
 )
-def test_only_lists_are_appended_to(change: ConfigChange, message: str) -> None:
+def test_only_lists_are_appended_to(change: RequestedConfig, message: str) -> None:
     with pytest.raises(ApiError) as refused:
         altered({}, [change], TOPIC_TABLE)
     assert (refused.value.error, refused.value.message) == (Errors.INVALID_CONFIG, message)
@@ -60,18 +63,18 @@ def test_only_lists_are_appended_to(change: ConfigChange, message: str) -> None:
 
 def test_changes_larger_than_a_znode_are_refused_before_they_are_validated() -> None:
     with pytest.raises(ApiError) as refused:
-        check_changes([ConfigChange(str(number), SET, "x" * 30_000) for number in range(34)])
+        check_changes([RequestedConfig(str(number), SET, "x" * 30_000) for number in range(34)])
     assert refused.value.error is Errors.INVALID_CONFIG
     assert refused.value.message == "34 configs do not fit into a znode; a request to ZooKeeper may have 1000000 bytes"
-    check_changes([ConfigChange(str(number), SET, "x" * 30_000) for number in range(33)])
+    check_changes([RequestedConfig(str(number), SET, "x" * 30_000) for number in range(33)])
 
 
 def test_a_list_may_grow_until_it_does_not_fit_into_a_response() -> None:
     name = "leader.replication.throttled.replicas"
     largest = ",".join([f"{index:05}:1" for index in range(4095)])
-    assert altered({name: largest}, [ConfigChange(name, APPEND, "1:1")], TOPIC_TABLE) == {name: f"{largest},1:1"}
+    assert altered({name: largest}, [RequestedConfig(name, APPEND, "1:1")], TOPIC_TABLE) == {name: f"{largest},1:1"}
     with pytest.raises(ApiError) as refused:
-        altered({name: largest}, [ConfigChange(name, APPEND, "1:1,22:2")], TOPIC_TABLE)
+        altered({name: largest}, [RequestedConfig(name, APPEND, "1:1,22:2")], TOPIC_TABLE)
     assert refused.value.error is Errors.INVALID_CONFIG
     assert refused.value.message == f"The value of {name} would have 32768 bytes; a response can carry 32767"
 
@@ -81,7 +84,7 @@ def test_appending_many_values_to_a_long_list_is_fast() -> None:
     stored = {name: ",".join(map(str, range(50_000)))}
     began = time.process_time()
     with pytest.raises(ApiError):
-        altered(stored, [ConfigChange(name, APPEND, ",".join(["49999"] * 5_000))], TOPIC_TABLE)
+        altered(stored, [RequestedConfig(name, APPEND, ",".join(["49999"] * 5_000))], TOPIC_TABLE)
     assert time.process_time() - began < 1, (
         "searching the list for each value takes seconds, in which the broker serves no request"
     )
@@ -91,16 +94,16 @@ def test_appending_many_values_to_a_long_list_is_fast() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ((ConfigChange("a", SET, "1"), ConfigChange("a", DELETE, None)), "Error due to duplicate config keys"),
-        ((ConfigChange("a", SET, None), ConfigChange("b", APPEND, None)), "Null value not supported for : a, b"),
-        ((ConfigChange("a", 4, "1"),), "Unknown operations type 4"),
+        ((RequestedConfig("a", SET, "1"), RequestedConfig("a", DELETE, None)), "Error due to duplicate config keys"),
+        ((RequestedConfig("a", SET, None), RequestedConfig("b", APPEND, None)), "Null value not supported for : a, b"),
+        ((RequestedConfig("a", 4, "1"),), "Unknown operations type 4"),
     ],
 )
-def test_malformed_changes_are_refused(changes: tuple[ConfigChange, ...], message: str) -> None:
+def test_malformed_changes_are_refused(changes: tuple[RequestedConfig, ...], message: str) -> None:
     with pytest.raises(ApiError) as refused:
         check_changes(changes)
     assert (refused.value.error, refused.value.message) == (Errors.INVALID_REQUEST, message)
 
 
 def test_a_key_is_deleted_without_a_value() -> None:
-    check_changes([ConfigChange("a", DELETE, None), ConfigChange("b", SET, "")])
+    check_changes([RequestedConfig("a", DELETE, None), RequestedConfig("b", SET, "")])

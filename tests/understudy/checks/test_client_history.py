@@ -10,31 +10,33 @@ from understudy.checks.client_history import (
     NOT_SENT,
     PRODUCE_ERRORS,
     ClientHistory,
-    Outcome,
     Poll,
-    Producer,
     Send,
+    SendingProducer,
+    SendOutcome,
     check_clients,
 )
 from understudy.foundation.cluster.errors import Errors
 
 T0, T1 = ("t", 0), ("t", 1)
-IDEMPOTENT = Producer("idempotent")
-RETRYING = Producer("retrying", never_repeats=False, keeps_order=False)
-ONE_IN_FLIGHT = Producer("one-in-flight", never_repeats=False)
-ACKS_1 = Producer("acks-1", waits_for_all=False)
+IDEMPOTENT = SendingProducer("idempotent")
+RETRYING = SendingProducer("retrying", never_repeats=False, keeps_order=False)
+ONE_IN_FLIGHT = SendingProducer("one-in-flight", never_repeats=False)
+ACKS_1 = SendingProducer("acks-1", waits_for_all=False)
 
 
-def ok(value: str, offset: int, producer: Producer = IDEMPOTENT, partition: tuple[str, int] = T0) -> Send:
-    return Send(producer, partition, value, Outcome.OK, offset)
+def ok(value: str, offset: int, producer: SendingProducer = IDEMPOTENT, partition: tuple[str, int] = T0) -> Send:
+    return Send(producer, partition, value, SendOutcome.OK, offset)
 
 
-def unclear(value: str, outcome: Outcome, producer: Producer = IDEMPOTENT, errors: tuple[str, ...] = ()) -> Send:
+def unclear(
+    value: str, outcome: SendOutcome, producer: SendingProducer = IDEMPOTENT, errors: tuple[str, ...] = ()
+) -> Send:
     return Send(producer, T0, value, outcome, errors=errors)
 
 
 def failed(*errors: str) -> Send:
-    return unclear("f", Outcome.FAIL, errors=errors)
+    return unclear("f", SendOutcome.FAIL, errors=errors)
 
 
 def poll(*records: tuple[int, str], final: bool = False, assignment: int = 1, consumer: str = "c") -> Poll:
@@ -85,7 +87,7 @@ ACCEPTED = {
             compacted=True,
         ),
         "nothing is known of the others": history(
-            unclear("a", Outcome.INFO), unclear("b", Outcome.FAIL), poll((7, "x"), final=True), to_the_end=True
+            unclear("a", SendOutcome.INFO), unclear("b", SendOutcome.FAIL), poll((7, "x"), final=True), to_the_end=True
         ),
     },
     "H2": {
@@ -103,9 +105,9 @@ ACCEPTED = {
     "H4": {
         "what is not known may be there or not": history(
             A,
-            unclear("b", Outcome.INFO),
-            unclear("c", Outcome.INFO),
-            unclear("d", Outcome.FAIL),
+            unclear("b", SendOutcome.INFO),
+            unclear("c", SendOutcome.INFO),
+            unclear("d", SendOutcome.FAIL),
             poll((0, "a"), (1, "b")),
         )
     },
@@ -117,7 +119,7 @@ ACCEPTED = {
         "compaction has removed records": history(poll((3, "a"), (5, "b")), poll((9, "c")), compacted=True),
     },
     "H6": {
-        "offsets increase": history(A, ok("x", 0, ACKS_1), unclear("i", Outcome.INFO), B, ok("c", 4)),
+        "offsets increase": history(A, ok("x", 0, ACKS_1), unclear("i", SendOutcome.INFO), B, ok("c", 4)),
         "several requests are in flight": history(ok("a", 1, RETRYING), ok("b", 0, RETRYING)),
         "partitions are apart": history(B, ok("a", 0, partition=T1)),
         "an unclean election": history(B, A, lost=True),
@@ -131,15 +133,15 @@ ACCEPTED = {
     },
     "H8": {
         "attempts fail before one is acknowledged": history(
-            Send(IDEMPOTENT, T0, "a", Outcome.OK, 0, ("NoLeader", "NOT_ENOUGH_REPLICAS_AFTER_APPEND"))
+            Send(IDEMPOTENT, T0, "a", SendOutcome.OK, 0, ("NoLeader", "NOT_ENOUGH_REPLICAS_AFTER_APPEND"))
         ),
         "every attempt has appended nothing": history(
             failed("NoProducerId", "ConnectionFailed", "NOT_ENOUGH_REPLICAS", "UNKNOWN_TOPIC_OR_PARTITION"),
             failed("MESSAGE_TOO_LARGE"),
         ),
         "the outcome of an attempt is unknown": history(
-            unclear("i", Outcome.INFO, errors=("ConnectionLost", "NOT_ENOUGH_REPLICAS")),
-            unclear("j", Outcome.INFO, errors=("NOT_LEADER_OR_FOLLOWER", "REQUEST_TIMED_OUT")),
+            unclear("i", SendOutcome.INFO, errors=("ConnectionLost", "NOT_ENOUGH_REPLICAS")),
+            unclear("j", SendOutcome.INFO, errors=("NOT_LEADER_OR_FOLLOWER", "REQUEST_TIMED_OUT")),
         ),
     },
 }
@@ -172,7 +174,7 @@ REJECTED = {
     },
     "H4": {
         "poll 0: t-0 has d at offset 1, although its send has failed": [
-            history(A, unclear("d", Outcome.FAIL), poll((0, "a"), (1, "d")))
+            history(A, unclear("d", SendOutcome.FAIL), poll((0, "a"), (1, "d")))
         ],
         "poll 1: t-0 has z at offset 1, which was never sent": [
             history(A, poll((0, "a")), poll((1, "z"))),
@@ -218,10 +220,10 @@ REJECTED = {
         ],
         "send 0: f to t-0 has failed without an error": [history(failed())],
         "send 0: i to t-0 got UNKNOWN_ERROR_CODE_999, which is no error of Produce": [
-            history(unclear("i", Outcome.INFO, errors=("REQUEST_TIMED_OUT", "UNKNOWN_ERROR_CODE_999")))
+            history(unclear("i", SendOutcome.INFO, errors=("REQUEST_TIMED_OUT", "UNKNOWN_ERROR_CODE_999")))
         ],
         "send 0: a to t-0 got OFFSET_OUT_OF_RANGE, which is no error of Produce": [
-            history(Send(IDEMPOTENT, T0, "a", Outcome.OK, 0, ("OFFSET_OUT_OF_RANGE",)))
+            history(Send(IDEMPOTENT, T0, "a", SendOutcome.OK, 0, ("OFFSET_OUT_OF_RANGE",)))
         ],
     },
 }

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from tests.understudy.checks.histories import envelope
-from understudy.checks.client_history import Outcome
+from understudy.checks.client_history import SendOutcome
 from understudy.checks.group_records import add_records
 from understudy.checks.groups import (
     GROUP_CHECKS,
@@ -40,7 +40,7 @@ from understudy.foundation.eventlog.records import (
 T0, T1 = ("t", 0), ("t", 1)
 
 
-def commit(offset: int, began_ms: float, ended_ms: float, outcome: Outcome = Outcome.OK) -> Commit:
+def commit(offset: int, began_ms: float, ended_ms: float, outcome: SendOutcome = SendOutcome.OK) -> Commit:
     return Commit("g", T0, offset, outcome, began_ms, ended_ms)
 
 
@@ -81,7 +81,7 @@ def history(
     )
 
 
-REFUSED, UNKNOWN = Outcome.FAIL, Outcome.INFO
+REFUSED, UNKNOWN = SendOutcome.FAIL, SendOutcome.INFO
 STARTED_AGAIN = (
     owns("a", T0, T1)._replace(instance="one"),
     owns("c", T0, generation=2)._replace(instance="one"),

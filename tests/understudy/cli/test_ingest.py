@@ -18,7 +18,7 @@ from understudy.cli.analysis.ingest import describe
 from understudy.cli.main import main
 from understudy.history.lake.ingest import Ingested
 from understudy.history.lake.lake import Lake
-from understudy.history.lake.runs_to_parts import Refusal
+from understudy.history.lake.runs_to_parts import RefusedRun
 from understudy.history.lake.writer import LakeWriter
 
 
@@ -97,7 +97,7 @@ def test_a_full_disk_is_named_and_the_same_command_goes_on(runs: Path, capsys: p
 
 
 def test_many_refusals_are_counted() -> None:
-    result = Ingested(refused=[Refusal(f"run-{number}", "why") for number in range(7)])
+    result = Ingested(refused=[RefusedRun(f"run-{number}", "why") for number in range(7)])
     assert describe(result, Path("lake"))[1:] == [
         *(f"refused run run-{number}: why" for number in range(5)),
         "and 2 more runs refused",

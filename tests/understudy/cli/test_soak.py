@@ -29,7 +29,7 @@ from understudy.trials.soak.live.files import SoakFiles
 from understudy.trials.soak.loop import source_of
 from understudy.trials.soak.plan import PartitionSeen, PlannedFault, Situation, next_fault
 from understudy.trials.soak.profiles import PROFILES
-from understudy.trials.soak.tally import ClusterShape, Totals
+from understudy.trials.soak.tally import ClusterShape, SoakTotals
 
 SESSION_MS = 2_000
 
@@ -54,7 +54,7 @@ def ended(tmp_path: Path) -> Path:
     files = SoakFiles(tmp_path)
     files.folder.mkdir()
     shape = ClusterShape(brokers=3, racks=(), session_ms=2_000, topic="soak", partitions=3, replicas=3, min_insync=2)
-    files.write_totals(Totals(seed=4, profile="gentle", minutes=3, shape=shape))
+    files.write_totals(SoakTotals(seed=4, profile="gentle", minutes=3, shape=shape))
     return tmp_path
 
 
@@ -92,7 +92,7 @@ def test_a_cluster_that_has_ended_cannot_be_soaked(ended: Path, capsys: pytest.C
 
 
 def test_a_soak_that_has_found_something_does_not_go_on(ended: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    SoakFiles(ended).write_totals(Totals(seed=4, profile="gentle", violation="R1 violated at x"))
+    SoakFiles(ended).write_totals(SoakTotals(seed=4, profile="gentle", violation="R1 violated at x"))
     code, error = refused(capsys, str(ended))
     assert code == 1
     assert "this soak has ended: R1 violated at x; move" in error
@@ -230,7 +230,7 @@ class TestOnACluster:
     def test_a_topic_that_lost_its_end_while_no_soak_ran_is_a_violation(self, run: Path) -> None:
         files = SoakFiles(run)
         files.folder.mkdir()
-        files.write_totals(Totals(seed=1, profile="gentle", sessions=1, minutes=2, ends={"soak-1": 10**9}))
+        files.write_totals(SoakTotals(seed=1, profile="gentle", sessions=1, minutes=2, ends={"soak-1": 10**9}))
         soak = SoakProcess(run)
         assert soak.end() == 1, soak.output
         assert "violated: H1: soak-1 ends at " in soak.output

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.clusters.request_rules import Effect, Rule
+from understudy.clusters.request_rules import Effect, RequestRule
 
 
-def selected(rule: Rule, apis: list[int], *, is_whole: bool = True) -> list[int]:
+def selected(rule: RequestRule, apis: list[int], *, is_whole: bool = True) -> list[int]:
     """The positions, from 1, of the requests that the rule selects."""
     return [number for number, api in enumerate(apis, 1) if rule.selects(api, is_whole=is_whole)]
 
@@ -25,12 +25,12 @@ def selected(rule: Rule, apis: list[int], *, is_whole: bool = True) -> list[int]
     ],
 )
 def test_a_rule_selects_by_api_and_count(api: int | None, nth: int, every: int | None, expected: list[int]) -> None:
-    rule = Rule(name="r", sources=("a",), destinations=("b",), effect=Effect.HOLD, api=api, nth=nth, every=every)
+    rule = RequestRule(name="r", sources=("a",), destinations=("b",), effect=Effect.HOLD, api=api, nth=nth, every=every)
     assert selected(rule, [3, 4, 3, 4, 3, 4]) == expected
     assert rule.applied == len(expected)
 
 
 @pytest.mark.parametrize(("effect", "expected"), [(Effect.CORRUPT, []), (Effect.LOSE_ANSWER, [1])])
 def test_a_request_that_is_not_kept_whole_cannot_be_changed(effect: Effect, expected: list[int]) -> None:
-    rule = Rule(name="r", sources=("a",), destinations=("b",), effect=effect)
+    rule = RequestRule(name="r", sources=("a",), destinations=("b",), effect=effect)
     assert selected(rule, [3], is_whole=False) == expected

@@ -140,7 +140,7 @@ class BatchingProducer:
         return Connections(self._network, settings.bootstrap, client_id=settings.client_id)
 
 
-class _Batch:
+class _OpenBatch:
     """Records that are sent together."""
 
     def __init__(self) -> None:
@@ -167,8 +167,8 @@ class _Sender:
             backoff_ms=settings.retry_backoff_ms,
             is_idempotent=settings.is_idempotent,
         )
-        self._filling = _Batch()
-        self._waiting: asyncio.Queue[_Batch] = asyncio.Queue(MAX_WAITING_BATCHES)
+        self._filling = _OpenBatch()
+        self._waiting: asyncio.Queue[_OpenBatch] = asyncio.Queue(MAX_WAITING_BATCHES)
         self._task: asyncio.Task[None] | None = None
         self._linger: asyncio.TimerHandle | None = None
 
@@ -210,7 +210,7 @@ class _Sender:
             self._linger.cancel()
             self._linger = None
         if self._filling.records:
-            batch, self._filling = self._filling, _Batch()
+            batch, self._filling = self._filling, _OpenBatch()
             await self._waiting.put(batch)
             self._start()
 
@@ -218,7 +218,7 @@ class _Sender:
         self._linger = None
         # Where there is none, batches are sent without a pause anyway, and this one grows until it is full.
         if self._filling.records and not self._waiting.full():
-            batch, self._filling = self._filling, _Batch()
+            batch, self._filling = self._filling, _OpenBatch()
             self._waiting.put_nowait(batch)
             self._start()
         elif self._filling.records:

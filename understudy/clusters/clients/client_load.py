@@ -13,11 +13,11 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 
 from understudy.checks.client_history import ClientHistory, Poll, Send
-from understudy.checks.client_history import Producer as ProducerSettings
+from understudy.checks.client_history import SendingProducer as ProducerSettings
 from understudy.clusters.clients.connections import Connections, NoLeader
 from understudy.clusters.clients.consumer import Consumer
 from understudy.clusters.clients.load import OUTCOMES, TIMEOUT_MS, Load
-from understudy.clusters.clients.producer import ALL_ACKS, Outcome, Producer
+from understudy.clusters.clients.producer import ALL_ACKS, DeliveryOutcome, Producer
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.clock import Clock
 from understudy.foundation.wire.network import Network
@@ -171,7 +171,7 @@ class ClientLoad(Load):
             [value.encode() for value in values],
             keys=None if keys is None else [key.encode() for key in keys],
         )
-        is_acknowledged = delivery.outcome is Outcome.ACKNOWLEDGED
+        is_acknowledged = delivery.outcome is DeliveryOutcome.ACKNOWLEDGED
         if is_acknowledged:
             self._on_acknowledged()
         self.history.sends += [

@@ -21,8 +21,8 @@ from understudy.checks.groups import (
 from understudy.clusters.clients.connections import Connections, NoLeader
 from understudy.clusters.clients.consumer import Consumer
 from understudy.clusters.clients.group_coordinator_link import CoordinatorLink
-from understudy.clusters.clients.group_member import GroupMember, MemberSettings, Refused
-from understudy.clusters.clients.group_offsets import GroupOffsets
+from understudy.clusters.clients.group_member import GroupMember, MemberRefused, MemberSettings
+from understudy.clusters.clients.group_offsets import GroupOffsetsClient
 from understudy.clusters.clients.load import OUTCOMES, Load
 from understudy.clusters.clients.member_events import (
     Assigned,
@@ -89,7 +89,7 @@ class GroupLoad(Load):
                     if leaves:
                         await member.leave()
                     del self._members[name]
-            except Refused:
+            except MemberRefused:
                 # It is in the history; the others of the group go on.
                 del self._members[name]
 
@@ -151,11 +151,11 @@ class GroupLoad(Load):
                 self.history.to_be_read[group] = self.history.to_be_read.get(group, frozenset()) | every
         self.history.last[:] = [state for state in self.history.last if state.name in self._members]
 
-    def _offsets(self, connections: Connections, group_id: str, *, is_final: bool = False) -> GroupOffsets:
+    def _offsets(self, connections: Connections, group_id: str, *, is_final: bool = False) -> GroupOffsetsClient:
         """The offsets of a group, for a client that is no member."""
         recorder = Recorder(self.history, MemberSettings(group_id=group_id, topics=()), "", is_final=is_final)
         link = CoordinatorLink(connections, group_id)
-        return GroupOffsets(link, self._clock, _WATCH_TIMEOUT_MS, self._watch_backoff_ms, recorder)
+        return GroupOffsetsClient(link, self._clock, _WATCH_TIMEOUT_MS, self._watch_backoff_ms, recorder)
 
     async def _step(self, member: GroupMember, consumer: Consumer, positions: dict[TopicPartition, int]) -> None:
         """Join if need be, renew the session, read a little of each partition, and commit."""

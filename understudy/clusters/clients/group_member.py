@@ -22,7 +22,7 @@ from understudy.clusters.clients.assignors.protocol import (
 from understudy.clusters.clients.assignors.subscriptions import NO_GENERATION, Subscription
 from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
 from understudy.clusters.clients.group_coordinator_link import CoordinatorLink, GroupError
-from understudy.clusters.clients.group_offsets import GroupOffsets
+from understudy.clusters.clients.group_offsets import GroupOffsetsClient
 from understudy.clusters.clients.member_events import (
     Assigned,
     JoinBegan,
@@ -66,7 +66,7 @@ _MOVED = frozenset({Errors.COORDINATOR_NOT_AVAILABLE, Errors.NOT_COORDINATOR})
 _REMOVED = frozenset({Errors.ILLEGAL_GENERATION, Errors.UNKNOWN_MEMBER_ID})
 
 
-class Refused(Exception):
+class MemberRefused(Exception):
     """The group does not take this member. The message has Kafka's name of the error."""
 
 
@@ -122,7 +122,7 @@ class GroupMember:
         self._assigned_for: tuple[list[str], dict[str, int]] | None = None
         self._next_heartbeat_ms = 0.0
         self._next_look_ms = 0.0
-        self.offsets = GroupOffsets(
+        self.offsets = GroupOffsetsClient(
             self._link, clock, settings.request_timeout_ms, settings.backoff_ms, note, self._identity
         )
         self.owned: tuple[TopicPartition, ...] = ()
@@ -144,7 +144,7 @@ class GroupMember:
         while self._now() < deadline_ms:
             try:
                 await self._join_once()
-            except Refused as refused:
+            except MemberRefused as refused:
                 self._release(str(refused))
                 self._note(JoinEnded(self._now(), str(refused)))
                 raise
@@ -213,7 +213,7 @@ class GroupMember:
         self.member_id, self.generation = joined.member_id, joined.generation_id
         protocol = joined.protocol_name or ""
         if protocol not in PROTOCOLS:
-            raise Refused(f"INCONSISTENT_GROUP_PROTOCOL: the group has chosen {protocol!r}")
+            raise MemberRefused(f"INCONSISTENT_GROUP_PROTOCOL: the group has chosen {protocol!r}")
         assignments = await self._assign(joined) if joined.leader == joined.member_id else ()
         request = SyncGroupRequest(
             group_id=settings.group_id,
@@ -315,7 +315,7 @@ class GroupMember:
         if error in _MOVED:
             self._link.forget()
         elif error in _FATAL:
-            raise Refused(error_name(code))
+            raise MemberRefused(error_name(code))
         else:
             self._on_membership_error(error)
 
@@ -325,7 +325,7 @@ class GroupMember:
             self._reset(keep_member_id=error is Errors.ILLEGAL_GENERATION)
         elif error is Errors.FENCED_INSTANCE_ID:
             self._release(error.name)
-            raise Refused(error.name)
+            raise MemberRefused(error.name)
         elif error is Errors.REBALANCE_IN_PROGRESS:
             self.needs_to_join = True
 

@@ -10,7 +10,7 @@ from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT, NoLeade
 from understudy.clusters.clients.group_coordinator_link import CoordinatorLink, GroupError
 from understudy.clusters.clients.group_requests import offset_commit_request
 from understudy.clusters.clients.member_events import CommitEnded, MemberEvent, OffsetsFetched
-from understudy.clusters.clients.producer import Outcome
+from understudy.clusters.clients.producer import DeliveryOutcome
 from understudy.foundation.cluster.errors import Errors, error_for_code
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.clock import Clock
@@ -53,7 +53,7 @@ Identity: TypeAlias = Callable[[], tuple[int, str, str | None]]
 """Returns the generation, member id and instance id that commits are made with."""
 
 
-class GroupOffsets:
+class GroupOffsetsClient:
     """The committed offsets of one group."""
 
     def __init__(
@@ -87,7 +87,7 @@ class GroupOffsets:
         began_ms = self._clock.monotonic_ms()
         generation, member_id, _ = self._identity()
         left = dict.fromkeys(offsets, Errors.NETWORK_EXCEPTION)
-        outcomes = dict.fromkeys(offsets, Outcome.REFUSED)
+        outcomes = dict.fromkeys(offsets, DeliveryOutcome.REFUSED)
         reason = ""
         remaining = set(offsets)
         while remaining and self._clock.monotonic_ms() < began_ms + self._timeout_ms:
@@ -99,18 +99,18 @@ class GroupOffsets:
             except NO_ANSWER as failure:
                 reason = str(failure)
                 self._link.forget()
-                outcomes |= dict.fromkeys(remaining, Outcome.UNKNOWN)
+                outcomes |= dict.fromkeys(remaining, DeliveryOutcome.UNKNOWN)
             else:
                 for partition in sorted(remaining):
                     error = errors.get(partition, Errors.UNKNOWN_SERVER_ERROR)
                     left[partition] = error
                     if error is Errors.NONE:
-                        outcomes[partition] = Outcome.ACKNOWLEDGED
+                        outcomes[partition] = DeliveryOutcome.ACKNOWLEDGED
                         del left[partition]
                     else:
                         reason = error.name
                         if error in _MAY_BE_STORED:
-                            outcomes[partition] = Outcome.UNKNOWN
+                            outcomes[partition] = DeliveryOutcome.UNKNOWN
                     if error in _MOVED:
                         self._link.forget()
                 remaining = {each for each in remaining if left.get(each) in _TRY_AGAIN}

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 
 from understudy.checks import client_history
 from understudy.clusters.clients.connections import Connections
-from understudy.clusters.clients.producer import Outcome
+from understudy.clusters.clients.producer import DeliveryOutcome
 from understudy.foundation.eventlog.clock import Clock
 from understudy.foundation.wire.network import Network
 
 TIMEOUT_MS = 2_000
 OUTCOMES = {
-    Outcome.ACKNOWLEDGED: client_history.Outcome.OK,
-    Outcome.REFUSED: client_history.Outcome.FAIL,
-    Outcome.UNKNOWN: client_history.Outcome.INFO,
+    DeliveryOutcome.ACKNOWLEDGED: client_history.SendOutcome.OK,
+    DeliveryOutcome.REFUSED: client_history.SendOutcome.FAIL,
+    DeliveryOutcome.UNKNOWN: client_history.SendOutcome.INFO,
 }
 """How a history names the end of a send or a commit."""
 

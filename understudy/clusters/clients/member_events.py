@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
-from understudy.clusters.clients.producer import Outcome
+from understudy.clusters.clients.producer import DeliveryOutcome
 from understudy.foundation.cluster.identifiers import TopicPartition
 
 
@@ -58,7 +58,7 @@ class CommitEnded(NamedTuple):
     generation: int
     member_id: str
     offsets: Mapping[TopicPartition, int]
-    outcomes: Mapping[TopicPartition, Outcome]
+    outcomes: Mapping[TopicPartition, DeliveryOutcome]
     reason: str
 
 

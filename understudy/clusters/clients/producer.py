@@ -37,7 +37,7 @@ _NOT_APPENDED = frozenset({Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.LEADER_NOT_
 answer of a leader that was deposed while it waited for its followers."""
 
 
-class Outcome(enum.Enum):
+class DeliveryOutcome(enum.Enum):
     """How a send ended, or a commit of the offset of a partition."""
 
     ACKNOWLEDGED = "acknowledged"
@@ -57,7 +57,7 @@ class Delivery(NamedTuple):
             the exception; `NoProducerId` for one because of which the producer did not get its producer id.
     """
 
-    outcome: Outcome
+    outcome: DeliveryOutcome
     offset: int = -1
     reason: str = ""
     errors: tuple[str, ...] = ()
@@ -142,7 +142,7 @@ class Producer:
                 error = error_for_code(answer.error_code)
                 if error is Errors.NONE:
                     self._sequences[topic_partition] = self._sequences.get(topic_partition, 0) + len(records)
-                    return Delivery(Outcome.ACKNOWLEDGED, answer.base_offset, errors=tuple(errors))
+                    return Delivery(DeliveryOutcome.ACKNOWLEDGED, answer.base_offset, errors=tuple(errors))
                 reason = error_name(answer.error_code)
                 errors[reason] = None
                 may_be_appended = may_be_appended or error not in _NOT_APPENDED
@@ -154,8 +154,8 @@ class Producer:
             # The next sequence number is not known: another producer id begins with 0.
             self._producer_id = -1
             self._sequences.clear()
-            return Delivery(Outcome.UNKNOWN, reason=reason, errors=tuple(errors))
-        return Delivery(Outcome.REFUSED, reason=reason, errors=tuple(errors))
+            return Delivery(DeliveryOutcome.UNKNOWN, reason=reason, errors=tuple(errors))
+        return Delivery(DeliveryOutcome.REFUSED, reason=reason, errors=tuple(errors))
 
     async def _ensure_producer_id(self) -> None:
         """Get the producer id that is needed; raises as `Connections.ask`, and NoLeader while none is given out."""

@@ -20,7 +20,7 @@ from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.clusters.clients.admin_client import AdminClient
 from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
 from understudy.clusters.clients.connections import Connections
-from understudy.clusters.clients.producer import ALL_ACKS, Outcome, Producer
+from understudy.clusters.clients.producer import ALL_ACKS, DeliveryOutcome, Producer
 from understudy.clusters.clients.topic_requests import PREFERRED, UNCLEAN
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.control.api_description import docs_page, openapi
@@ -136,8 +136,8 @@ class _ControlPort:
                 delivery_timeout_ms=records.timeout_ms,
             )
             delivery = await producer.send(partition, [value.encode() for value in records.values])
-        if delivery.outcome is not Outcome.ACKNOWLEDGED:
-            status = 409 if delivery.outcome is Outcome.REFUSED else 504
+        if delivery.outcome is not DeliveryOutcome.ACKNOWLEDGED:
+            status = 409 if delivery.outcome is DeliveryOutcome.REFUSED else 504
             return refused(status, f"the records are {delivery.outcome.value}: {delivery.reason}")
         return JSONResponse({"partition": _slashed(partition), "offset": delivery.offset})
 

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 from understudy.clusters.cluster import ClusterError, Unsupported
 from understudy.clusters.containers.compose_project import ComposeProject, Service
-from understudy.clusters.control.verbs import ANSWER_TIMEOUT_S, Outcome, VerbRequest, note_of
+from understudy.clusters.control.verbs import ANSWER_TIMEOUT_S, VerbOutcome, VerbRequest, note_of
 from understudy.clusters.processes.cluster_view import ClusterView
 from understudy.clusters.processes.run_folder import this_process
 from understudy.clusters.processes.testbed_log import TestbedLog
@@ -45,7 +45,7 @@ class ComposeVerbs:
         """Read the compose file in `folder`. Raises ClusterError as `ComposeProject.of_folder`."""
         return cls(ComposeProject.of_folder(folder))
 
-    def do(self, request: VerbRequest, note: Callable[[Service], None] = lambda service: None) -> Outcome:
+    def do(self, request: VerbRequest, note: Callable[[Service], None] = lambda service: None) -> VerbOutcome:
         """Do a verb.
 
         Args:
@@ -68,7 +68,7 @@ class ComposeVerbs:
             raise ClusterError("; ".join(skipped) or f"no broker is {request.target} at this moment")
         self._inject(request.verb, able, role, note)
         names = tuple(f"{service.name} ({role})" if role else service.name for service in able)
-        return Outcome(request.verb, names, skipped, note_of(request))
+        return VerbOutcome(request.verb, names, skipped, note_of(request))
 
     def undo(self, verb: str, services: Sequence[Service]) -> str:
         """Do the verb that ends another one, where that still holds, and return what was done. Raises as `do`."""

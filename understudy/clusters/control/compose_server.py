@@ -16,7 +16,7 @@ from understudy.clusters.control.client import ControlClient
 from understudy.clusters.control.compose import ComposeVerbs
 from understudy.clusters.control.job_thread import JobThread
 from understudy.clusters.control.server import ControlPort, listen_for_control
-from understudy.clusters.control.verbs import CLOSE_TIMEOUT_S, NO_BROKER, Outcome, VerbRequest
+from understudy.clusters.control.verbs import CLOSE_TIMEOUT_S, NO_BROKER, VerbOutcome, VerbRequest
 from understudy.clusters.control.waiting_undos import WaitingUndos
 from understudy.clusters.processes.cluster_summary import summary
 from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView
@@ -63,7 +63,7 @@ class ComposeCommands:
         self._jobs = JobThread("understudy-verbs")
         self._undos = WaitingUndos(self._jobs)
 
-    def begin(self, request: VerbRequest) -> Future[Outcome]:
+    def begin(self, request: VerbRequest) -> Future[VerbOutcome]:
         """Do a verb when the verbs before it are done; the future raises as `ComposeVerbs.do`. See `Commanded`."""
         return self._jobs.submit(lambda: self._do(request))
 
@@ -104,7 +104,7 @@ class ComposeCommands:
             for name, undo in self._undos.take():
                 self._undo(name, undo)
 
-    def _do(self, request: VerbRequest) -> Outcome:
+    def _do(self, request: VerbRequest) -> VerbOutcome:
         outcome = self._verbs.do(request, lambda service: self._note(request, service.name))
         self._report(str(outcome))
         return outcome

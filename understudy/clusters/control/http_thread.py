@@ -111,7 +111,7 @@ class HttpThread:
                 await beside
 
 
-class Server(ABC):
+class HttpServer(ABC):
     """A context manager: entering it starts a server, leaving it ends the server, and so does a start that fails."""
 
     @abstractmethod

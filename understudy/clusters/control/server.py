@@ -18,7 +18,7 @@ from understudy.clusters.control.control_file import (
     remove_control_file,
     write_control_file,
 )
-from understudy.clusters.control.http_thread import ANY_PORT, HttpThread, Server, hosts_of, is_loopback, listen
+from understudy.clusters.control.http_thread import ANY_PORT, HttpServer, HttpThread, hosts_of, is_loopback, listen
 from understudy.clusters.control.verbs import ANSWER_TIMEOUT_S, ClusterVerbs, Commanded
 from understudy.clusters.processes.cluster_view import ClusterView
 from understudy.clusters.processes.local_cluster import LocalCluster
@@ -32,7 +32,7 @@ class Commands(Commanded, Protocol):
         """Do no further verb, and undo what has to be undone."""
 
 
-class ControlPort(Server):
+class ControlPort(HttpServer):
     """The HTTP server of a control port; after its end no further verb is done.
 
     Args:

@@ -54,7 +54,7 @@ class VerbRequest(NamedTuple):
     action: str = ""
 
 
-class Outcome(NamedTuple):
+class VerbOutcome(NamedTuple):
     """What a verb has done.
 
     Attributes:
@@ -119,7 +119,7 @@ def _as_bad_value() -> Iterator[None]:
 class Commanded(Protocol):
     """A running cluster, as the control port acts on it."""
 
-    def begin(self, request: VerbRequest) -> Future[Outcome]:
+    def begin(self, request: VerbRequest) -> Future[VerbOutcome]:
         """Do a verb when the verbs before it are done. It may wait for ZooKeeper in the calling thread.
 
         It raises, and so does the future: ClusterError if the verb is refused, one of `NO_ANSWER` where ZooKeeper
@@ -183,11 +183,11 @@ class ClusterVerbs:
                     raise ClusterError(f"{names} cannot be deposed: {owner} is the controller")
             return handles
 
-    def begin(self, request: VerbRequest) -> Future[Outcome]:
+    def begin(self, request: VerbRequest) -> Future[VerbOutcome]:
         """Do a verb on what its target means now; see `Commanded`."""
         return self.submit(request, self.find(request))
 
-    def submit(self, request: VerbRequest, handles: Sequence[Handle]) -> Future[Outcome]:
+    def submit(self, request: VerbRequest, handles: Sequence[Handle]) -> Future[VerbOutcome]:
         """Do a verb on what `find` has returned, when the verbs before it are done.
 
         The future raises what the verb raises: ClusterError if it is refused, one of `NO_ANSWER` where ZooKeeper
@@ -240,7 +240,7 @@ class ClusterVerbs:
 
     # ------------------------------------------------------------------ one verb
 
-    def _do(self, request: VerbRequest, handles: Sequence[Handle]) -> Outcome:
+    def _do(self, request: VerbRequest, handles: Sequence[Handle]) -> VerbOutcome:
         refusals = {handle.name: self._refusal(request.verb, handle) for handle in handles}
         able = [handle for handle in handles if not refusals[handle.name]]
         skipped = tuple(reason for reason in refusals.values() if reason)
@@ -256,7 +256,7 @@ class ClusterVerbs:
             if request.lasts_ms is not None:
                 undo = VERBS[request.verb].undo
                 self._undos.later(handle.name, undo, request.lasts_ms, partial(self._undo, handle, undo))
-        outcome = Outcome(request.verb, tuple(_with_role(handle) for handle in able), skipped, note_of(request))
+        outcome = VerbOutcome(request.verb, tuple(_with_role(handle) for handle in able), skipped, note_of(request))
         self._report(str(outcome))
         return outcome
 

@@ -15,7 +15,7 @@ from understudy.clusters.processes.proxied_brokers import ProxiedBrokers, node_o
 from understudy.clusters.processes.proxy.frames import closing_requests
 from understudy.clusters.processes.proxy.proxy import CLIENT, ZOOKEEPER, Proxy
 from understudy.clusters.processes.zookeeper_server import ZooKeeperServer
-from understudy.clusters.request_rules import Direction, Effect, LostWrite, Rule
+from understudy.clusters.request_rules import Direction, Effect, LostWrite, RequestRule
 from understudy.foundation.wire.registry import APIS
 
 _EXPIRE_TIMEOUT_S = 10.0
@@ -173,7 +173,7 @@ class LinkFaults:
         delay_ms: float = 0.0,
         count: int = 1,
     ) -> str:
-        """Inject a fault into requests that a broker sends to others; see `Rule` for its options.
+        """Inject a fault into requests that a broker sends to others; see `RequestRule` for its options.
 
         Args:
             api: Kafka's name, such as `LeaderAndIsr`; None for every request.
@@ -188,7 +188,7 @@ class LinkFaults:
             raise ClusterError(f"there is no API {api!r}; Kafka's are {', '.join(sorted(_API_KEYS))}")
         nodes = self._nodes(one, others)
         proxy = self._proxy_to("requests cannot be changed")
-        rule = Rule(
+        rule = RequestRule(
             name=f"{effect.value}-{next(self._numbers)}",
             sources=(node_of(one),),
             destinations=tuple(nodes),

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from understudy.brokers.exits import TEMPORARY
 from understudy.clusters.cluster import ClusterError, WaitTimedOut
-from understudy.clusters.request_rules import Direction, Effect, Rule
+from understudy.clusters.request_rules import Direction, Effect, RequestRule
 from understudy.clusters.simulated.loop import new_loop
 from understudy.clusters.simulated.network import SimulatedNetwork
 from understudy.clusters.simulated.randomness import derived
@@ -79,7 +79,7 @@ class SimulatedEnvironment:
         self._events = world.events
         self._records: list[Envelope] = []
         self._isolated: set[str] = set()
-        self._rules: dict[str, Rule] = {}
+        self._rules: dict[str, RequestRule] = {}
         """Every rule for requests that there was, by its name."""
 
     # ------------------------------------------------------------------ time
@@ -205,7 +205,7 @@ class SimulatedEnvironment:
     ) -> str:
         """Inject a fault into the next request that a broker sends to others; return the name of its rule."""
         own, peers = _names(one, others)
-        rule = Rule(
+        rule = RequestRule(
             name=f"{effect.value}-{len(self._rules)}",
             sources=own,
             destinations=peers,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from understudy.clusters.request_rules import KAFKA_ANSWER, KAFKA_REQUEST, Effect, Rule, corrupted, shortened
+from understudy.clusters.request_rules import KAFKA_ANSWER, KAFKA_REQUEST, Effect, RequestRule, corrupted, shortened
 
 _SIZE_BYTES: Final = 4
 
@@ -55,14 +55,14 @@ class RequestFaults:
 
     def __init__(self, after: Callable[[float, Callable[[], None]], None]) -> None:
         self._after = after
-        self._rules: list[Rule] = []
+        self._rules: list[RequestRule] = []
         self._held: dict[str, list[End]] = {}
         """The ends that a rule holds, by its name."""
         self._missed: list[str] = []
         self.is_used = False
         """Whether there has been a rule; otherwise `send` need not be asked."""
 
-    def add(self, rule: Rule) -> None:
+    def add(self, rule: RequestRule) -> None:
         """Apply a rule to requests that are sent from now on."""
         self.is_used = True
         self._rules.append(rule)
@@ -104,7 +104,7 @@ class RequestFaults:
                     return
         end.transmit(data)
 
-    def _apply(self, rule: Rule, end: End, data: bytes, correlation_id: int) -> None:
+    def _apply(self, rule: RequestRule, end: End, data: bytes, correlation_id: int) -> None:
         match rule.effect:
             case Effect.HOLD:
                 end.hold()

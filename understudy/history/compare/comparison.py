@@ -12,7 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.history.compare.groups import QUANTITIES, Group, Key, Observation, baseline_keys, group_runs, in_order
+from understudy.history.compare.groups import (
+    QUANTITIES,
+    Key,
+    Observation,
+    RunGroup,
+    baseline_keys,
+    group_runs,
+    in_order,
+)
 from understudy.history.compare.statistics import (
     PERMUTATIONS,
     Integers,
@@ -43,7 +51,7 @@ TOO_FEW = "too few runs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Distribution:
+class ValueDistribution:
     """One quantity in one group. Values and intervals are in the whole numbers of `groups.QUANTITIES`."""
 
     n: int
@@ -57,7 +65,7 @@ class Distribution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class MetricChange:
     """How one quantity of a group differs from that of its baseline group."""
 
     baseline: Key
@@ -79,7 +87,7 @@ class GroupSummary:
     key: Key
     runs: int
     failovers: int
-    distributions: Mapping[str, Distribution]
+    distributions: Mapping[str, ValueDistribution]
     """By the name of the quantity, as in the next two."""
     curves: Mapping[str, tuple[tuple[int, float], ...]]
     """Values in order, and the share of values up to each: at most `CURVE_POINTS`."""
@@ -97,7 +105,7 @@ class GroupResult:
     """The numbers of one group."""
 
     group: GroupSummary
-    changes: Mapping[str, Change]
+    changes: Mapping[str, MetricChange]
     """By the name of the quantity, without those that cannot be compared."""
 
 
@@ -158,9 +166,9 @@ def permutations_for(pairs: Sized) -> int:
     return max(PERMUTATIONS, 100 * len(pairs) * len(QUANTITIES))
 
 
-def summarize(group: Group) -> GroupSummary:
+def summarize(group: RunGroup) -> GroupSummary:
     """Return the numbers of one group."""
-    samples = {quantity.name: _Sample.of(group, quantity.name) for quantity in QUANTITIES}
+    samples = {quantity.name: _RunSample.of(group, quantity.name) for quantity in QUANTITIES}
     return GroupSummary(
         key=group.key,
         runs=len(group.runs),
@@ -174,7 +182,7 @@ def summarize(group: Group) -> GroupSummary:
     )
 
 
-def p_values_of(group: Group, baseline: Group, permutations: int) -> dict[str, float]:
+def p_values_of(group: RunGroup, baseline: RunGroup, permutations: int) -> dict[str, float]:
     """Return the p value, not corrected, of each quantity of which both groups have values."""
     names = [quantity.name for quantity in QUANTITIES if group.values(quantity.name) and baseline.values(quantity.name)]
     if not names:
@@ -203,7 +211,7 @@ def assemble(
     tests = [(key, name) for key in groups for name in p_values.get(key, ())]
     corrected = holm([p_values[key][name] for key, name in tests])
     permutations = permutations_for(pairs)
-    changes: dict[Key, dict[str, Change]] = {key: {} for key in groups}
+    changes: dict[Key, dict[str, MetricChange]] = {key: {} for key in groups}
     for (key, name), corrected_p in zip(tests, corrected, strict=True):
         smallest = _smallest_p(groups[key], groups[pairs[key]], name, permutations)
         changes[key][name] = _change(
@@ -230,7 +238,7 @@ def _smallest_p(group: GroupSummary, baseline: GroupSummary, quantity: str, perm
 
 def _change(
     group: GroupSummary, baseline: GroupSummary, quantity: str, *, p: float, corrected_p: float, is_possible: bool
-) -> Change:
+) -> MetricChange:
     """Return the change of one quantity.
 
     Args:
@@ -240,7 +248,7 @@ def _change(
     assert mine is not None
     assert theirs is not None
     medians, other_medians = (np.array(each.medians[quantity], dtype=np.int64) for each in (group, baseline))
-    return Change(
+    return MetricChange(
         baseline=baseline.key,
         difference=mine - theirs,
         share=(mine - theirs) / theirs if theirs else None,
@@ -252,15 +260,15 @@ def _change(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Sample:
+class _RunSample:
     """One quantity in one group, with the medians of its bootstrap samples."""
 
-    distribution: Distribution
+    distribution: ValueDistribution
     medians: Integers
     """Empty without a value, or where the median has no interval."""
 
     @staticmethod
-    def of(group: Group, quantity: str) -> _Sample:
+    def of(group: RunGroup, quantity: str) -> _RunSample:
         by_run = group.values_by_run(quantity)
         values = group.values(quantity)
         runs = sum(bool(found) for found in by_run)
@@ -274,8 +282,8 @@ class _Sample:
             }
             medians = found[places[:, 0]]
         quantiles = {percent: nearest_rank(values, percent) for percent in (*PERCENTS, 100)}
-        distribution = Distribution(n=len(values), runs=runs, quantiles=quantiles, intervals=intervals)
-        return _Sample(distribution=distribution, medians=medians)
+        distribution = ValueDistribution(n=len(values), runs=runs, quantiles=quantiles, intervals=intervals)
+        return _RunSample(distribution=distribution, medians=medians)
 
 
 def _curve(values: Sequence[int]) -> tuple[tuple[int, float], ...]:
@@ -285,7 +293,7 @@ def _curve(values: Sequence[int]) -> tuple[tuple[int, float], ...]:
     return tuple((values[place], (place + 1) / len(values)) for place in places)
 
 
-def _worst(group: Group, quantity: str) -> tuple[WorstRun, ...]:
+def _worst(group: RunGroup, quantity: str) -> tuple[WorstRun, ...]:
     return _largest(
         WorstRun(run=run.run, opened_by=run.opened_by, key=group.key, value=max(run.values[quantity]))
         for run in group.runs

@@ -114,7 +114,7 @@ def _text(value: object) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class RunGroup:
     """The runs whose chosen settings have the same values."""
 
     key: Key
@@ -160,7 +160,7 @@ def check_failovers(number: int) -> None:
         raise CannotCompare("none of the runs has a failover, and only failovers can be compared")
 
 
-def group_runs(runs: Iterable[Observation], by: Sequence[str]) -> tuple[Group, ...]:
+def group_runs(runs: Iterable[Observation], by: Sequence[str]) -> tuple[RunGroup, ...]:
     """Return the groups of runs with equal values of the settings `by`, ordered by these values.
 
     Raises:
@@ -171,7 +171,7 @@ def group_runs(runs: Iterable[Observation], by: Sequence[str]) -> tuple[Group, .
     for run in sorted(runs, key=lambda run: (run.run, run.opened_by)):
         groups.setdefault(tuple(run.settings[name] for name in by), []).append(run)
     check_failovers(sum(run.failovers for found in groups.values() for run in found))
-    return tuple(Group(key=key, runs=tuple(groups[key])) for key in sorted(groups, key=in_order))
+    return tuple(RunGroup(key=key, runs=tuple(groups[key])) for key in sorted(groups, key=in_order))
 
 
 def in_order(key: Key) -> tuple[tuple[bool, float, str], ...]:

@@ -11,9 +11,9 @@ from understudy.history.compare.comparison import (
     PERCENTS,
     SIGNIFICANT,
     TOO_FEW,
-    Change,
     Comparison,
     GroupResult,
+    MetricChange,
 )
 from understudy.history.compare.groups import PHASES, QUANTITIES, Quantity
 from understudy.history.compare.pictures import (
@@ -107,7 +107,7 @@ def _row(comparison: Comparison, result: GroupResult, quantity: Quantity) -> Seq
     )
 
 
-def _change(change: Change | None, quantity: Quantity) -> tuple[str, str]:
+def _change(change: MetricChange | None, quantity: Quantity) -> tuple[str, str]:
     if change is None:
         return "", ""
     share = "" if change.share is None else f" ({signed(100 * change.share, '.0f')} %)"

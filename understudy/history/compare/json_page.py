@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from understudy.history.compare.comparison import Change, Comparison, Distribution
+from understudy.history.compare.comparison import Comparison, MetricChange, ValueDistribution
 from understudy.history.compare.groups import PHASES, QUANTITIES, Quantity
 
 VERSION = 1
@@ -50,7 +50,7 @@ def as_json(comparison: Comparison) -> str:
     return msgspec.json.format(msgspec.json.encode(page), indent=2).decode()
 
 
-def _distribution(found: Distribution, quantity: Quantity) -> dict[str, object]:
+def _distribution(found: ValueDistribution, quantity: Quantity) -> dict[str, object]:
     return {
         "n": found.n,
         "runs": found.runs,
@@ -62,7 +62,7 @@ def _distribution(found: Distribution, quantity: Quantity) -> dict[str, object]:
     }
 
 
-def _change(change: Change, quantity: Quantity, by: tuple[str, ...]) -> dict[str, object]:
+def _change(change: MetricChange, quantity: Quantity, by: tuple[str, ...]) -> dict[str, object]:
     return {
         "baseline": dict(zip(by, change.baseline, strict=True)),
         "p50_difference": change.difference / quantity.scale,

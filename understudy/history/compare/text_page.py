@@ -10,10 +10,10 @@ from understudy.history.compare.comparison import (
     PERCENTS,
     SIGNIFICANT,
     TOO_FEW,
-    Change,
     Comparison,
-    Distribution,
     GroupResult,
+    MetricChange,
+    ValueDistribution,
 )
 from understudy.history.compare.groups import QUANTITIES, Key, Quantity
 from understudy.history.compare.statistics import CONFIDENCE, runs_needed
@@ -85,19 +85,19 @@ def _fits(label: str, width: int) -> bool:
     return len(label) <= width - 3
 
 
-def _interval(found: Distribution, percent: int, quantity: Quantity) -> str:
+def _interval(found: ValueDistribution, percent: int, quantity: Quantity) -> str:
     ends = found.intervals[percent]
     return "" if ends is None else f"{number(ends[0], quantity)}–{number(ends[1], quantity)}"
 
 
-def _difference(change: Change | None, quantity: Quantity) -> str:
+def _difference(change: MetricChange | None, quantity: Quantity) -> str:
     if change is None:
         return ""
     share = "" if change.share is None else f" ({signed(100 * change.share, '.0f')} %)"
     return f"{difference(change.difference, quantity)}{share}"
 
 
-def _verdict(change: Change | None) -> str:
+def _verdict(change: MetricChange | None) -> str:
     if change is None:
         return ""
     return change.verdict if change.verdict == TOO_FEW else f"{change.verdict}, {p_value(change.corrected_p)}"

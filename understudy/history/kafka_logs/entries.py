@@ -44,7 +44,7 @@ class LogError(Exception):
     """A log file cannot be imported. The message names the file, the line and what is expected."""
 
 
-class Kind(Enum):
+class EntryKind(Enum):
     """The three kinds of log files of a broker, in the order in which entries of the same millisecond are taken."""
 
     CONTROLLER = "controller.log"
@@ -78,7 +78,7 @@ class LogSource:
     """
 
     broker: int
-    kind: Kind
+    kind: EntryKind
     files: tuple[Path, ...]
     lines: int = 0
     out_of_order: int = 0
@@ -143,7 +143,7 @@ class LogSource:
 
 
 def log_sources(
-    files: Sequence[tuple[int | None, Kind, Path]], pattern: LinePattern
+    files: Sequence[tuple[int | None, EntryKind, Path]], pattern: LinePattern
 ) -> tuple[tuple[LogSource, ...], tuple[Path, ...]]:
     """Group files by broker and kind, ordered by their first time; return also the files without an entry.
 
@@ -153,7 +153,7 @@ def log_sources(
     Raises:
         LogError: a file cannot be read or has no line of this pattern, or names no broker and none is given.
     """
-    found: dict[tuple[int, Kind], list[tuple[int, Path]]] = {}
+    found: dict[tuple[int, EntryKind], list[tuple[int, Path]]] = {}
     empty: list[Path] = []
     for broker, kind, file in files:
         first = _first_ms(file, pattern)
@@ -162,14 +162,14 @@ def log_sources(
             continue
         owner = _broker_id(file, pattern) if broker is None else broker
         found.setdefault((owner, kind), []).append((first, file))
-    order = list(Kind)
+    order = list(EntryKind)
     return tuple(
         LogSource(broker, kind, tuple(file for _, file in sorted(dated)))
         for (broker, kind), dated in sorted(found.items(), key=lambda item: (item[0][0], order.index(item[0][1])))
     ), tuple(empty)
 
 
-def files_of_broker(folder: Path) -> list[tuple[Kind, Path]]:
+def files_of_broker(folder: Path) -> list[tuple[EntryKind, Path]]:
     """Return the log files in `folder` with the names that Kafka gives them, rotated and compressed ones included.
 
     Raises:
@@ -179,13 +179,13 @@ def files_of_broker(folder: Path) -> list[tuple[Kind, Path]]:
         names = sorted(path for path in folder.iterdir() if path.is_file())
     except OSError as error:
         raise LogError(f"{folder}: {error.strerror}; expected a folder with the logs of one broker") from None
-    found = [(kind, path) for path in names for kind in Kind if _is_named(path.name, kind)]
+    found = [(kind, path) for path in names for kind in EntryKind if _is_named(path.name, kind)]
     if not found:
-        raise LogError(f"{folder} holds none of {', '.join(kind.value for kind in Kind)}")
+        raise LogError(f"{folder} holds none of {', '.join(kind.value for kind in EntryKind)}")
     return found
 
 
-def _is_named(name: str, kind: Kind) -> bool:
+def _is_named(name: str, kind: EntryKind) -> bool:
     """Whether a file has the name of `kind`, or that of a rotated file: `controller.log.2024-05-01-13`, `….gz`."""
     return re.fullmatch(rf"{re.escape(kind.value)}([.-][0-9][0-9A-Za-z.-]*)?(\.gz)?", name) is not None
 

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from understudy.history.kafka_logs import broker_lines, controller_lines
 from understudy.history.kafka_logs.cluster_state import ImportedCluster
-from understudy.history.kafka_logs.entries import Entry, Kind, LogError, LogSource, log_sources
+from understudy.history.kafka_logs.entries import Entry, EntryKind, LogError, LogSource, log_sources
 from understudy.history.kafka_logs.pattern import LinePattern
 from understudy.history.kafka_logs.statements import IDENT, Line, Statement, by_logger
 from understudy.history.kafka_logs.transactions import DatedTransaction, TransactionImporter, dated
@@ -45,7 +45,7 @@ class LogInputs:
         chroot: the chroot of the cluster in ZooKeeper; empty if it has none.
     """
 
-    files: Sequence[tuple[int | None, Kind, Path]]
+    files: Sequence[tuple[int | None, EntryKind, Path]]
     pattern: LinePattern
     zookeeper_log: Path | None = None
     chroot: str = ""
@@ -100,9 +100,9 @@ def import_logs(inputs: LogInputs, output: Path, *, run: str = "") -> ImportRepo
     cluster = ImportedCluster(
         output,
         run or f"kafka-{datetime.fromtimestamp(first[0] / 1000, UTC):%Y%m%d-%H%M%S}",
-        state_change_logs={source.broker for source in sources if source.kind is Kind.STATE_CHANGE},
-        controller_logs={source.broker for source in sources if source.kind is Kind.CONTROLLER},
-        server_logs={source.broker for source in sources if source.kind is Kind.SERVER},
+        state_change_logs={source.broker for source in sources if source.kind is EntryKind.STATE_CHANGE},
+        controller_logs={source.broker for source in sources if source.kind is EntryKind.CONTROLLER},
+        server_logs={source.broker for source in sources if source.kind is EntryKind.SERVER},
         logs={source.broker for source in sources},
         knows_all_states=inputs.zookeeper_log is not None and first_zxid(inputs.zookeeper_log) == 1,
     )

@@ -43,7 +43,7 @@ class WrongPattern(ValueError):
     """The pattern or the zone cannot be used. The message names what is expected."""
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """The first line of a log entry."""
 
     ms: int
@@ -78,7 +78,7 @@ class LinePattern:
         self._end = re.compile("(?P<message>.*)" + after, re.DOTALL)
         self._second_ms = functools.lru_cache(maxsize=4_096)(self._uncached_second_ms)
 
-    def read(self, line: str) -> Line | None:
+    def read(self, line: str) -> LogLine | None:
         """Read the first line of an entry; return None if `line` belongs to the entry before, as a stack trace."""
         match = self._whole.fullmatch(line) or self._start.fullmatch(line)
         if match is None:
@@ -93,7 +93,7 @@ class LinePattern:
             return None
         ms = int(found.get("ms") or 0)
         logger = found.get("logger") or ""
-        return Line(times[0] + ms, times[1] + ms, found.get("level") or "", logger, found["message"])
+        return LogLine(times[0] + ms, times[1] + ms, found.get("level") or "", logger, found["message"])
 
     def read_end(self, line: str) -> tuple[str, str] | None:
         """Return the end of a message of several lines, and its logger; None if the message does not end here."""

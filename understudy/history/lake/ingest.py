@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from understudy.history.lake.lake import Lake
 from understudy.history.lake.manifest import LakeError, Manifest, RunEntry
 from understudy.history.lake.parts import schema_digest
-from understudy.history.lake.runs_to_parts import Refusal, Written, write_part
+from understudy.history.lake.runs_to_parts import RefusedRun, WrittenRun, write_part
 from understudy.history.lake.writer import LakeWriter, check_is_lake
 from understudy.history.reading.file_marks import by_name, continues, same_content
 from understudy.history.reading.reader import find_files
@@ -44,7 +44,7 @@ class Engine(Protocol):
     def cores(self) -> int:
         """How many tasks run at a time."""
 
-    def write(self, lake: Path, tasks: Sequence[tuple[RunFiles, ...]]) -> Iterable[Written]:
+    def write(self, lake: Path, tasks: Sequence[tuple[RunFiles, ...]]) -> Iterable[WrittenRun]:
         """Write one part for each task."""
 
 
@@ -53,7 +53,7 @@ class InProcess:
 
     cores = 1
 
-    def write(self, lake: Path, tasks: Sequence[tuple[RunFiles, ...]]) -> Iterator[Written]:
+    def write(self, lake: Path, tasks: Sequence[tuple[RunFiles, ...]]) -> Iterator[WrittenRun]:
         return (write_part(lake, task) for task in tasks)
 
 
@@ -77,7 +77,7 @@ class Ingested:
     added: list[str] = field(default_factory=list)
     replaced: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
-    refused: list[Refusal] = field(default_factory=list)
+    refused: list[RefusedRun] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     records: int = 0
     version: int = 0
@@ -224,7 +224,7 @@ def _tasks(groups: Sequence[RunFiles], cores: int) -> list[tuple[RunFiles, ...]]
     return [tuple(tasks[number]) for _, number in sorted(sizes, key=lambda size: (-size[0], size[1]))]
 
 
-def _note(written: Iterable[Written], known: set[str], result: Ingested) -> None:
+def _note(written: Iterable[WrittenRun], known: set[str], result: Ingested) -> None:
     for part in written:
         result.refused += part.refused
         for run, entry in part.runs.items():
@@ -240,7 +240,7 @@ def _remove_incomplete(writer: LakeWriter, result: Ingested) -> None:
                 writer.remove({run})
                 result.added = [each for each in result.added if each != run]
                 result.replaced = [each for each in result.replaced if each != run]
-                result.refused.append(Refusal(run, f"other records of it are in the logs of run {refusal.run!r}"))
+                result.refused.append(RefusedRun(run, f"other records of it are in the logs of run {refusal.run!r}"))
 
 
 # ------------------------------------------------------------------ which runs
@@ -259,13 +259,13 @@ def _wanted(groups: Iterable[RunFiles], manifest: Manifest, result: Ingested) ->
             if not group.run:
                 result.skipped.append(group.files[0])
             elif why is not None:
-                result.refused.append(Refusal(group.run, why))
+                result.refused.append(RefusedRun(group.run, why))
             elif entry is not None and manifest.parts[entry.part].schema == digest and _is_unchanged(group, entry):
                 result.unchanged.append(group.run)
             else:
                 wanted.append(group)
         except OSError as error:
-            result.refused.append(Refusal(group.run, f"{error.filename} cannot be read: {error.strerror}"))
+            result.refused.append(RefusedRun(group.run, f"{error.filename} cannot be read: {error.strerror}"))
     return wanted
 
 

@@ -25,7 +25,7 @@ from understudy.history.lake.columns import (
     payload_type,
 )
 from understudy.history.reading.findings import EMPTY_FILE, NOT_A_RECORD, TORN_LINE, UNREADABLE_FILE
-from understudy.history.reading.lines import MAX_LINE_BYTES, Line, LineDecoder, bounded_lines, rest_of_line
+from understudy.history.reading.lines import MAX_LINE_BYTES, EventLine, LineDecoder, bounded_lines, rest_of_line
 from understudy.history.reading.order import Writer
 from understudy.history.reading.sequences import RecordSequence
 
@@ -92,10 +92,10 @@ class _Row(NamedTuple):
     offset: int
     size: int
     flaws: tuple[str, ...]
-    line: Line
+    line: EventLine
 
 
-_NO_LINE = Line(None, "", "")
+_NO_LINE = EventLine(None, "", "")
 
 
 def _rows_of(part: FileRange, decoder: LineDecoder, *, is_stream: bool) -> Iterator[_Row]:
@@ -139,7 +139,7 @@ def _torn(flaws: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(TORN_LINE if flaw == NOT_A_RECORD else flaw for flaw in flaws)
 
 
-def _lines_before(part: FileRange, stream: BinaryIO, decoder: LineDecoder) -> list[Line]:
+def _lines_before(part: FileRange, stream: BinaryIO, decoder: LineDecoder) -> list[EventLine]:
     """Return some lines before a range, or the last ones of the file before; at least one envelope if there is any.
 
     They need not be all: what is looked for is the sequence number that the range continues.
@@ -156,7 +156,7 @@ def _lines_before(part: FileRange, stream: BinaryIO, decoder: LineDecoder) -> li
         return []
 
 
-def _lines_until(stream: BinaryIO, position: int, decoder: LineDecoder) -> list[Line]:
+def _lines_until(stream: BinaryIO, position: int, decoder: LineDecoder) -> list[EventLine]:
     """Return lines that end with the one that holds the byte at `position`."""
     stream.seek(max(position, 0))
     end = position + rest_of_line(stream)
@@ -174,12 +174,12 @@ def _lines_until(stream: BinaryIO, position: int, decoder: LineDecoder) -> list[
 class _Sequences:
     """Compares each line's sequence number and clock with those of the line before of the same incarnation."""
 
-    def __init__(self, before: Iterable[Line]) -> None:
+    def __init__(self, before: Iterable[EventLine]) -> None:
         self._sequences: defaultdict[Writer, RecordSequence] = defaultdict(RecordSequence)
         for line in before:
             self.flaws(line)
 
-    def flaws(self, line: Line) -> tuple[str, ...]:
+    def flaws(self, line: EventLine) -> tuple[str, ...]:
         """Return all flaws of the next line."""
         own = (f"{line.flaw}: {line.what}" if line.what else line.flaw,) if line.flaw else ()
         envelope = line.envelope
@@ -240,7 +240,7 @@ class _Rows:
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
 
-def _header_column(field: pa.Field, lines: list[Line]) -> pa.Array:
+def _header_column(field: pa.Field, lines: list[EventLine]) -> pa.Array:
     if field is _TYPE:
         return pa.array([line.type or None for line in lines], field.type)
     get = attrgetter(field.name)
@@ -262,7 +262,7 @@ def _with_texts(rows: list[_Row]) -> tuple[list[_Row], list[str | None]]:
     return kept, texts
 
 
-def _typed_column(name: str, lines: list[Line]) -> pa.Array:
+def _typed_column(name: str, lines: list[EventLine]) -> pa.Array:
     """Return the payloads of one type as a column of structs, null in the rows of other types."""
     payload = PAYLOAD_BY_TYPE[name]
     payloads: list[Payload] = []

@@ -23,7 +23,7 @@ from understudy.history.reading.file_marks import FileMark
 from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.lines import (
     MAX_LINE_BYTES,
-    Header,
+    EnvelopeHeader,
     LineDecoder,
     decoder_of_many,
     rest_of_line,
@@ -93,7 +93,7 @@ class RecordRows:
             for name in waiting:
                 self._flush(name)
 
-    def _take(self, header: Header, file: str, offset: int, size: int) -> None:
+    def _take(self, header: EnvelopeHeader, file: str, offset: int, size: int) -> None:
         self._add(msgspec.json.encode(with_payload(header)), (file, offset))
 
     def _add(self, line: bytes, place: _Place) -> None:
@@ -147,7 +147,7 @@ class RecordRows:
                 self.findings.append((envelope.run, LogFinding(file, number, NUMBER_TOO_LARGE, name)))
 
 
-def _leave_out(header: Header, file: str, offset: int, size: int) -> None:
+def _leave_out(header: EnvelopeHeader, file: str, offset: int, size: int) -> None:
     """Take a record of another run."""
 
 

@@ -30,7 +30,7 @@ _GATHERED_ROWS = 50_000
 _READINGS = 3
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class RefusedRun(msgspec.Struct, frozen=True):
     """A run that cannot be in the lake."""
 
     run: str
@@ -39,24 +39,24 @@ class Refusal(msgspec.Struct, frozen=True):
     """Runs that have records in its files, and whose tables would lack them."""
 
 
-class Written(msgspec.Struct, frozen=True, kw_only=True):
+class WrittenRun(msgspec.Struct, frozen=True, kw_only=True):
     """A part whose files are on disk."""
 
     name: str
     part: Part
     runs: dict[str, RunEntry]
-    refused: tuple[Refusal, ...] = ()
+    refused: tuple[RefusedRun, ...] = ()
 
 
 class _Refused(Exception):
     """Runs whose rows have been handed to the writer in part cannot be in the lake."""
 
-    def __init__(self, refusals: Iterable[Refusal]) -> None:
+    def __init__(self, refusals: Iterable[RefusedRun]) -> None:
         super().__init__()
         self.refusals = tuple(refusals)
 
 
-def write_part(lake: Path, groups: Sequence[RunFiles]) -> Written:
+def write_part(lake: Path, groups: Sequence[RunFiles]) -> WrittenRun:
     """Write the tables of some runs as a new part.
 
     A run whose files have records of other runs too is refused, and the others are written.
@@ -64,7 +64,7 @@ def write_part(lake: Path, groups: Sequence[RunFiles]) -> Written:
     Raises:
         OSError: a file cannot be read, or the part cannot be written.
     """
-    refused: dict[str, Refusal] = {}
+    refused: dict[str, RefusedRun] = {}
     with without_garbage_collection():
         while True:
             with PartWriter(lake) as writer:
@@ -73,7 +73,7 @@ def write_part(lake: Path, groups: Sequence[RunFiles]) -> Written:
                 except _Refused as error:
                     refused |= {refusal.run: refusal for refusal in error.refusals}
                 else:
-                    return Written(name=writer.name, part=writer.close(), runs=runs, refused=tuple(refused.values()))
+                    return WrittenRun(name=writer.name, part=writer.close(), runs=runs, refused=tuple(refused.values()))
 
 
 def _write_runs(writer: PartWriter, groups: Iterable[RunFiles]) -> dict[str, RunEntry]:
@@ -132,12 +132,12 @@ def _measured(group: RunFiles) -> _MeasuredRun:
             if not growing:
                 break
     except OSError as error:
-        raise _Refused([Refusal(group.run, f"{error.filename} cannot be read: {error.strerror}")]) from None
+        raise _Refused([RefusedRun(group.run, f"{error.filename} cannot be read: {error.strerror}")]) from None
     others = tuple(metrics.run for metrics in measured.runs if metrics.run != group.run)
     if others or not measured.runs:
         holds = f"has records of {', '.join(others)} too" if others else "has no record that can be read"
         why = f"{' and '.join(group.files[:3])} {holds}; give the logs of each run apart"
-        raise _Refused([Refusal(group.run, why, others)])
+        raise _Refused([RefusedRun(group.run, why, others)])
     findings = tuple(LogFinding(file, 0, GROWING_FILE, "") for file in growing)
     return _MeasuredRun(measured, records[group.run], marks, findings)
 
@@ -180,7 +180,7 @@ class _Tables:
             except IntegerTooLarge:
                 runs = sorted({run for run, row in rows if not fits(row)})
                 why = f"its table {name} has a number of more than 64 bits"
-                raise _Refused([Refusal(run, why) for run in runs]) from None
+                raise _Refused([RefusedRun(run, why) for run in runs]) from None
             if table.num_rows:
                 self._writer.add(f"{TABLES_FOLDER}/{name}", table)
         self._rows.clear()

@@ -13,7 +13,7 @@ from typing import Self
 from understudy.history.lake import manifest as manifests
 from understudy.history.lake.manifest import EMPTY, LakeBusy, LakeError, Manifest, NotALake, Part, RunEntry
 from understudy.history.lake.parts import RECORDS, TABLES_FOLDER, copy_parts, is_part_name, path_of
-from understudy.history.lake.runs_to_parts import Written
+from understudy.history.lake.runs_to_parts import WrittenRun
 
 LOCK = "lock"
 
@@ -68,7 +68,7 @@ class LakeWriter:
     ) -> None:
         self._unlock()
 
-    def commit(self, written: Iterable[Written]) -> None:
+    def commit(self, written: Iterable[WrittenRun]) -> None:
         """Add the runs of new parts, in place of runs with the same ids.
 
         Raises:

@@ -27,7 +27,7 @@ _BLOCK_BYTES = 64 * 1024
 _TYPE_KEY = b'"type":"'
 
 
-class Header(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class EnvelopeHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An `Envelope` whose payload is still bytes."""
 
     version: int
@@ -65,7 +65,7 @@ class LogRow(NamedTuple):
     data: str
 
 
-HEADER_DECODER = msgspec.json.Decoder(Header)
+HEADER_DECODER = msgspec.json.Decoder(EnvelopeHeader)
 PAYLOAD_DECODERS: dict[str, msgspec.json.Decoder[Payload]] = {
     name: msgspec.json.Decoder(payload) for name, payload in PAYLOAD_BY_TYPE.items()
 }
@@ -73,11 +73,12 @@ PAYLOAD_DECODERS: dict[str, msgspec.json.Decoder[Payload]] = {
 # ------------------------------------------------------------------ one line, judged
 
 
-class Line(NamedTuple):
+class EventLine(NamedTuple):
     """What a line holds.
 
     Attributes:
-        envelope: an `Envelope`; a `Header` if its payload is not wanted or has a flaw; None if the line is neither.
+        envelope: an `Envelope`; an `EnvelopeHeader` if its payload is not wanted or has a flaw; None if the line is
+            neither.
         type: the current name of the record type; empty without an envelope.
         flaw: what is wrong with the line, one of the constants of `understudy.history.reading.findings`; empty if
             nothing is. A line that is no envelope is `NOT_A_RECORD`, also if it is the last of its file.
@@ -90,7 +91,7 @@ class Line(NamedTuple):
     what: str = ""
 
 
-_NO_ENVELOPE = Line(None, "", NOT_A_RECORD)
+_NO_ENVELOPE = EventLine(None, "", NOT_A_RECORD)
 
 
 class LineDecoder:
@@ -103,25 +104,25 @@ class LineDecoder:
     def __init__(self, types: Iterable[str] = PAYLOAD_BY_TYPE) -> None:
         self._wanted = frozenset(types)
 
-    def decode(self, line: bytes) -> Line:
+    def decode(self, line: bytes) -> EventLine:
         """Decode one line, with its newline or without."""
         if len(line) > MAX_LINE_BYTES and len(line.removesuffix(b"\n")) > MAX_LINE_BYTES:
-            return Line(None, "", LINE_TOO_LONG, f"more than {MAX_LINE_BYTES} bytes")
+            return EventLine(None, "", LINE_TOO_LONG, f"more than {MAX_LINE_BYTES} bytes")
         try:
             header = decode_header(line)
         except msgspec.MsgspecError:
             return _NO_ENVELOPE
         name = header.type
         if header.version != RECORD_VERSION:
-            return Line(header, name, UNKNOWN_VERSION, f"version {header.version}")
+            return EventLine(header, name, UNKNOWN_VERSION, f"version {header.version}")
         if name not in PAYLOAD_BY_TYPE:
-            return Line(header, name, UNKNOWN_TYPE, name)
+            return EventLine(header, name, UNKNOWN_TYPE, name)
         if name not in self._wanted:
-            return Line(header, name, "")
+            return EventLine(header, name, "")
         try:
-            return Line(with_payload(header), name, "")
+            return EventLine(with_payload(header), name, "")
         except msgspec.MsgspecError:
-            return Line(header, name, NOT_A_RECORD, name)
+            return EventLine(header, name, NOT_A_RECORD, name)
 
 
 # ------------------------------------------------------------------ the two steps
@@ -139,7 +140,7 @@ def decode_record(line: bytes) -> Envelope:
     return with_payload(header)
 
 
-def decode_header(line: bytes) -> Header:
+def decode_header(line: bytes) -> EnvelopeHeader:
     """Decode the envelope of a line, of any version and type. A former name of a type becomes its name of today.
 
     Raises:
@@ -157,7 +158,7 @@ def decode_header(line: bytes) -> Header:
     return header
 
 
-def with_payload(header: Header) -> Envelope:
+def with_payload(header: EnvelopeHeader) -> Envelope:
     """Decode the payload of an envelope.
 
     Raises:
@@ -222,5 +223,5 @@ def type_in(line: bytes) -> bytes:
 def decoder_of_many(name: str) -> msgspec.json.Decoder[list[Any]]:
     """Return a decoder of arrays of records of one type and of this version. It does not check clocks and numbers."""
     fields = [("type", Literal[name]), ("version", Literal[RECORD_VERSION]), ("data", PAYLOAD_BY_TYPE[name])]
-    record = msgspec.defstruct(f"{name}Envelope", fields, bases=(Header,), frozen=True, kw_only=True, gc=False)
+    record = msgspec.defstruct(f"{name}Envelope", fields, bases=(EnvelopeHeader,), frozen=True, kw_only=True, gc=False)
     return msgspec.json.Decoder(list[record])  # type: ignore[valid-type]  # a value

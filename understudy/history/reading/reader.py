@@ -36,7 +36,7 @@ from understudy.history.reading.lines import (
     MAX_CLOCK_MS,
     MAX_LINE_BYTES,
     MAX_SEQ,
-    Header,
+    EnvelopeHeader,
     LineDecoder,
     LogRow,
     decode_header,
@@ -97,7 +97,7 @@ def _reading(reader: LogReader, records: list[Envelope]) -> RunReading:
 
 
 def _appending(records: list[Envelope]) -> Take:
-    def take(header: Header, file: str, offset: int, size: int) -> None:
+    def take(header: EnvelopeHeader, file: str, offset: int, size: int) -> None:
         records.append(with_payload(header))
 
     return take
@@ -164,7 +164,7 @@ class _Held(NamedTuple):
     file: str
     line: int
     mono_ms: float
-    record: Header | LogRow | None
+    record: EnvelopeHeader | LogRow | None
     """None if it is flawed."""
     offset: int
     size: int
@@ -183,7 +183,7 @@ class _Incarnation(RecordSequence):
         self.take = take
         self.held: list[_Held] = []
 
-    def is_continued_by(self, record: Header | LogRow | _Held) -> bool:
+    def is_continued_by(self, record: EnvelopeHeader | LogRow | _Held) -> bool:
         return record.seq == self.seq + 1 and record.mono_ms >= self.mono_ms
 
 
@@ -194,7 +194,7 @@ class LogReader:
         taker: returns what takes the records of the incarnation of an envelope.
     """
 
-    def __init__(self, taker: Callable[[Header | LogRow], Take]) -> None:
+    def __init__(self, taker: Callable[[EnvelopeHeader | LogRow], Take]) -> None:
         self.findings = LogFindings()
         self.lines = 0
         self._taker = taker
@@ -282,7 +282,7 @@ class LogReader:
                 log.take(held.record, held.file, held.offset, held.size)
         return not any(log.held for log in self._incarnations.values())
 
-    def _incarnation(self, header: Header | LogRow) -> _Incarnation:
+    def _incarnation(self, header: EnvelopeHeader | LogRow) -> _Incarnation:
         writer = (header.run, header.node, header.incarnation)
         log = self._incarnations.get(writer)
         if log is None:
@@ -304,7 +304,14 @@ class LogReader:
         return True
 
     def add_record(
-        self, record: Header | LogRow, file: str, number: int, offset: int, size: int, *, is_flawed: bool = False
+        self,
+        record: EnvelopeHeader | LogRow,
+        file: str,
+        number: int,
+        offset: int,
+        size: int,
+        *,
+        is_flawed: bool = False,
     ) -> None:
         """Add an envelope that has been decoded: hand it on if it continues its sequence, else hold it.
 

@@ -48,7 +48,7 @@ from understudy.foundation.eventlog.records import (
     ZkWrite,
     ZkWriteDone,
 )
-from understudy.history.reading.lines import HEADER_DECODER, MAX_LINE_BYTES, PAYLOAD_DECODERS, Header, LogRow
+from understudy.history.reading.lines import HEADER_DECODER, MAX_LINE_BYTES, PAYLOAD_DECODERS, EnvelopeHeader, LogRow
 
 LARGE_BYTES: Final = 64 * 1024
 """The payload of a larger line is not kept, but decoded again from its file."""
@@ -203,7 +203,8 @@ class RunRecords:
 
 
 Take: TypeAlias = Callable[[Any, str, int, int], None]
-"""Takes the next record of an incarnation, a `Header` or a `LogRow`, and where its line is: file, offset and size.
+"""Takes the next record of an incarnation, an `EnvelopeHeader` or a `LogRow`, and the place of its line: file, offset
+and size.
 
 Raises:
     msgspec.MsgspecError, RecursionError, UnicodeDecodeError: the payload does not fit its type, or this is not known.
@@ -241,7 +242,7 @@ class RunBuilder:
         actions, floor, earliest = self._actions, math.floor, math.inf
         new = tuple.__new__  # in half the time of calling `Key`
 
-        def take(record: Header | LogRow, file: str, offset: int, size: int) -> None:
+        def take(record: EnvelopeHeader | LogRow, file: str, offset: int, size: int) -> None:
             nonlocal earliest
             us = floor(record.mono_ms * 1000 + 0.5) - self._start
             action = actions.get(record.type)
@@ -278,7 +279,7 @@ class RunBuilder:
         started_ms = self._started_ms if self.has_records else 0.0
         return RunRecords(Signs(self._signs), self._kept, self._states, started_ms)
 
-    def _add_state(self, record: Header | LogRow, key: Key, file: str, offset: int, size: int) -> None:
+    def _add_state(self, record: EnvelopeHeader | LogRow, key: Key, file: str, offset: int, size: int) -> None:
         name = record.type
         if name not in _STATE_DECODERS:
             raise msgspec.ValidationError(f"record type {name!r} is not known")
@@ -300,14 +301,14 @@ class RunBuilder:
 
 def taker_of_runs(
     builders: dict[str, RunBuilder], starts: Mapping[str, int] | None = None, *, keeps_large: bool = False
-) -> Callable[[Header | LogRow], Take]:
+) -> Callable[[EnvelopeHeader | LogRow], Take]:
     """Return what returns the taker for the incarnation of a record. The builder of its run is added to `builders`.
 
     Args:
         starts: the first clocks of runs, as far as they are known.
     """
 
-    def taker(record: Header | LogRow) -> Take:
+    def taker(record: EnvelopeHeader | LogRow) -> Take:
         builder = builders.get(record.run)
         if builder is None:
             builder = builders[record.run] = RunBuilder((starts or {}).get(record.run, 0), keeps_large=keeps_large)

@@ -1,8 +1,8 @@
 """`PartitionCopy` is what a mirror knows of one partition: where it reads, what it holds, and what is acknowledged.
 
 It waits for nothing. Everything about the target follows from where the target's log ends: the position in the source
-by the `OffsetMap`, and the next sequence number by the offset itself. So a batch whose predecessor was appended by an
-earlier mirror, or twice, or not at all, is refused by the target's leader.
+by the `MirroredOffsets`, and the next sequence number by the offset itself. So the target's leader refuses a batch whose
+predecessor was appended by an earlier mirror, or twice, or not at all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.records.batch import batches
 from understudy.foundation.wire.messages.fetch import PartitionData
 from understudy.kafka_tools.mirror.batches import Ready, committed, ready, split, stamp
-from understudy.kafka_tools.mirror.offset_map import OffsetMap
+from understudy.kafka_tools.mirror.offset_map import MirroredOffsets
 from understudy.kafka_tools.mirror.progress import Saved, Writer
 
 MOST_HELD: Final = 256
@@ -53,7 +53,7 @@ class PartitionCopy:
     target: TopicPartition
     topic_id: str
     writer: Writer | None = None
-    map: OffsetMap = field(default_factory=OffsetMap)
+    map: MirroredOffsets = field(default_factory=MirroredOffsets)
     position: int = 0
     last_epoch: int = NO_EPOCH
     end: int | None = None
@@ -133,7 +133,7 @@ class PartitionCopy:
 
     def take_back(self, saved: Saved) -> None:
         """Take over what an earlier mirror has kept; `resume` follows."""
-        self.writer, self.map = saved.writer, OffsetMap(saved.runs)
+        self.writer, self.map = saved.writer, MirroredOffsets(saved.runs)
 
     def resume(self, end: int, start: int) -> bool:
         """Go on where the target's log ends; return whether no record is copied twice.

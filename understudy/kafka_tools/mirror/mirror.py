@@ -1,7 +1,7 @@
 """`Mirror` runs a copy: it reads from every leader of the source, and appends at every leader of the target.
 
 One loop starts what can be done and waits until something has ended. There is at most one request to each leader, so
-records of a partition stay in order, and what is read but not acknowledged is bounded by `Settings.buffer_bytes`.
+records of a partition stay in order, and what is read but not acknowledged is bounded by `MirrorSettings.buffer_bytes`.
 Mirrors `MirrorSourceTask`.
 """
 
@@ -28,7 +28,7 @@ from understudy.kafka_tools.errors import ToolError
 from understudy.kafka_tools.mirror.copies import PartitionCopy
 from understudy.kafka_tools.mirror.errors import MirrorError
 from understudy.kafka_tools.mirror.groups import translate_groups
-from understudy.kafka_tools.mirror.progress import Progress, Saved, Writer
+from understudy.kafka_tools.mirror.progress import MirrorProgress, Saved, Writer
 from understudy.kafka_tools.mirror.topics import Selection, TopicCopy, find_copies, make_copies, make_progress_topic
 from understudy.kafka_tools.mirror.transfer import FAILURES, REQUEST_BYTES, Appender, Reader, check_writer
 from understudy.kafka_tools.offsets import list_offsets
@@ -47,7 +47,7 @@ API_TIMEOUT_MS: Final = 15_000
 
 
 @dataclass(frozen=True)
-class Settings:
+class MirrorSettings:
     """What a mirror is asked for.
 
     Attributes:
@@ -78,7 +78,7 @@ class Mirror:
         report: prints a line.
     """
 
-    def __init__(self, network: Network, clock: Clock, settings: Settings, report: Callable[[str], None]) -> None:
+    def __init__(self, network: Network, clock: Clock, settings: MirrorSettings, report: Callable[[str], None]) -> None:
         self._clock = clock
         self._settings = settings
         self._report = report
@@ -92,7 +92,7 @@ class Mirror:
         self._reader = Reader(self._from, self._ask_for_refresh)
         self._appender = Appender(self._to, self._ask_for_refresh)
         self._is_same_cluster = False
-        self._progress: Progress | None = None
+        self._progress: MirrorProgress | None = None
         self._saved: dict[tuple[TopicPartition, TopicPartition], Saved] = {}
         self._producer: tuple[int, int] | None = None
         self._copies: dict[TopicPartition, PartitionCopy] = {}
@@ -137,7 +137,7 @@ class Mirror:
             )
         target = await self._target_cluster.metadata(())
         await make_progress_topic(self._admin, len(target.brokers))
-        self._progress = Progress(self._for_progress, self._clock, source.cluster_id or "")
+        self._progress = MirrorProgress(self._for_progress, self._clock, source.cluster_id or "")
         self._saved = await self._progress.load()
         await self._take_over(copies)
         try:

@@ -1,4 +1,4 @@
-"""`OffsetMap` tells which offset of a copied partition is which of its source. Mirrors `OffsetSyncStore`.
+"""`MirroredOffsets` tells which offset of a copied partition is which of its source. Mirrors `OffsetSyncStore`.
 
 MirrorMaker 2 writes an offset sync after the records were copied. Here a run, its counterpart, is stored before the
 first record that needs it is sent, so that every end that the target's log can have has exactly one position in the
@@ -41,7 +41,7 @@ class Position(NamedTuple):
     is_exact: bool
 
 
-class OffsetMap:
+class MirroredOffsets:
     """The runs of one partition, ascending; the last is open."""
 
     def __init__(self, runs: Iterable[Run] = ()) -> None:

@@ -1,4 +1,4 @@
-"""`Progress` keeps in a compacted topic of the target what a mirror must know of each partition after a restart.
+"""`MirrorProgress` keeps in a compacted topic of the target what a mirror must know of each partition after a restart.
 
 One record for each copied partition has the runs of its `OffsetMap`, its producer, and up to where its copy was
 acknowledged. A record is acknowledged by all in-sync replicas, as the copies are, before what depends on it is sent.
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from understudy.clusters.clients.connections import Connections
 from understudy.clusters.clients.consumer import Consumer
-from understudy.clusters.clients.producer import Outcome, Producer
+from understudy.clusters.clients.producer import DeliveryOutcome, Producer
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.clock import Clock
 from understudy.kafka_tools.mirror.errors import MirrorError
@@ -52,7 +52,7 @@ class Saved(NamedTuple):
     confirmed: int
 
 
-class Progress:
+class MirrorProgress:
     """Reads and writes the progress of copies from one source.
 
     Args:
@@ -88,7 +88,7 @@ class Progress:
             keys = [self._key(*key) for key, _ in chosen]
             values = [_encoded(self._source, key, saved) for key, saved in chosen]
             delivery = await self._producer.send(_PARTITION, values, keys=keys)
-            if delivery.outcome is not Outcome.ACKNOWLEDGED:
+            if delivery.outcome is not DeliveryOutcome.ACKNOWLEDGED:
                 raise MirrorError(f"the topic {TOPIC} of the target takes no records: {delivery.reason}")
 
     def _key(self, source: TopicPartition, target: TopicPartition) -> bytes:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from understudy.clusters.clients.partitioner import BATCH_SIZE, StickyPartition, murmur2, partition_for_key, to_positive
-from understudy.kafka_tools.planning.paper import BadPlan, Bar, Block, Heading, Paper, Table
+from understudy.kafka_tools.planning.paper import BadPlan, Bar, Block, Heading, Paper, PaperTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ def _keyed(plan: KeyPlan) -> Iterator[Block]:
             row.append(f"{later}{' moved' if later != partition else ''}")
         rows.append(tuple(row))
     later_head = () if plan.grown_to is None else (f"of {plan.grown_to}",)
-    yield Table(("key", "murmur2", "toPositive", f"of {plan.partitions}", *later_head), tuple(rows))
+    yield PaperTable(("key", "murmur2", "toPositive", f"of {plan.partitions}", *later_head), tuple(rows))
     if plan.grown_to is not None:
         yield (
             f"{moved} of {len(plan.keys)} keys change their partition when the topic grows: records of a key are in "
@@ -83,10 +83,10 @@ def _without_key(plan: KeyPlan) -> Iterator[Block]:
         count = len(list(same))
         rows.append((f"{record}-{record + count - 1}" if count > 1 else str(record), str(partition)))
         record += count
-    yield Table(("records", "partition"), tuple(rows))
+    yield PaperTable(("records", "partition"), tuple(rows))
     counts = Counter(chosen)
     most = max(counts.values())
-    yield Table(
+    yield PaperTable(
         ("partition", "records", ""),
         tuple((str(each), str(counts[each]), Bar(counts[each], most)) for each in range(plan.partitions)),
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from understudy.clusters.clients.assignors.subscriptions import ReplicaRacks, Subscription
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.kafka_tools.planning.members import Change
+from understudy.kafka_tools.planning.members import MembershipChange
 from understudy.kafka_tools.planning.paper import BadPlan
 from understudy.kafka_tools.planning.replicas import ReplicaPlan, place
 
@@ -36,9 +36,11 @@ def members(words: Iterable[str], topics: Mapping[str, int]) -> dict[str, Subscr
     return found
 
 
-def changes(words: Iterable[tuple[bool, str]], topics: Mapping[str, int]) -> tuple[Change, ...]:
+def changes(words: Iterable[tuple[bool, str]], topics: Mapping[str, int]) -> tuple[MembershipChange, ...]:
     """Return the changes that words stand for, each with whether a member joins; raises BadPlan."""
-    return tuple(Change(*member(word, topics)) if joins else Change(word, None) for joins, word in words)
+    return tuple(
+        MembershipChange(*member(word, topics)) if joins else MembershipChange(word, None) for joins, word in words
+    )
 
 
 def replica_racks(topics: Mapping[str, int], rack_of: Mapping[int, str | None], factor: int) -> ReplicaRacks:

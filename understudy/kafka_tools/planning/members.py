@@ -19,7 +19,7 @@ from understudy.clusters.nearest_word import did_you_mean
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.kafka_tools.planning import reasons
 from understudy.kafka_tools.planning.historic import deal, historic_order
-from understudy.kafka_tools.planning.paper import BadPlan, Block, Heading, Paper, Table
+from understudy.kafka_tools.planning.paper import BadPlan, Block, Heading, Paper, PaperTable
 from understudy.kafka_tools.planning.ranges import ranges
 
 HISTORIC = "historic-roundrobin"
@@ -28,7 +28,7 @@ MOST_REBALANCES = 4
 """A cooperative change takes two rebalances; more than these would be a bug of the assignor."""
 
 
-class Kind(NamedTuple):
+class AssignorKind(NamedTuple):
     """An assignor that can be asked for.
 
     Attributes:
@@ -39,20 +39,20 @@ class Kind(NamedTuple):
 
     assign: Assignor | None
     keeps: bool
-    why: Callable[[reasons.Group], Iterator[str]]
+    why: Callable[[reasons.PlannedGroup], Iterator[str]]
 
 
-ASSIGNORS: Mapping[str, Kind] = {
-    "range": Kind(assign_range, False, reasons.of_range),
-    "roundrobin": Kind(assign_round_robin, False, reasons.of_round_robin),
-    "sticky": Kind(assign_sticky, True, reasons.of_sticky),
-    COOPERATIVE: Kind(assign_cooperative_sticky, True, reasons.of_cooperative),
-    HISTORIC: Kind(None, False, reasons.of_historic),
+ASSIGNORS: Mapping[str, AssignorKind] = {
+    "range": AssignorKind(assign_range, False, reasons.of_range),
+    "roundrobin": AssignorKind(assign_round_robin, False, reasons.of_round_robin),
+    "sticky": AssignorKind(assign_sticky, True, reasons.of_sticky),
+    COOPERATIVE: AssignorKind(assign_cooperative_sticky, True, reasons.of_cooperative),
+    HISTORIC: AssignorKind(None, False, reasons.of_historic),
 }
 """By Kafka's names, and the one of Kafka's consumer before 0.9."""
 
 
-class Change(NamedTuple):
+class MembershipChange(NamedTuple):
     """A member that joins with a subscription, or leaves (None)."""
 
     member: str
@@ -74,7 +74,7 @@ class GroupPlan:
     assignor: str
     topics: Mapping[str, int]
     members: Mapping[str, Subscription]
-    changes: Sequence[Change] = ()
+    changes: Sequence[MembershipChange] = ()
     racks: ReplicaRacks = field(default_factory=dict)
     order: Sequence[TopicPartition] = ()
 
@@ -88,7 +88,7 @@ class Rebalance(NamedTuple):
     """
 
     cause: str
-    group: reasons.Group
+    group: reasons.PlannedGroup
     before: Assignment
     after: Assignment
 
@@ -160,7 +160,7 @@ def _rebalance(plan: GroupPlan, cause: str, members: Mapping[str, Subscription],
     kind = ASSIGNORS[plan.assignor]
     if kind.assign is None:
         after = deal(plan.order or historic_order(plan.topics), members)
-        return Rebalance(cause, reasons.Group(plan.topics, dict(members), plan.racks, after), before, after)
+        return Rebalance(cause, reasons.PlannedGroup(plan.topics, dict(members), plan.racks, after), before, after)
     asked = dict(members)
     if kind.keeps:
         asked = {
@@ -168,7 +168,7 @@ def _rebalance(plan: GroupPlan, cause: str, members: Mapping[str, Subscription],
             for member, each in members.items()
         }
     after = kind.assign(plan.topics, asked, plan.racks)
-    return Rebalance(cause, reasons.Group(plan.topics, asked, plan.racks, after), before, after)
+    return Rebalance(cause, reasons.PlannedGroup(plan.topics, asked, plan.racks, after), before, after)
 
 
 def _gave_up(rebalance: Rebalance) -> set[str]:
@@ -183,7 +183,7 @@ def _joined(members: Mapping[str, Subscription]) -> str:
     return f"{', '.join(first)} and {last} join" if first else f"{last} joins"
 
 
-def _table(rebalance: Rebalance, *, in_order_dealt: bool) -> Table:
+def _table(rebalance: Rebalance, *, in_order_dealt: bool) -> PaperTable:
     is_first = not rebalance.before
     rows = []
     for member in sorted(rebalance.after):
@@ -194,7 +194,7 @@ def _table(rebalance: Rebalance, *, in_order_dealt: bool) -> Table:
         if not is_first:
             row += [ranges(sorted(set(assigned) - had)) or "-", ranges(sorted(had - set(assigned))) or "-"]
         rows.append(tuple(row))
-    return Table(("member", "has", "partitions", *(() if is_first else ("new", "given up"))), tuple(rows))
+    return PaperTable(("member", "has", "partitions", *(() if is_first else ("new", "given up"))), tuple(rows))
 
 
 def _moves(rebalance: Rebalance, *, cooperative: bool) -> Iterator[str]:

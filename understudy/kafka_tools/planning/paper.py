@@ -37,14 +37,14 @@ class Bar(NamedTuple):
 Cell: TypeAlias = str | Bar
 
 
-class Table(NamedTuple):
+class PaperTable(NamedTuple):
     """Rows of cells under a head."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
 
-Block: TypeAlias = str | Heading | Table
+Block: TypeAlias = str | Heading | PaperTable
 """A part of a paper; a `str` is a paragraph."""
 
 
@@ -71,7 +71,7 @@ def _lines(blocks: Iterable[Block]) -> Iterator[str]:
         match block:
             case Heading(text):
                 yield from ("", text)
-            case Table(head, rows):
+            case PaperTable(head, rows):
                 yield from ("", *_table(head, rows))
             case _:
                 yield from (() if last_was_text else ("",))
@@ -97,7 +97,7 @@ def _html(block: Block) -> str:
     match block:
         case Heading(text):
             return element("h2", text)
-        case Table(head, rows):
+        case PaperTable(head, rows):
             return writing.table(head, (map(_html_cell, row) for row in rows))
         case _:
             return block

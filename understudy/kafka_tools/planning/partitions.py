@@ -15,7 +15,7 @@ from importlib import resources
 from typing import Final, NamedTuple
 
 from understudy.history.writing import counted
-from understudy.kafka_tools.planning.paper import BadPlan, Block, Heading, Paper, Table
+from understudy.kafka_tools.planning.paper import BadPlan, Block, Heading, Paper, PaperTable
 
 OF_REPLICAS: Final = "replicas of a broker"
 OF_PARTITIONS: Final = "partitions of the cluster"
@@ -201,7 +201,7 @@ def partitions_json(plan: PartitionsPlan) -> dict[str, object]:
 def _blocks(plan: PartitionsPlan, found: Needed) -> Iterator[Block]:
     slower = "producers" if found.for_producers >= found.for_consumers else "consumers"
     yield f"Rates of one partition: {plan.rates_from}."
-    yield Table(
+    yield PaperTable(
         ("side", "MB/s of a partition", "partitions"),
         (
             ("producers", f"Tp = {plan.producer_rate:.1f}", f"Tt / Tp = {found.for_producers:,}"),
@@ -244,7 +244,7 @@ def _costs_in_words(plan: PartitionsPlan, found: Needed) -> Iterator[Block]:
                 f"{cost.size:,} {cost.curve.of}",
             )
         )
-    yield Table(("cost", "of", "in all", "change" if plan.existing_partitions else "", "with"), tuple(rows))
+    yield PaperTable(("cost", "of", "in all", "change" if plan.existing_partitions else "", "with"), tuple(rows))
     if any(cost.is_bound for cost in after):
         yield "At most: the cost of the smallest number that was measured."
     if any(map(_star, after)):

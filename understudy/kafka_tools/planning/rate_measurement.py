@@ -34,7 +34,7 @@ LEADER_TRIES: Final = 100
 CLIENT_ID: Final = "understudy-plan"
 
 
-class Measured(NamedTuple):
+class MeasuredRate(NamedTuple):
     """The rates of one partition in MB/s, and what the cluster has besides.
 
     Attributes:
@@ -57,7 +57,7 @@ async def measure(
     message_bytes: int,
     batch_bytes: int,
     seconds: float,
-) -> Measured:
+) -> MeasuredRate:
     """Measure both rates of a partition, for `seconds` each at most.
 
     Args:
@@ -88,7 +88,7 @@ async def measure(
             line.close()
         await admin.delete_topics(topic)
     partitions = [each for found in metadata.topics for each in found.partitions]
-    return Measured(
+    return MeasuredRate(
         _rate(written, write_ms),
         _rate(read, read_ms),
         len(metadata.brokers),

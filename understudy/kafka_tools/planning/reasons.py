@@ -8,7 +8,7 @@ from typing import NamedTuple
 from understudy.clusters.clients.assignors.subscriptions import Assignment, ReplicaRacks, Subscription, in_member_order
 
 
-class Group(NamedTuple):
+class PlannedGroup(NamedTuple):
     """What an assignor was given, and what it made of it."""
 
     topics: Mapping[str, int]
@@ -17,7 +17,7 @@ class Group(NamedTuple):
     assigned: Assignment
 
 
-def of_range(group: Group) -> Iterator[str]:
+def of_range(group: PlannedGroup) -> Iterator[str]:
     alike: dict[tuple[int, tuple[str, ...]], list[str]] = {}
     for topic, count in sorted(group.topics.items()):
         members = tuple(each for each in in_member_order(group.members) if topic in group.members[each].topics)
@@ -36,13 +36,13 @@ def of_range(group: Group) -> Iterator[str]:
     yield from _racks(group)
 
 
-def of_round_robin(group: Group) -> Iterator[str]:
+def of_round_robin(group: PlannedGroup) -> Iterator[str]:
     yield f"The partitions, topic by topic, go to {', '.join(in_member_order(group.members))} in turn."
     if not _is_alike(group):
         yield "A member that is not subscribed to a topic is passed over."
 
 
-def of_sticky(group: Group) -> Iterator[str]:
+def of_sticky(group: PlannedGroup) -> Iterator[str]:
     members = len(group.members)
     each, more = divmod(sum(group.topics[topic] for topic in _subscribed(group)), members)
     if _is_alike(group):
@@ -55,19 +55,19 @@ def of_sticky(group: Group) -> Iterator[str]:
     yield from _racks(group)
 
 
-def of_cooperative(group: Group) -> Iterator[str]:
+def of_cooperative(group: PlannedGroup) -> Iterator[str]:
     yield from of_sticky(group)
     yield "What another member still has is not assigned yet."
 
 
-def of_historic(group: Group) -> Iterator[str]:
+def of_historic(group: PlannedGroup) -> Iterator[str]:
     yield (
         f"The partitions, in the order of a hash, are dealt out to {', '.join(sorted(group.members))} in turn: so "
         "Kafka's consumers did before 0.9."
     )
 
 
-def _racks(group: Group) -> Iterator[str]:
+def _racks(group: PlannedGroup) -> Iterator[str]:
     if not any(each.rack for each in group.members.values()) or not group.racks:
         return
     inside = sum(
@@ -79,9 +79,9 @@ def _racks(group: Group) -> Iterator[str]:
     yield f"{inside} of {total} partitions have a replica in the rack of their member (KIP-881)."
 
 
-def _subscribed(group: Group) -> set[str]:
+def _subscribed(group: PlannedGroup) -> set[str]:
     return {topic for each in group.members.values() for topic in each.topics}
 
 
-def _is_alike(group: Group) -> bool:
+def _is_alike(group: PlannedGroup) -> bool:
     return len({frozenset(each.topics) for each in group.members.values()}) == 1

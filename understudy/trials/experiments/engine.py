@@ -1,4 +1,4 @@
-"""`Engine`: what runs an experiment: a simulation, processes of this machine, or containers.
+"""`ExperimentEngine`: what runs an experiment: a simulation, processes of this machine, or containers.
 
 The runner decides when something is done and to which broker; an engine does it and lets time pass.
 """
@@ -48,7 +48,7 @@ class RunData:
     notes: tuple[str, ...] = field(default=())
 
 
-class Engine(Protocol):
+class ExperimentEngine(Protocol):
     """One run of one experiment on one kind of cluster. Its methods are called in the order in which they stand here,
     all from one thread."""
 
@@ -59,7 +59,7 @@ class Engine(Protocol):
         """The actions of steps that it can do, or that are done for it, as `bind` and `settle`."""
 
     @classmethod
-    def begin(cls, plan: FrozenPlan, folder: Path) -> Engine:
+    def begin(cls, plan: FrozenPlan, folder: Path) -> ExperimentEngine:
         """Start the cluster, create the topics, wait until it has settled, and start the load.
 
         Args:

@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from typing import Final
 
 from understudy.trials.experiments.compose.engine import ComposeEngine
-from understudy.trials.experiments.engine import Engine
+from understudy.trials.experiments.engine import ExperimentEngine
 from understudy.trials.experiments.language.actions import ACTIONS
 from understudy.trials.experiments.processes.engine import ProcessEngine
 from understudy.trials.experiments.simulated.engine import SimulatedEngine
 
-ENGINES: Final[Mapping[str, type[Engine]]] = {"sim": SimulatedEngine, "real": ProcessEngine, "compose": ComposeEngine}
+ENGINES: Final[Mapping[str, type[ExperimentEngine]]] = {
+    "sim": SimulatedEngine,
+    "real": ProcessEngine,
+    "compose": ComposeEngine,
+}
 
 
 def capabilities() -> dict[str, frozenset[str]]:

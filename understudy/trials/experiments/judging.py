@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from understudy.checks.check import Violation
-from understudy.checks.client_history import ClientHistory, Outcome, check_clients
+from understudy.checks.client_history import ClientHistory, SendOutcome, check_clients
 from understudy.checks.groups import check_groups
 from understudy.checks.invariant_checker import InvariantChecker
 from understudy.clusters.software import software_version
@@ -190,9 +190,9 @@ def _clients(history: ClientHistory) -> Clients:
     ends = Counter(send.outcome for send in history.sends)
     return Clients(
         sent=len(history.sends),
-        acknowledged=ends[Outcome.OK],
-        refused=ends[Outcome.FAIL],
-        unknown=ends[Outcome.INFO],
+        acknowledged=ends[SendOutcome.OK],
+        refused=ends[SendOutcome.FAIL],
+        unknown=ends[SendOutcome.INFO],
         read=sum(len(poll.records) for poll in history.polls),
     )
 

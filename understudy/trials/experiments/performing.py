@@ -19,10 +19,10 @@ from understudy.trials.experiments.each_broker import Broker, Brokers, begin_sta
 from understudy.trials.experiments.engine import CannotInject, Undo
 from understudy.trials.experiments.language.actions import (
     Action,
-    Arm,
+    ArmPoint,
     Counted,
     DiskFault,
-    Join,
+    JoinMembers,
     Links,
     LoseAnswer,
     OnPartition,
@@ -74,7 +74,7 @@ class Performing(Protocol):
     def restart(self, broker: Broker) -> None:
         """Begin to stop a broker, and start it once it has stopped."""
 
-    def arm(self, broker: Broker, action: Arm) -> None:
+    def arm(self, broker: Broker, action: ArmPoint) -> None:
         """Arm a point; a pause there ends when it has lasted."""
 
     def processes(self, brokers: Brokers) -> Sequence[Pausable]:
@@ -101,7 +101,7 @@ class Performing(Protocol):
         match action:
             case OnPartition(name="produce"):
                 self.load.produce(number, action)
-            case Join(members=members):
+            case JoinMembers(members=members):
                 self.load.join(members)
             case _:
                 return self.do(action, brokers, peer_ids)
@@ -116,7 +116,7 @@ class Performing(Protocol):
                 return on_next_requests(self.cluster, action, brokers, peers)
             case LoseAnswer(path=path, applied=applied):
                 return on_each(brokers, lambda each: self.cluster.lose_answer(each.id, path, applied is not False))
-            case Arm():
+            case ArmPoint():
                 return on_each(brokers, lambda each: self.arm(each, action))
             case Repeated(every=every):
                 return self._repeat(action.name, brokers, _EVERY_MS[action.name] if every is None else every.ms)

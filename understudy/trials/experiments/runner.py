@@ -15,7 +15,7 @@ from understudy.clusters.targets import DRAWN, Resolver
 from understudy.clusters.values import Target
 from understudy.foundation.cluster.errors import ApiError
 from understudy.foundation.eventlog.records import ControllerElected, Envelope, LeadershipWritten
-from understudy.trials.experiments.engine import CannotInject, Engine, RunData, Undo
+from understudy.trials.experiments.engine import CannotInject, ExperimentEngine, RunData, Undo
 from understudy.trials.experiments.language.actions import ACTIONS, Action, Settle
 from understudy.trials.experiments.language.expectations import LIVENESS
 from understudy.trials.experiments.language.frozen import FrozenPlan, FrozenStep
@@ -101,7 +101,7 @@ class _Pending(NamedTuple):
 class Runner:
     """One run of a plan."""
 
-    def __init__(self, plan: FrozenPlan, engine: Engine) -> None:
+    def __init__(self, plan: FrozenPlan, engine: ExperimentEngine) -> None:
         self._plan = plan
         self._engine = engine
         self._results = {step.number: StepResult(frozen=step) for step in plan.steps}

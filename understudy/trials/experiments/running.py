@@ -12,7 +12,7 @@ import msgspec
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.foundation.eventlog.records import Envelope
 from understudy.history.reading.reader import read
-from understudy.trials.experiments.engine import Engine
+from understudy.trials.experiments.engine import ExperimentEngine
 from understudy.trials.experiments.judging import judge
 from understudy.trials.experiments.language.frozen import FrozenPlan
 from understudy.trials.experiments.processes.engine import LeftRunning
@@ -37,7 +37,7 @@ class CannotRun(Exception):
 
 def run_experiment(
     plan: FrozenPlan,
-    engine: type[Engine],
+    engine: type[ExperimentEngine],
     folder: Path,
     *,
     command: str,
@@ -67,7 +67,7 @@ def run_experiment(
     return verdict
 
 
-def run_once(plan: FrozenPlan, engine: type[Engine], folder: Path, *, command: str) -> Verdict:
+def run_once(plan: FrozenPlan, engine: type[ExperimentEngine], folder: Path, *, command: str) -> Verdict:
     """Run an experiment and judge it; write only what the engine writes itself. Raises ClusterError, OSError."""
     running = engine.begin(plan, folder)
     try:
@@ -98,7 +98,7 @@ def run_and_keep(plan: FrozenPlan, folder: Path) -> Iterator[tuple[Verdict, Loca
         running.close()
 
 
-def _check_actions(plan: FrozenPlan, engine: type[Engine]) -> None:
+def _check_actions(plan: FrozenPlan, engine: type[ExperimentEngine]) -> None:
     """Raise CannotRun where the engine cannot do what a step asks."""
     missing = missing_actions(plan.experiment, engine.actions())
     if missing:

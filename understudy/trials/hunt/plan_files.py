@@ -44,7 +44,7 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     plan: SeedPlan
 
 
-class BadPlan(Exception):
+class BadSeedPlan(Exception):
     """A plan file cannot be used. The message names the file, the value, and what is expected."""
 
 
@@ -63,19 +63,19 @@ def read_plan(file: Path) -> PlanFile:
     try:
         document = msgspec.json.decode(file.read_bytes())
     except OSError as error:
-        raise BadPlan(f"{file}: {error.strerror or error}; give a plan.json that `understudy hunt` wrote") from None
+        raise BadSeedPlan(f"{file}: {error.strerror or error}; give a plan.json that `understudy hunt` wrote") from None
     except msgspec.DecodeError as error:
-        raise BadPlan(f"{file}: it is not JSON: {error}") from None
+        raise BadSeedPlan(f"{file}: it is not JSON: {error}") from None
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != SCHEMA:
-        raise BadPlan(f"{file}: its schema is {schema!r}; expected {SCHEMA!r}, as `understudy hunt` writes it")
+        raise BadSeedPlan(f"{file}: its schema is {schema!r}; expected {SCHEMA!r}, as `understudy hunt` writes it")
     try:
         read = msgspec.convert(document, PlanFile)
     except msgspec.ValidationError as error:
-        raise BadPlan(f"{file}: {error}") from None
+        raise BadSeedPlan(f"{file}: {error}") from None
     wrong = next(chain(_unknown_keys(document["plan"]), _wrong_values(read.plan)), None)
     if wrong is not None:
-        raise BadPlan(f"{file}: {wrong}")
+        raise BadSeedPlan(f"{file}: {wrong}")
     return read
 
 

@@ -28,7 +28,7 @@ _COMPARISON = re.compile(r"\s*(\S+)\s+(==|!=|<=|>=|<|>)\s+(\S+)\s*")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
-class Comparison(NamedTuple):
+class RecordComparison(NamedTuple):
     """Two names or numbers and what must hold of them."""
 
     left: str
@@ -36,7 +36,7 @@ class Comparison(NamedTuple):
     right: str
 
 
-def parse_condition(text: str) -> tuple[Comparison, ...]:
+def parse_condition(text: str) -> tuple[RecordComparison, ...]:
     """Return the comparisons of `detection_ms > election_ms and controllers == 2`. Raises BadValue."""
     found = []
     for part in text.split(" and "):
@@ -46,7 +46,7 @@ def parse_condition(text: str) -> tuple[Comparison, ...]:
                 f"{part.strip()!r} is no comparison; expected a measurement, one of {' '.join(_OPERATORS)}, and a "
                 "measurement or a number, for example detection_ms > election_ms"
             )
-        found.append(Comparison(match[1], match[2], match[3]))
+        found.append(RecordComparison(match[1], match[2], match[3]))
     return tuple(found)
 
 

@@ -52,7 +52,7 @@ class FinishedLesson:
         """Do nothing: it has been run."""
 
 
-class _State(NamedTuple):
+class _LessonState(NamedTuple):
     """What the thread that runs the lesson has noted; replaced as a whole, so that others see no half of it."""
 
     phase: str
@@ -78,7 +78,7 @@ class LessonInProgress:
         self._folder = folder
         self._other = other
         self._records: list[Envelope] = []
-        self._state = _State(READY)
+        self._state = _LessonState(READY)
         self._written: tuple[int, LessonPaper] | None = None
         """The paper of the first so many records."""
         self.has_begun = False
@@ -117,10 +117,10 @@ class LessonInProgress:
             LessonNotShown, CannotRun, ClusterError, OSError: as `run_lesson`.
         """
         note(f"{self._lesson.called}: brokers and ZooKeeper as processes …")
-        self._state = _State(STARTING)
+        self._state = _LessonState(STARTING)
         with first_side_kept(self._lesson, self._plan, self._folder) as (one, cluster):
             paper = write_paper(self._lesson, (one, self._other), PROCESSES, self._plan.seed)
-            self._state = _State(RUNNING, paper=paper)
+            self._state = _LessonState(RUNNING, paper=paper)
             yield cluster
 
     def hand_over(self) -> None:

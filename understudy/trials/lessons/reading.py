@@ -17,8 +17,8 @@ from understudy.trials.experiments.language import expectations
 from understudy.trials.experiments.language.kinds import (
     NAME,
     SPAN,
-    Key,
-    Kind,
+    StepKey,
+    ValueKind,
     choice,
     integer,
     list_of,
@@ -35,7 +35,7 @@ from understudy.trials.experiments.language.reading import (
     read_experiment_within,
     read_file,
 )
-from understudy.trials.experiments.language.yaml_nodes import Node
+from understudy.trials.experiments.language.yaml_nodes import YamlNode
 from understudy.trials.lessons.conditions import check_path, is_number, parse_condition
 from understudy.trials.lessons.document import (
     SCHEMA,
@@ -69,7 +69,7 @@ def _condition(value: object) -> str:
     return str(value)
 
 
-def _experiment(node: Node, problems: list[Problem]) -> Any:
+def _experiment(node: YamlNode, problems: list[Problem]) -> Any:
     if isinstance(node.value, dict):
         return read_experiment_within(node, "", "lesson", problems)
     try:
@@ -92,70 +92,72 @@ def _text(value: object) -> str:
 
 TEXT: Final = scalar(_text, {"type": "string"}, "a text")
 _VALUE: Final = scalar(lambda value: value, {}, "a value")
-_EXPERIMENT: Final = Kind(_experiment, {"type": ["string", "object"]}, "the name of an experiment, or its mapping")
+_EXPERIMENT: Final = ValueKind(_experiment, {"type": ["string", "object"]}, "the name of an experiment, or its mapping")
 
 SWEEP_KEYS: Final = (
-    Key("runs", integer(2, 10_000), "how many runs", is_required=True),
-    Key("brokers", integer(2, 100), "how many brokers; by default 3"),
-    Key("partitions", integer(1, 10_000), "how many partitions; by default 20"),
-    Key("session", SPAN, "the ZooKeeper session timeout", is_required=True),
+    StepKey("runs", integer(2, 10_000), "how many runs", is_required=True),
+    StepKey("brokers", integer(2, 100), "how many brokers; by default 3"),
+    StepKey("partitions", integer(1, 10_000), "how many partitions; by default 20"),
+    StepKey("session", SPAN, "the ZooKeeper session timeout", is_required=True),
 )
 _SWEEP: Final = section(SWEEP_KEYS, _sweep, "a sweep")
 OTHER_KEYS: Final = (
-    Key("called", TEXT, "what this side is called, for example: without the controller epoch", is_required=True),
-    Key("without", scalar(_switches, {"type": "string"}, "a fence or a fix"), "fences and fixes to turn off"),
-    Key("set", mapping_of(scalar(str, {}, "a value"), "server.properties"), "settings that differ", "settings"),
-    Key("experiment", _EXPERIMENT, "another experiment"),
-    Key("sweep", _SWEEP, "another sweep"),
+    StepKey("called", TEXT, "what this side is called, for example: without the controller epoch", is_required=True),
+    StepKey("without", scalar(_switches, {"type": "string"}, "a fence or a fix"), "fences and fixes to turn off"),
+    StepKey("set", mapping_of(scalar(str, {}, "a value"), "server.properties"), "settings that differ", "settings"),
+    StepKey("experiment", _EXPERIMENT, "another experiment"),
+    StepKey("sweep", _SWEEP, "another sweep"),
 )
 CHOICE_KEYS: Final = (
-    Key("text", TEXT, "the answer", is_required=True),
-    Key("when", scalar(_condition, {"type": "string"}, "a condition"), "when it is right", is_required=True),
+    StepKey("text", TEXT, "the answer", is_required=True),
+    StepKey("when", scalar(_condition, {"type": "string"}, "a condition"), "when it is right", is_required=True),
 )
 QUESTION_KEYS: Final = (
-    Key("question", TEXT, "the question", is_required=True),
-    Key("choices", list_of(section(CHOICE_KEYS, Choice, "a choice"), most=9), "the answers to choose from"),
-    Key("answer", TEXT, "instead of choices: the measurement that is the right number"),
-    Key("unit", choice("ms", "s", ""), "the unit of the number: ms or s"),
-    Key("within", integer(1, 100), "per cent by which the number may be off; by default 25"),
-    Key("because", TEXT, "why, shown with the right answer"),
+    StepKey("question", TEXT, "the question", is_required=True),
+    StepKey("choices", list_of(section(CHOICE_KEYS, Choice, "a choice"), most=9), "the answers to choose from"),
+    StepKey("answer", TEXT, "instead of choices: the measurement that is the right number"),
+    StepKey("unit", choice("ms", "s", ""), "the unit of the number: ms or s"),
+    StepKey("within", integer(1, 100), "per cent by which the number may be off; by default 25"),
+    StepKey("because", TEXT, "why, shown with the right answer"),
 )
 STOP_KEYS: Final = (
-    Key("name", NAME, "the name of the moment", is_required=True),
-    Key("side", choice(*SIDES), "in which of the two runs; by default one"),
-    Key("find", scalar(_record_type, {"type": "string"}, "a record type"), "the type of the record", is_required=True),
-    Key("where", mapping_of(_VALUE, "fields"), "the values that its fields must have"),
-    Key("nth", integer(1, 10_000), "the n-th such record; by default the first"),
-    Key("after", NAME, "the stop after which the search begins"),
-    Key("headline", TEXT, "what happens, in a few words", is_required=True),
-    Key("text", TEXT, "what to notice", is_required=True),
+    StepKey("name", NAME, "the name of the moment", is_required=True),
+    StepKey("side", choice(*SIDES), "in which of the two runs; by default one"),
+    StepKey(
+        "find", scalar(_record_type, {"type": "string"}, "a record type"), "the type of the record", is_required=True
+    ),
+    StepKey("where", mapping_of(_VALUE, "fields"), "the values that its fields must have"),
+    StepKey("nth", integer(1, 10_000), "the n-th such record; by default the first"),
+    StepKey("after", NAME, "the stop after which the search begins"),
+    StepKey("headline", TEXT, "what happens, in a few words", is_required=True),
+    StepKey("text", TEXT, "what to notice", is_required=True),
 )
 READ_KEYS: Final = (
-    Key("kafka", TEXT, "a file of Kafka 3.9"),
-    Key("ours", TEXT, "a file of this repository"),
-    Key("kip", TEXT, "a proposal, for example KIP-380"),
-    Key("jira", TEXT, "an issue, for example KAFKA-6082"),
-    Key("why", TEXT, "what it shows", is_required=True),
+    StepKey("kafka", TEXT, "a file of Kafka 3.9"),
+    StepKey("ours", TEXT, "a file of this repository"),
+    StepKey("kip", TEXT, "a proposal, for example KIP-380"),
+    StepKey("jira", TEXT, "an issue, for example KAFKA-6082"),
+    StepKey("why", TEXT, "what it shows", is_required=True),
 )
 KEYS: Final = (
-    Key("schema", choice(SCHEMA), f"the version of this format: {SCHEMA}", is_required=True),
-    Key("number", integer(0, 1_000), "its place among the lessons"),
-    Key("name", NAME, "its name", is_required=True),
-    Key("title", TEXT, "its title", is_required=True),
-    Key("question", TEXT, "what it asks", is_required=True),
-    Key("minutes", integer(1, 90), "how long it takes in a class", is_required=True),
-    Key("called", TEXT, "what the first side is called"),
-    Key("experiment", _EXPERIMENT, "what is run"),
-    Key("sweep", _SWEEP, "instead of an experiment: many runs of one failover"),
-    Key("seed", integer(0, 2**62), "the seed of both sides in the simulator; by default 1"),
-    Key("intro", TEXT, "what happens in it, before the prediction", is_required=True),
-    Key("other", section(OTHER_KEYS, OtherSide, "other"), "the run beside it", is_required=True),
-    Key("predict", section(QUESTION_KEYS, Question, "predict"), "what the learner predicts", is_required=True),
-    Key("stops", list_of(section(STOP_KEYS, Stop, "a stop"), most=40), "the moments to stop at", is_required=True),
-    Key("check", section(QUESTION_KEYS, Question, "check"), "a question at the end", is_required=True),
-    Key("explain", TEXT, "what to explain at the end", is_required=True),
-    Key("exercise", TEXT, "what to do to the cluster with one's own hands, after `--watch` has shown the run"),
-    Key("read", list_of(section(READ_KEYS, Reading, "a reading")), "what to read", is_required=True),
+    StepKey("schema", choice(SCHEMA), f"the version of this format: {SCHEMA}", is_required=True),
+    StepKey("number", integer(0, 1_000), "its place among the lessons"),
+    StepKey("name", NAME, "its name", is_required=True),
+    StepKey("title", TEXT, "its title", is_required=True),
+    StepKey("question", TEXT, "what it asks", is_required=True),
+    StepKey("minutes", integer(1, 90), "how long it takes in a class", is_required=True),
+    StepKey("called", TEXT, "what the first side is called"),
+    StepKey("experiment", _EXPERIMENT, "what is run"),
+    StepKey("sweep", _SWEEP, "instead of an experiment: many runs of one failover"),
+    StepKey("seed", integer(0, 2**62), "the seed of both sides in the simulator; by default 1"),
+    StepKey("intro", TEXT, "what happens in it, before the prediction", is_required=True),
+    StepKey("other", section(OTHER_KEYS, OtherSide, "other"), "the run beside it", is_required=True),
+    StepKey("predict", section(QUESTION_KEYS, Question, "predict"), "what the learner predicts", is_required=True),
+    StepKey("stops", list_of(section(STOP_KEYS, Stop, "a stop"), most=40), "the moments to stop at", is_required=True),
+    StepKey("check", section(QUESTION_KEYS, Question, "check"), "a question at the end", is_required=True),
+    StepKey("explain", TEXT, "what to explain at the end", is_required=True),
+    StepKey("exercise", TEXT, "what to do to the cluster with one's own hands, after `--watch` has shown the run"),
+    StepKey("read", list_of(section(READ_KEYS, Reading, "a reading")), "what to read", is_required=True),
 )
 """The keys of a file."""
 
@@ -174,7 +176,7 @@ def read_lesson(text: str, source: str) -> Lesson:
     return read_document(text, source, lambda root, problems: _lesson_of(root, source, problems))
 
 
-def _lesson_of(root: Node, source: str, problems: list[Problem]) -> Lesson | None:
+def _lesson_of(root: YamlNode, source: str, problems: list[Problem]) -> Lesson | None:
     found = read_keys(root, KEYS, problems, "a lesson")
     if found is None:
         return None

@@ -13,7 +13,7 @@ import msgspec
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.foundation.eventlog.records import Envelope
 from understudy.history.reading.reader import read
-from understudy.trials.experiments.engine import Engine
+from understudy.trials.experiments.engine import ExperimentEngine
 from understudy.trials.experiments.engines import ENGINES
 from understudy.trials.experiments.language.document import Experiment
 from understudy.trials.experiments.language.expectations import switches
@@ -132,7 +132,7 @@ def first_side_kept(lesson: Lesson, plan: FrozenPlan, folder: Path) -> Iterator[
 
 
 def _run_side(
-    experiment: Experiment, engine: type[Engine], seed: int, without: str, title: str, folder: Path
+    experiment: Experiment, engine: type[ExperimentEngine], seed: int, without: str, title: str, folder: Path
 ) -> SideRun:
     plan = freeze(experiment, seed, fences_off=switches(without) if without else ())
     verdict = run_experiment(plan, engine, folder, command="")

@@ -91,7 +91,7 @@ class FaultFreeRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class CrashPointOutcome:
     """The result of a run of a procedure with one fault. It is good when `problems` is empty."""
 
     procedure: str
@@ -132,7 +132,7 @@ def run_with_fault(
     *,
     fences_off: tuple[Fence, ...] = (),
     events: Path | None = None,
-) -> Outcome:
+) -> CrashPointOutcome:
     """Run `procedure` with a fault at `at`, and compare its end with that of the run without a fault.
 
     Args:
@@ -143,7 +143,7 @@ def run_with_fault(
     if not problems:
         problems += differences(fault_free.state, run.state)
     left = run.left_behind()
-    return Outcome(
+    return CrashPointOutcome(
         procedure=procedure.name,
         at=at,
         fault=fault,
@@ -163,7 +163,7 @@ def run_all_with_faults(
     faults: Sequence[ControllerFault] = tuple(ControllerFault),
     *,
     workers: int = 1,
-) -> Iterator[Outcome]:
+) -> Iterator[CrashPointOutcome]:
     """Run each procedure once per point and fault, in order, on `workers` processes."""
     runs = [
         (procedure, fault_free, at, fault)
@@ -177,7 +177,7 @@ def run_all_with_faults(
         yield from pool.imap(_run_with_fault, runs, chunksize=4)
 
 
-def _run_with_fault(run: tuple[Procedure, FaultFreeRun, PointOccurrence, ControllerFault]) -> Outcome:
+def _run_with_fault(run: tuple[Procedure, FaultFreeRun, PointOccurrence, ControllerFault]) -> CrashPointOutcome:
     return run_with_fault(*run)
 
 

@@ -16,7 +16,7 @@ from understudy.foundation.eventlog.records import ControllerElected, Envelope, 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class SeedJudgement:
     """The problems of a finished simulation, and how much of it was checked."""
 
     problems: tuple[str, ...]
@@ -30,7 +30,7 @@ class Judgement:
     """BLAKE2 over every line of every node's event log: two equal runs have the same digest."""
 
 
-def judge(cluster: SimulatedCluster) -> Judgement:
+def judge(cluster: SimulatedCluster) -> SeedJudgement:
     """Judge a run. Close its cluster before: that reports the exceptions of tasks that were never awaited."""
     checks = InvariantChecker()
     for transaction in cluster.zookeeper.transactions:
@@ -56,7 +56,7 @@ def judge(cluster: SimulatedCluster) -> Judgement:
     problems += [f"unhandled: {failure}" for failure in cluster.loop.failures]
     problems += failed_tasks
     problems += unexpected_ends(cluster)
-    return Judgement(
+    return SeedJudgement(
         problems=tuple(problems),
         elections=elections,
         records=len(cluster.records()),

@@ -35,7 +35,7 @@ from understudy.trials.seeds.client_load import (
     SeedClients,
 )
 from understudy.trials.seeds.faults import schedule_faults
-from understudy.trials.seeds.judgement import Judgement, judge
+from understudy.trials.seeds.judgement import SeedJudgement, judge
 from understudy.trials.seeds.seed_groups import SETTINGS as GROUP_SETTINGS
 from understudy.trials.seeds.seed_groups import SeedGroups
 from understudy.trials.seeds.seed_plans import SeedPlan, draw_plan
@@ -58,7 +58,7 @@ class SeedReport:
 
     plan: SeedPlan
     problems: tuple[str, ...]
-    judgement: Judgement
+    judgement: SeedJudgement
     settled_after_ms: float
     """From the end of the last fault, or the return of an absent broker, until the cluster had settled."""
     examined: Counter[FindingKind]

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Protocol
 from understudy.checks.partition_clients import ClientCounts
 from understudy.trials.soak.plan import BoundStep, NotPossible, PlannedFault, Situation, next_fault
 from understudy.trials.soak.profiles import PROFILES
-from understudy.trials.soak.tally import FaultRecord, Measures, MinuteRecord, Totals, minute_line
+from understudy.trials.soak.tally import FaultRecord, Measures, MinuteRecord, SoakTotals, minute_line
 
 MINUTE_MS: Final = 60_000.0
 TICK_MS: Final = 500.0
@@ -92,10 +92,10 @@ class SoakWorld(Protocol):
 
     def keep_minute(self, minute: MinuteRecord) -> None: ...
 
-    def keep_totals(self, totals: Totals) -> None: ...
+    def keep_totals(self, totals: SoakTotals) -> None: ...
 
 
-class Status(Enum):
+class SoakStatus(Enum):
     HELD = "held"
     VIOLATED = "violated"
     NOT_INJECTED = "not injected"
@@ -105,12 +105,12 @@ class Status(Enum):
 class Ending(NamedTuple):
     """How a soak has ended, and why."""
 
-    status: Status
+    status: SoakStatus
     why: str
 
 
 class _Ended(Exception):
-    def __init__(self, status: Status, why: str) -> None:
+    def __init__(self, status: SoakStatus, why: str) -> None:
         super().__init__(why)
         self.ending = Ending(status, why)
 
@@ -128,7 +128,7 @@ class Soak:
     def __init__(
         self,
         world: SoakWorld,
-        totals: Totals,
+        totals: SoakTotals,
         *,
         minutes: float,
         settle_ms: float,
@@ -162,16 +162,16 @@ class Soak:
         except _Ended as ended:
             ending = ended.ending
         except ClusterGone as gone:
-            ending = Ending(Status.NOT_INJECTED, str(gone))
-        if ending.status is Status.VIOLATED:
+            ending = Ending(SoakStatus.NOT_INJECTED, str(gone))
+        if ending.status is SoakStatus.VIOLATED:
             self._totals.violation = ending.why
-        if ending.status is Status.INTERRUPTED:
+        if ending.status is SoakStatus.INTERRUPTED:
             self._undo_all()
         self._end_minute()
         return ending
 
     def _run(self) -> Ending:
-        self._await_settled(Status.NOT_INJECTED, "before the first fault")
+        self._await_settled(SoakStatus.NOT_INJECTED, "before the first fault")
         source = self._source()
         self._tick_for(PROFILES[self._totals.profile].rest.draw(source, self._world.session_ms))
         while self._elapsed_ms() < self._ends_ms:
@@ -179,7 +179,7 @@ class Soak:
             self._tick_for(min(rest_ms, max(0.0, self._ends_ms - self._elapsed_ms())))
         self._tick_for(LAST_MS)
         self._check(with_end=True)
-        return Ending(Status.HELD, "every invariant held")
+        return Ending(SoakStatus.HELD, "every invariant held")
 
     # ------------------------------------------------------------------ faults
 
@@ -187,7 +187,7 @@ class Soak:
         """Inject a fault, and wait until it has ended and the cluster has settled; return how long to rest."""
         situation = self._world.situation()
         if situation is None or situation.away:
-            self._await_settled(Status.VIOLATED, "while nothing was injected")
+            self._await_settled(SoakStatus.VIOLATED, "while nothing was injected")
             return TICK_MS
         planned = next_fault(
             PROFILES[self._totals.profile],
@@ -197,9 +197,9 @@ class Soak:
             allow_majority=self._allow_majority,
         )
         if isinstance(planned, NotPossible):
-            raise _Ended(Status.NOT_INJECTED, f"no fault may be injected: {planned.why}")
+            raise _Ended(SoakStatus.NOT_INJECTED, f"no fault may be injected: {planned.why}")
         self._inject(planned)
-        self._await_settled(Status.VIOLATED, f"after fault {self._totals.fault_number} ({planned.kind})")
+        self._await_settled(SoakStatus.VIOLATED, f"after fault {self._totals.fault_number} ({planned.kind})")
         return planned.rest_ms
 
     def _source(self) -> random.Random:
@@ -240,7 +240,9 @@ class Soak:
             self._refused_in_a_row += 1
             self._report(f"  fault {totals.fault_number}: {step.verb} {_target(step)} refused: {refusal}", False)
             if self._refused_in_a_row >= MOST_REFUSED:
-                raise _Ended(Status.NOT_INJECTED, f"{MOST_REFUSED} verbs in a row were refused: {refusal}") from None
+                raise _Ended(
+                    SoakStatus.NOT_INJECTED, f"{MOST_REFUSED} verbs in a row were refused: {refusal}"
+                ) from None
             return False
         self._refused_in_a_row = 0
         lasts = "" if step.lasts_ms is None else f" for {step.lasts_ms:,.0f} ms"
@@ -268,7 +270,7 @@ class Soak:
             self._tick()
         self._to_undo.clear()
 
-    def _await_settled(self, otherwise: Status, when: str) -> None:
+    def _await_settled(self, otherwise: SoakStatus, when: str) -> None:
         deadline_ms = self._world.now_ms() + self._settle_ms
         while why := self._world.unsettled():
             if self._world.now_ms() >= deadline_ms:
@@ -283,7 +285,7 @@ class Soak:
 
     def _tick(self, ms: float = TICK_MS) -> None:
         if self._world.wait(ms):
-            raise _Ended(Status.INTERRUPTED, "interrupted")
+            raise _Ended(SoakStatus.INTERRUPTED, "interrupted")
         if self._world.now_ms() >= self._next_check_ms:
             self._check(with_end=False)
         if self._world.now_ms() - self._minute_began_ms >= MINUTE_MS:
@@ -299,7 +301,7 @@ class Soak:
         self._next_check_ms = self._world.now_ms() + CHECK_EVERY_MS
         self._read()
         if found := self._world.violation(with_end=with_end):
-            raise _Ended(Status.VIOLATED, found)
+            raise _Ended(SoakStatus.VIOLATED, found)
 
     def _read(self) -> None:
         """Read logs and clients on, and keep the totals."""

@@ -70,7 +70,7 @@ class ClusterShape(msgspec.Struct, frozen=True, kw_only=True):
     min_insync: int
 
 
-class Totals(msgspec.Struct, kw_only=True):
+class SoakTotals(msgspec.Struct, kw_only=True):
     """`soak/state.json`: what a soak goes on with when the same command is run again.
 
     Attributes:
@@ -116,7 +116,7 @@ def minute_line(minute: MinuteRecord) -> str:
     return f"minute {minute.minute}: {'; '.join(parts)}"
 
 
-def total_lines(totals: Totals) -> list[str]:
+def total_lines(totals: SoakTotals) -> list[str]:
     """Return the lines about a whole soak."""
     clients = totals.clients
     return [

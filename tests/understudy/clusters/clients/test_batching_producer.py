@@ -11,7 +11,7 @@ from tests.brokers.parts import StillClock
 from tests.brokers.peers import ScriptedPeer
 from understudy.clusters.clients.batching_producer import BatchingProducer, NoSuchTopic, ProducerSettings
 from understudy.clusters.clients.partitioner import partition_for_key
-from understudy.clusters.clients.producer import Delivery, Outcome
+from understudy.clusters.clients.producer import Delivery, DeliveryOutcome
 from understudy.clusters.simulated.loop import SimulatedLoop, new_loop
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.records.batch import batches
@@ -161,9 +161,9 @@ def test_each_record_learns_how_its_batch_ended() -> None:
 
     run(Broker(), use)
     run(Broker(error=Errors.MESSAGE_TOO_LARGE), use)
-    assert [delivery.outcome for delivery in deliveries[:2]] == [Outcome.ACKNOWLEDGED] * 2
+    assert [delivery.outcome for delivery in deliveries[:2]] == [DeliveryOutcome.ACKNOWLEDGED] * 2
     assert {delivery.errors for delivery in deliveries[2:]} == {("MESSAGE_TOO_LARGE",)}
-    assert not any(delivery.outcome is Outcome.ACKNOWLEDGED for delivery in deliveries[2:])
+    assert not any(delivery.outcome is DeliveryOutcome.ACKNOWLEDGED for delivery in deliveries[2:])
 
 
 def test_a_topic_that_does_not_exist_is_waited_for_and_named() -> None:

@@ -17,7 +17,7 @@ from understudy.clusters.clients.assignors.protocol import (
 )
 from understudy.clusters.clients.assignors.subscriptions import Subscription
 from understudy.clusters.clients.connections import Connections, TopicsDescribed
-from understudy.clusters.clients.group_member import GroupMember, MemberSettings, Refused
+from understudy.clusters.clients.group_member import GroupMember, MemberRefused, MemberSettings
 from understudy.clusters.clients.member_events import (
     Assigned,
     CommitEnded,
@@ -27,7 +27,7 @@ from understudy.clusters.clients.member_events import (
     OffsetsFetched,
     Released,
 )
-from understudy.clusters.clients.producer import Outcome
+from understudy.clusters.clients.producer import DeliveryOutcome
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.messages.find_coordinator import (
@@ -257,7 +257,7 @@ def test_join_gives_up_in_time() -> None:
 @pytest.mark.parametrize("error", [Errors.GROUP_MAX_SIZE_REACHED, Errors.FENCED_INSTANCE_ID])
 def test_group_that_refuses_a_member_ends_the_join(error: Errors) -> None:
     all_of = Fixture(joined(error=error))
-    with pytest.raises(Refused, match=error.name):
+    with pytest.raises(MemberRefused, match=error.name):
         run(all_of.member.join())
     assert isinstance(all_of.events[-1], JoinEnded)
 
@@ -347,19 +347,21 @@ def test_leader_joins_again_when_a_topic_has_grown() -> None:
 @pytest.mark.parametrize(
     ("answers", "outcome", "is_acknowledged"),
     [
-        ([committed(Errors.NONE)], Outcome.ACKNOWLEDGED, True),
-        ([committed(Errors.COORDINATOR_LOAD_IN_PROGRESS), committed(Errors.NONE)], Outcome.ACKNOWLEDGED, True),
-        ([ConnectionLost("gone"), committed(Errors.NONE)], Outcome.ACKNOWLEDGED, True),
-        ([committed(Errors.ILLEGAL_GENERATION)], Outcome.REFUSED, False),
-        ([committed(Errors.REBALANCE_IN_PROGRESS)], Outcome.REFUSED, False),
-        ([ConnectionLost("gone"), committed(Errors.UNKNOWN_MEMBER_ID)], Outcome.UNKNOWN, False),
-        ([committed(Errors.NOT_COORDINATOR), committed(Errors.UNKNOWN_MEMBER_ID)], Outcome.UNKNOWN, False),
-        ([committed(Errors.REQUEST_TIMED_OUT)] * 500, Outcome.UNKNOWN, False),
-        ([committed(Errors.COORDINATOR_LOAD_IN_PROGRESS)] * 500, Outcome.REFUSED, False),
-        ([ConnectionFailed("refused")] * 500, Outcome.REFUSED, False),
+        ([committed(Errors.NONE)], DeliveryOutcome.ACKNOWLEDGED, True),
+        ([committed(Errors.COORDINATOR_LOAD_IN_PROGRESS), committed(Errors.NONE)], DeliveryOutcome.ACKNOWLEDGED, True),
+        ([ConnectionLost("gone"), committed(Errors.NONE)], DeliveryOutcome.ACKNOWLEDGED, True),
+        ([committed(Errors.ILLEGAL_GENERATION)], DeliveryOutcome.REFUSED, False),
+        ([committed(Errors.REBALANCE_IN_PROGRESS)], DeliveryOutcome.REFUSED, False),
+        ([ConnectionLost("gone"), committed(Errors.UNKNOWN_MEMBER_ID)], DeliveryOutcome.UNKNOWN, False),
+        ([committed(Errors.NOT_COORDINATOR), committed(Errors.UNKNOWN_MEMBER_ID)], DeliveryOutcome.UNKNOWN, False),
+        ([committed(Errors.REQUEST_TIMED_OUT)] * 500, DeliveryOutcome.UNKNOWN, False),
+        ([committed(Errors.COORDINATOR_LOAD_IN_PROGRESS)] * 500, DeliveryOutcome.REFUSED, False),
+        ([ConnectionFailed("refused")] * 500, DeliveryOutcome.REFUSED, False),
     ],
 )
-def test_outcome_of_a_commit(answers: list[Message | Exception], outcome: Outcome, is_acknowledged: bool) -> None:
+def test_outcome_of_a_commit(
+    answers: list[Message | Exception], outcome: DeliveryOutcome, is_acknowledged: bool
+) -> None:
     all_of = Fixture(joined(), synced(T[0]), *answers, request_timeout_ms=1_000)
 
     async def story() -> bool:
@@ -453,7 +455,7 @@ def test_static_member_keeps_its_place_when_it_ends() -> None:
 
     async def story() -> None:
         await all_of.member.join()
-        with pytest.raises(Refused):
+        with pytest.raises(MemberRefused):
             await all_of.member.heartbeat()
         await all_of.member.leave()
 

@@ -14,7 +14,7 @@ from understudy.clusters.containers.compose_project import ComposeProject
 from understudy.clusters.control.bodies import OnTargetFor
 from understudy.clusters.control.client import ControlRefused
 from understudy.clusters.control.compose_server import ComposeCommands, ComposeControl
-from understudy.clusters.control.verbs import Outcome, checked
+from understudy.clusters.control.verbs import VerbOutcome, checked
 from understudy.history.reading.reader import read
 
 TIMEOUT_S = 60.0
@@ -45,7 +45,7 @@ def commands(project: Project, lines: list[str]) -> Iterator[ComposeCommands]:
     commands.close()
 
 
-def do(commands: ComposeCommands, verb: str, target: str, lasts: str | None = None) -> Outcome:
+def do(commands: ComposeCommands, verb: str, target: str, lasts: str | None = None) -> VerbOutcome:
     return commands.begin(checked(verb, OnTargetFor(target=target, lasts=lasts))).result(TIMEOUT_S)
 
 

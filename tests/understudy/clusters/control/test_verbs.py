@@ -12,7 +12,7 @@ import pytest
 
 from understudy.clusters.cluster import ClusterError, Unsupported
 from understudy.clusters.control.bodies import OnTargetFor
-from understudy.clusters.control.verbs import ClusterVerbs, Outcome, checked
+from understudy.clusters.control.verbs import ClusterVerbs, VerbOutcome, checked
 from understudy.clusters.processes.local_broker import LocalBroker
 from understudy.clusters.processes.local_cluster import LocalCluster
 
@@ -102,7 +102,7 @@ def verbs(cluster: NotedCluster, lines: list[str]) -> Iterator[ClusterVerbs]:
     verbs.close()
 
 
-def do(verbs: ClusterVerbs, verb: str, target: str, lasts: str | None = None) -> Outcome:
+def do(verbs: ClusterVerbs, verb: str, target: str, lasts: str | None = None) -> VerbOutcome:
     request = checked(verb, OnTargetFor(target=target, lasts=lasts))
     return verbs.submit(request, verbs.find(request)).result(TIMEOUT_S)
 

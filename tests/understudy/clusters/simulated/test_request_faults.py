@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from understudy.clusters.request_rules import KAFKA_REQUEST, Effect, Rule
+from understudy.clusters.request_rules import KAFKA_REQUEST, Effect, RequestRule
 from understudy.clusters.simulated.loop import new_loop
 from understudy.clusters.simulated.network import SimulatedNetwork
 from understudy.foundation.wire.network import Connection, ConnectionFailed, ConnectionLost
@@ -69,7 +69,7 @@ class Link:
 
     def add(self, effect: Effect, *, api: int | None = None, delay_ms: float = 0.0, count: int = 1) -> None:
         self.network.requests.add(
-            Rule(
+            RequestRule(
                 name="r",
                 sources=("broker-1",),
                 destinations=("broker-2",),

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from understudy.foundation.eventlog.records import Envelope, Payload
-from understudy.history.kafka_logs.entries import Kind
+from understudy.history.kafka_logs.entries import EntryKind
 from understudy.history.kafka_logs.importer import ImportReport, LogInputs, import_logs
 from understudy.history.kafka_logs.pattern import LinePattern
 from understudy.history.reading.reader import read
@@ -17,9 +17,9 @@ SAMPLES = Path(__file__).parent / "samples"
 BROKERS = (1, 2, 3)
 
 _LOGGERS = {
-    Kind.CONTROLLER: "kafka.controller.KafkaController",
-    Kind.STATE_CHANGE: "state.change.logger",
-    Kind.SERVER: "kafka.server.KafkaServer",
+    EntryKind.CONTROLLER: "kafka.controller.KafkaController",
+    EntryKind.STATE_CHANGE: "state.change.logger",
+    EntryKind.SERVER: "kafka.server.KafkaServer",
 }
 _NAMES_LOGGER = re.compile(r" \((kafka|org)\.[\w.$]+\)$")
 
@@ -32,7 +32,7 @@ def unpacked(folder: Path, target: Path) -> Path:
     return target
 
 
-def written_log(path: Path, kind: Kind, lines: Sequence[str]) -> Path:
+def written_log(path: Path, kind: EntryKind, lines: Sequence[str]) -> Path:
     """Write a log. A line is `SECOND LEVEL MESSAGE`, with the usual logger, or a line of a stack trace after a tab."""
     text = []
     for line in lines:
@@ -48,7 +48,7 @@ def written_log(path: Path, kind: Kind, lines: Sequence[str]) -> Path:
 
 
 def imported(
-    tmp_path: Path, logs: Mapping[tuple[int, Kind], Sequence[str]]
+    tmp_path: Path, logs: Mapping[tuple[int, EntryKind], Sequence[str]]
 ) -> tuple[tuple[Envelope, ...], ImportReport]:
     """Import small logs; return the records in order, and the report."""
     files = [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from understudy.history.kafka_logs import entries
-from understudy.history.kafka_logs.entries import Entry, Kind, LogError, files_of_broker, log_sources
+from understudy.history.kafka_logs.entries import Entry, EntryKind, LogError, files_of_broker, log_sources
 from understudy.history.kafka_logs.pattern import LinePattern, parse_zone
 
 NAME = "kafka.controller.KafkaController"
@@ -25,7 +25,7 @@ def log(path: Path, *lines: str) -> Path:
 
 def read(*files: Path, zone: str = "UTC") -> list[Entry]:
     pattern = LinePattern(zone=parse_zone(zone))
-    ((source,), _) = log_sources([(None, Kind.CONTROLLER, file) for file in files], pattern)
+    ((source,), _) = log_sources([(None, EntryKind.CONTROLLER, file) for file in files], pattern)
     return list(source.entries(pattern))
 
 
@@ -100,13 +100,13 @@ def test_a_file_that_names_no_broker_is_refused_unless_it_is_given(tmp_path: Pat
     file = log(tmp_path / "controller.log", line("12:00:00,000", "no id"))
     with pytest.raises(LogError, match=r"do not name their broker.*--broker ID=DIR"):
         read(file)
-    ((source,), _) = log_sources([(7, Kind.CONTROLLER, file)], LinePattern())
+    ((source,), _) = log_sources([(7, EntryKind.CONTROLLER, file)], LinePattern())
     assert source.broker == 7
 
 
 def test_an_empty_file_is_left_out(tmp_path: Path) -> None:
     file = log(tmp_path / "controller.log")
-    assert log_sources([(1, Kind.CONTROLLER, file)], LinePattern()) == ((), (file,))
+    assert log_sources([(1, EntryKind.CONTROLLER, file)], LinePattern()) == ((), (file,))
 
 
 def test_a_missing_or_broken_file_is_refused(tmp_path: Path) -> None:
@@ -130,6 +130,6 @@ def test_the_files_of_a_brokers_folder(tmp_path: Path) -> None:
         log(tmp_path / name)
     found = files_of_broker(tmp_path)
     assert sorted(path.name for _, path in found) == sorted(names)
-    assert {kind for kind, path in found if path.name.startswith("state-change")} == {Kind.STATE_CHANGE}
+    assert {kind for kind, path in found if path.name.startswith("state-change")} == {EntryKind.STATE_CHANGE}
     with pytest.raises(LogError, match=r"holds none of controller\.log"):
         files_of_broker(tmp_path.parent)

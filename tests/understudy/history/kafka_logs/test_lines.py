@@ -39,9 +39,9 @@ from understudy.foundation.eventlog.records import (
     Transition,
     WatchFiredRecord,
 )
-from understudy.history.kafka_logs.entries import Kind
+from understudy.history.kafka_logs.entries import EntryKind
 
-CONTROLLER, STATE_CHANGE, SERVER = Kind.CONTROLLER, Kind.STATE_CHANGE, Kind.SERVER
+CONTROLLER, STATE_CHANGE, SERVER = EntryKind.CONTROLLER, EntryKind.STATE_CHANGE, EntryKind.SERVER
 ELECTED = (
     "00,000 INFO [Controller id=1] 1 successfully elected as the controller. Epoch incremented to 5 "
     "and epoch zk version is now 7"

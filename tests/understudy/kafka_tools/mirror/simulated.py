@@ -20,7 +20,7 @@ from understudy.foundation.wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from understudy.kafka_tools.mirror.mirror import Mirror, Settings
+from understudy.kafka_tools.mirror.mirror import Mirror, MirrorSettings
 from understudy.kafka_tools.mirror.topics import Selection
 from understudy.kafka_tools.mirror.transfer import FAILURES
 
@@ -43,7 +43,7 @@ class MirroredCluster(SimulatedCluster):
         return [f"{broker.node.name}:{PORT}" for broker in self.brokers]
 
     def mirror(self, *, once: bool = True, groups: str | None = None, include: str = "orders.*") -> Mirror:
-        settings = Settings(
+        settings = MirrorSettings(
             source=self.servers,
             target=self.servers,
             selection=Selection(re.compile(include), None, PREFIX),

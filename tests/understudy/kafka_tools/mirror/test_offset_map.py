@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 
-from understudy.kafka_tools.mirror.offset_map import LIMIT, OffsetMap, Position, Run
+from understudy.kafka_tools.mirror.offset_map import LIMIT, MirroredOffsets, Position, Run
 
 
 def test_records_that_follow_each_other_are_one_run() -> None:
-    found = OffsetMap()
+    found = MirroredOffsets()
     assert found.add(100, 110, 0, 10)
     assert not found.add(110, 125, 10, 15)
     assert found.runs == (Run(100, 0, None),)
@@ -18,7 +18,7 @@ def test_records_that_follow_each_other_are_one_run() -> None:
 
 
 def test_a_gap_between_batches_begins_another_run() -> None:
-    found = OffsetMap()
+    found = MirroredOffsets()
     found.add(0, 10, 0, 10)
     assert found.add(50, 60, 10, 10)
     assert found.runs == (Run(0, 0, 10), Run(50, 10, None))
@@ -30,7 +30,7 @@ def test_a_gap_between_batches_begins_another_run() -> None:
 
 
 def test_within_a_batch_with_gaps_only_its_beginning_is_known() -> None:
-    found = OffsetMap()
+    found = MirroredOffsets()
     found.add(0, 10, 0, 4)
     assert found.position_for(4) == Position(10, True)
     assert found.position_for(2) == Position(0, False)
@@ -39,7 +39,7 @@ def test_within_a_batch_with_gaps_only_its_beginning_is_known() -> None:
 
 
 def test_a_plan_that_was_not_appended_is_taken_back() -> None:
-    found = OffsetMap()
+    found = MirroredOffsets()
     found.add(0, 10, 0, 10)
     found.add(50, 60, 10, 3)
     found.truncate(10)
@@ -50,7 +50,7 @@ def test_a_plan_that_was_not_appended_is_taken_back() -> None:
 
 
 def test_a_truncated_source_makes_earlier_runs_void() -> None:
-    found = OffsetMap()
+    found = MirroredOffsets()
     found.add(0, 100, 0, 100)
     found.add(60, 70, 100, 10)
     assert found.runs == (Run(60, 100, None),)
@@ -58,17 +58,17 @@ def test_a_truncated_source_makes_earlier_runs_void() -> None:
 
 
 def test_no_offset_goes_beyond_what_is_acknowledged() -> None:
-    found = OffsetMap()
+    found = MirroredOffsets()
     found.add(0, 100, 0, 100)
     assert found.translate(100, 40) == 40
     assert found.translate(1_000, 40) == 40
-    assert OffsetMap().translate(0, 0) is None
+    assert MirroredOffsets().translate(0, 0) is None
 
 
 def test_random_maps_are_exact_at_ends_of_batches_and_never_let_a_group_skip_a_record() -> None:
     for seed in range(60):
         source = random.Random(seed)
-        found, position, target = OffsetMap(), source.randint(0, 50), 0
+        found, position, target = MirroredOffsets(), source.randint(0, 50), 0
         offsets: list[int] = []
         ends = {0: position}
         for _ in range(source.randint(1, 60)):
@@ -99,7 +99,7 @@ def test_random_maps_are_exact_at_ends_of_batches_and_never_let_a_group_skip_a_r
 
 
 def test_old_runs_are_thinned_and_new_ones_and_plans_are_kept() -> None:
-    found = OffsetMap()
+    found = MirroredOffsets()
     for number in range(500):
         found.add(10 * number, 10 * number + 5, 5 * number, 5)
         if number < 400:

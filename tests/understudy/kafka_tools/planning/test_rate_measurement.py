@@ -6,10 +6,10 @@ import pytest
 
 from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
 from understudy.kafka_tools.planning.paper import BadPlan
-from understudy.kafka_tools.planning.rate_measurement import Measured, measure
+from understudy.kafka_tools.planning.rate_measurement import MeasuredRate, measure
 
 
-def _measure(cluster: SimulatedCluster, replication_factor: int) -> Measured:
+def _measure(cluster: SimulatedCluster, replication_factor: int) -> MeasuredRate:
     return cluster.ask(
         measure(
             cluster.client_network,

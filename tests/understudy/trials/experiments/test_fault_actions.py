@@ -21,7 +21,7 @@ from understudy.foundation.eventlog.records import (
     ZkWrite,
     ZkWriteDone,
 )
-from understudy.trials.experiments.engine import Engine, RunData
+from understudy.trials.experiments.engine import ExperimentEngine, RunData
 from understudy.trials.experiments.engines import capabilities
 from understudy.trials.experiments.language.actions import ACTIONS, Counted
 from understudy.trials.experiments.language.frozen import freeze
@@ -39,7 +39,9 @@ LOAD = "load: {producers: 1, consumers: 1, rate: 10}\n"
 OF_PROCESSES = pytest.mark.xdist_group("experiments-on-processes")
 
 
-def outcome_of(engine: type[Engine], steps: str, folder: Path, *, lasts: str = "10s", load: str = LOAD) -> RunOutcome:
+def outcome_of(
+    engine: type[ExperimentEngine], steps: str, folder: Path, *, lasts: str = "10s", load: str = LOAD
+) -> RunOutcome:
     text = f"{HEAD}{CLUSTER}{load}steps:\n  - {steps}\nlasts: {lasts}\nexpect: {{within: {{L1: 20s, L3: 20s}}}}\n"
     plan = freeze(read_experiment(text, "f.yaml"), 3)
     running = engine.begin(plan, folder)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.understudy.trials.experiments.simulated import HEAD
 from understudy.foundation.eventlog.records import Envelope, FaultInjected, ZkWriteDone
-from understudy.trials.experiments.engine import Engine
+from understudy.trials.experiments.engine import ExperimentEngine
 from understudy.trials.experiments.language.frozen import freeze
 from understudy.trials.experiments.language.reading import read_experiment
 from understudy.trials.experiments.processes.engine import ProcessEngine
@@ -51,7 +51,7 @@ OF_REQUESTS = """
 LATER = "lasts: 22s\nexpect: {within: {L1: 20s, L2: 20s, L3: 20s}}\n"
 
 
-def outcome_of(engine: type[Engine], steps: str, folder: Path) -> RunOutcome:
+def outcome_of(engine: type[ExperimentEngine], steps: str, folder: Path) -> RunOutcome:
     plan = freeze(read_experiment(f"{HEAD}{CLUSTER}steps:{steps}{LATER}", "f.yaml"), 3)
     running = engine.begin(plan, folder)
     try:

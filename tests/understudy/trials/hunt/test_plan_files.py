@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from understudy.foundation.eventlog.fences import Fence
-from understudy.trials.hunt.plan_files import SCHEMA, BadPlan, read_plan, write_plan
+from understudy.trials.hunt.plan_files import SCHEMA, BadSeedPlan, read_plan, write_plan
 from understudy.trials.seeds.seed_groups import PlannedMember
 from understudy.trials.seeds.seed_plans import draw_plan
 
@@ -94,7 +94,7 @@ def test_a_bad_file_is_refused_with_the_value(
     change: Callable[[dict[str, Any]], object], message: str, tmp_path: Path
 ) -> None:
     file = changed(change, tmp_path)
-    with pytest.raises(BadPlan) as bad:
+    with pytest.raises(BadSeedPlan) as bad:
         read_plan(file)
     assert message in str(bad.value)
     assert str(bad.value).startswith(f"{file}: ")
@@ -109,5 +109,5 @@ def test_what_is_no_plan_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("faults: none")
     (tmp_path / "list").write_text("[1]")
     for name, message in (("text", "it is not JSON"), ("list", "its schema is None"), ("gone", "No such file")):
-        with pytest.raises(BadPlan, match=message):
+        with pytest.raises(BadSeedPlan, match=message):
             read_plan(tmp_path / name)

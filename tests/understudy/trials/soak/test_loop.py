@@ -16,11 +16,11 @@ from understudy.trials.soak.loop import (
     Events,
     NotInjected,
     Soak,
+    SoakStatus,
     SoakWorld,
-    Status,
 )
 from understudy.trials.soak.plan import TAKING, BoundStep, PartitionSeen, Situation, too_many
-from understudy.trials.soak.tally import FaultRecord, Measures, MinuteRecord, Totals
+from understudy.trials.soak.tally import FaultRecord, Measures, MinuteRecord, SoakTotals
 
 START_MS = 1_500.0
 """How long a broker of the made-up cluster takes to start."""
@@ -44,7 +44,7 @@ class MadeUpWorld:
         self.undone: list[BoundStep] = []
         self.faults: list[FaultRecord] = []
         self.minutes: list[MinuteRecord] = []
-        self.kept = Totals(seed=0, profile="")
+        self.kept = SoakTotals(seed=0, profile="")
         self.ends_at_ms = float("inf")
         self.settles: Callable[[MadeUpWorld], str] = lambda world: ""
         self.violates: Callable[[MadeUpWorld], str] = lambda world: ""
@@ -113,16 +113,16 @@ class MadeUpWorld:
     def keep_minute(self, minute: MinuteRecord) -> None:
         self.minutes.append(minute)
 
-    def keep_totals(self, totals: Totals) -> None:
+    def keep_totals(self, totals: SoakTotals) -> None:
         self.kept = totals
 
 
 def soak(
-    world: MadeUpWorld, totals: Totals | None = None, *, minutes: float = 10, allow_majority: bool = False
-) -> tuple[Ending, Totals, list[str]]:
+    world: MadeUpWorld, totals: SoakTotals | None = None, *, minutes: float = 10, allow_majority: bool = False
+) -> tuple[Ending, SoakTotals, list[str]]:
     lines: list[str] = []
     checked: SoakWorld = world
-    totals = totals or Totals(seed=1, profile="evil", sessions=1)
+    totals = totals or SoakTotals(seed=1, profile="evil", sessions=1)
     ending = Soak(
         checked,
         totals,
@@ -137,8 +137,8 @@ def soak(
 @pytest.mark.parametrize("profile", ["gentle", "rough", "evil"])
 def test_faults_come_one_after_the_other_and_minutes_are_counted(profile: str) -> None:
     world = MadeUpWorld()
-    ending, totals, lines = soak(world, Totals(seed=3, profile=profile, sessions=1))
-    assert ending == Ending(Status.HELD, "every invariant held")
+    ending, totals, lines = soak(world, SoakTotals(seed=3, profile=profile, sessions=1))
+    assert ending == Ending(SoakStatus.HELD, "every invariant held")
     assert world.worst == ""
     assert len(world.minutes) >= 10
     assert [minute.minute for minute in world.minutes] == list(range(1, len(world.minutes) + 1))
@@ -181,14 +181,14 @@ def test_a_soak_that_is_resumed_draws_the_faults_that_one_without_a_break_draws(
     soak(whole)
     broken.ends_at_ms = 200_000.0
     ending, totals, _ = soak(broken)
-    assert ending.status is Status.INTERRUPTED
+    assert ending.status is SoakStatus.INTERRUPTED
     done = len(broken.faults)
     assert 3 < done < len(whole.faults)
     broken.ends_at_ms = float("inf")
     broken.away.clear()
     totals.sessions += 1
     ending, totals, _ = soak(broken, totals)
-    assert ending.status is Status.HELD
+    assert ending.status is SoakStatus.HELD
     kinds = [(fault.number, fault.kind, fault.verb) for fault in whole.faults]
     again = [(fault.number, fault.kind, fault.verb) for fault in broken.faults]
     assert [number for number, _, _ in again] == sorted(number for number, _, _ in again)
@@ -207,7 +207,7 @@ def test_ctrl_c_undoes_what_is_in_progress() -> None:
 
     world.refuses = interrupted
     ending, _, _ = soak(world)
-    assert ending.status is Status.INTERRUPTED
+    assert ending.status is SoakStatus.INTERRUPTED
     assert world.undone == [world.done[-1][1]]
 
 
@@ -215,7 +215,7 @@ def test_the_first_violation_stops_everything_and_undoes_nothing() -> None:
     world = MadeUpWorld()
     world.violates = lambda now: "R1 violated at broker-1/1#3: x" if len(now.done) == 4 else ""
     ending, totals, _ = soak(world)
-    assert ending == Ending(Status.VIOLATED, "R1 violated at broker-1/1#3: x")
+    assert ending == Ending(SoakStatus.VIOLATED, "R1 violated at broker-1/1#3: x")
     assert len(world.done) == 4
     assert world.undone == []
     assert totals.violation == world.kept.violation == ending.why
@@ -226,7 +226,7 @@ def test_a_cluster_that_does_not_settle_violates_liveness() -> None:
     world = MadeUpWorld()
     world.settles = lambda now: "soak-0 has no leader" if len(now.done) >= 3 else ""
     ending, totals, _ = soak(world)
-    assert ending.status is Status.VIOLATED
+    assert ending.status is SoakStatus.VIOLATED
     assert ending.why.startswith("the cluster has not settled within 30 s after fault ")
     assert ending.why.endswith(": soak-0 has no leader")
     assert totals.violation
@@ -237,7 +237,7 @@ def test_a_cluster_that_is_not_settled_at_the_beginning_shows_nothing() -> None:
     world.settles = lambda now: "soak-0 has no leader"
     ending, totals, _ = soak(world)
     assert ending == Ending(
-        Status.NOT_INJECTED, "the cluster has not settled within 30 s before the first fault: soak-0 has no leader"
+        SoakStatus.NOT_INJECTED, "the cluster has not settled within 30 s before the first fault: soak-0 has no leader"
     )
     assert (world.done, totals.violation) == ([], "")
 
@@ -252,7 +252,7 @@ def test_a_broker_that_ends_by_itself_is_a_violation() -> None:
 
     world.settles = settles
     ending, _, _ = soak(world)
-    assert ending.status is Status.VIOLATED
+    assert ending.status is SoakStatus.VIOLATED
     assert "brokers [2] are away" in ending.why
 
 
@@ -260,7 +260,7 @@ def test_a_refused_verb_is_counted_and_the_soak_goes_on() -> None:
     world = MadeUpWorld()
     world.refuses = lambda step: "broker-1 cannot be deposed" if step.verb == "depose" else ""
     ending, totals, lines = soak(world)
-    assert ending.status is Status.HELD
+    assert ending.status is SoakStatus.HELD
     assert totals.missed > 0
     assert "depose" not in totals.faults
     assert any("refused: broker-1 cannot be deposed" in line for line in lines)
@@ -270,15 +270,15 @@ def test_a_cluster_that_refuses_everything_ends_the_soak() -> None:
     world = MadeUpWorld()
     world.refuses = lambda step: "no"
     ending, totals, _ = soak(world)
-    assert ending == Ending(Status.NOT_INJECTED, f"{MOST_REFUSED} verbs in a row were refused: no")
+    assert ending == Ending(SoakStatus.NOT_INJECTED, f"{MOST_REFUSED} verbs in a row were refused: no")
     assert totals.missed == MOST_REFUSED
     assert totals.faults == {}
 
 
 def test_a_cluster_that_may_not_be_touched_ends_the_soak() -> None:
     world = MadeUpWorld(brokers=1)
-    ending, _, _ = soak(world, Totals(seed=1, profile="gentle"))
-    assert ending.status is Status.HELD, "its controller may be deposed"
+    ending, _, _ = soak(world, SoakTotals(seed=1, profile="gentle"))
+    assert ending.status is SoakStatus.HELD, "its controller may be deposed"
     assert {step.verb for _, step in world.done} == {"depose"}
 
 
@@ -286,7 +286,7 @@ def test_the_end_of_the_cluster_ends_the_soak() -> None:
     world = MadeUpWorld()
     world.is_gone = lambda now: len(now.done) >= 3
     ending, totals, _ = soak(world)
-    assert ending == Ending(Status.NOT_INJECTED, "the cluster has ended")
+    assert ending == Ending(SoakStatus.NOT_INJECTED, "the cluster has ended")
     assert totals.violation == ""
 
 

@@ -13,7 +13,7 @@ from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.eventlog.fences import SWITCHES, Switch
 from understudy.foundation.eventlog.records import Envelope, TaskFailed
 from understudy.history.reading.lines import decode_record
-from understudy.trials.seeds.judgement import Judgement, judge
+from understudy.trials.seeds.judgement import SeedJudgement, judge
 from understudy.trials.seeds.seed_plans import draw_plan
 from understudy.trials.seeds.seeds import run_plan
 from understudy.trials.soak import running_checks
@@ -29,7 +29,7 @@ def run(
     """Run a seed with right clocks; return the records of all nodes, node by node, and the transactions."""
     clusters: list[SimulatedCluster] = []
 
-    def keep(cluster: SimulatedCluster) -> Judgement:
+    def keep(cluster: SimulatedCluster) -> SeedJudgement:
         clusters.append(cluster)
         return judge(cluster)
 

@@ -17,8 +17,16 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
 from understudy.clusters.processes.proxy import frames
-from understudy.clusters.processes.proxy.frames import FrameScanner, Piece, Session
-from understudy.clusters.request_rules import KAFKA_ANSWER, KAFKA_REQUEST, Effect, LostWrite, Rule, corrupted, shortened
+from understudy.clusters.processes.proxy.frames import FrameScanner, Piece, ProxiedSession
+from understudy.clusters.request_rules import (
+    KAFKA_ANSWER,
+    KAFKA_REQUEST,
+    Effect,
+    LostWrite,
+    RequestRule,
+    corrupted,
+    shortened,
+)
 
 CONNECT_TIMEOUT_S: Final = 5.0
 DUPLICATE_TIMEOUT_S: Final = 5.0
@@ -51,7 +59,7 @@ class Route(NamedTuple):
 
 
 @dataclass(eq=False, slots=True)
-class Link:
+class ProxiedLink:
     """One direction between two nodes, and the faults injected into it."""
 
     source: str
@@ -66,7 +74,7 @@ class Link:
     """How much passes in a second on each connection; 0 for no limit."""
     piece_bytes: int = 0
     """In pieces of how many bytes what the source sends is forwarded, one a millisecond; 0 for as it comes."""
-    rules: list[Rule] = field(default_factory=list)
+    rules: list[RequestRule] = field(default_factory=list)
     lost_writes: list[LostWrite] = field(default_factory=list)
     flows: dict[Flow, None] = field(default_factory=dict)
 
@@ -88,7 +96,7 @@ class Owner(Protocol):
 
     def keep(self, task: asyncio.Task[None]) -> None: ...
 
-    def note_session(self, node: str, session: Session, server: tuple[str, int]) -> None: ...
+    def note_session(self, node: str, session: ProxiedSession, server: tuple[str, int]) -> None: ...
 
 
 class _Ending(enum.Enum):
@@ -107,7 +115,9 @@ class Flow:
     bytes, and then lets the sender wait.
     """
 
-    def __init__(self, connection: ProxiedConnection, link: Link, scanner: FrameScanner, *, of_requests: bool) -> None:
+    def __init__(
+        self, connection: ProxiedConnection, link: ProxiedLink, scanner: FrameScanner, *, of_requests: bool
+    ) -> None:
         self.link = link
         self.connection = connection
         self.sender: asyncio.Transport | None = None
@@ -211,7 +221,7 @@ class Flow:
                 return self._apply(rule, piece, correlation_id)
         return piece.data
 
-    def _apply(self, rule: Rule, piece: Piece, correlation_id: int) -> bytes | None:
+    def _apply(self, rule: RequestRule, piece: Piece, correlation_id: int) -> bytes | None:
         connection = self.connection
         match rule.effect:
             case Effect.HOLD:
@@ -395,7 +405,7 @@ class Side(asyncio.Protocol):
 class ProxiedConnection:
     """A connection that a node has opened to another one through the proxy."""
 
-    def __init__(self, owner: Owner, route: Route, accepted: Side, requests: Link, answers: Link) -> None:
+    def __init__(self, owner: Owner, route: Route, accepted: Side, requests: ProxiedLink, answers: ProxiedLink) -> None:
         self.loop = asyncio.get_running_loop()
         self.language = route.language
         self.chroot = route.chroot
@@ -427,7 +437,7 @@ class ProxiedConnection:
         """The node that has opened the connection, and the one that it leads to."""
         return self._requests.link.source, self._requests.link.destination
 
-    def note_session(self, session: Session | None) -> None:
+    def note_session(self, session: ProxiedSession | None) -> None:
         """Note which session of ZooKeeper the connection has; None if the server refused it."""
         if session is not None:
             self._owner.note_session(self.nodes[0], session, (self._route.host, self._route.port))

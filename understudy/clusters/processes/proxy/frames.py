@@ -48,7 +48,7 @@ class Piece(NamedTuple):
     is_whole: bool
 
 
-class Session(NamedTuple):
+class ProxiedSession(NamedTuple):
     """A session of ZooKeeper; with both its values another connection can take it over."""
 
     session_id: int
@@ -140,17 +140,17 @@ class FrameScanner:
         return rest
 
 
-def session_of(answer: bytes) -> Session | None:
+def session_of(answer: bytes) -> ProxiedSession | None:
     """Read the answer to a connect request; None if the session has expired, or the bytes are none."""
     try:
         _, _, _, session_id, length = _CONNECT_ANSWER.unpack_from(answer)
     except error:
         return None
     at = _CONNECT_ANSWER.size
-    return Session(session_id, answer[at : at + length]) if session_id and length > 0 else None
+    return ProxiedSession(session_id, answer[at : at + length]) if session_id and length > 0 else None
 
 
-def closing_requests(session: Session) -> bytes:
+def closing_requests(session: ProxiedSession) -> bytes:
     """Encode the requests that take a session over and close it."""
     size = _CONNECT_REQUEST.size - _SIZE.size + len(session.password)
     return (

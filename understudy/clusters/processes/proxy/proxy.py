@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Final, TypeAlias, TypeVar
 
 from understudy.clusters.processes.loop_thread import LoopThread
-from understudy.clusters.processes.proxy.connection import Language, Link, ProxiedConnection, Route, Side, reset
-from understudy.clusters.processes.proxy.frames import Session
-from understudy.clusters.request_rules import LostWrite, Rule
+from understudy.clusters.processes.proxy.connection import Language, ProxiedConnection, ProxiedLink, Route, Side, reset
+from understudy.clusters.processes.proxy.frames import ProxiedSession
+from understudy.clusters.request_rules import LostWrite, RequestRule
 
 T = TypeVar("T")
 Pairs: TypeAlias = Iterable[tuple[str, str]]
@@ -39,9 +39,9 @@ class Proxy:
 
     def __init__(self, sources: dict[str, str]) -> None:
         self._sources = dict(sources)
-        self._links: dict[tuple[str, str], Link] = {}
+        self._links: dict[tuple[str, str], ProxiedLink] = {}
         self._connections: dict[ProxiedConnection, None] = {}
-        self._sessions: dict[str, tuple[Session, tuple[str, int]]] = {}
+        self._sessions: dict[str, tuple[ProxiedSession, tuple[str, int]]] = {}
         self._servers: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._missed: list[str] = []
@@ -175,7 +175,7 @@ class Proxy:
 
         return self._call(act)
 
-    def add_rule(self, rule: Rule) -> None:
+    def add_rule(self, rule: RequestRule) -> None:
         """Apply a rule to requests that arrive from now on."""
 
         def act() -> None:
@@ -197,7 +197,7 @@ class Proxy:
 
         self._call(act)
 
-    def session_of(self, node: str) -> tuple[Session, tuple[str, int]] | None:
+    def session_of(self, node: str) -> tuple[ProxiedSession, tuple[str, int]] | None:
         """A node's newest session, which may have ended, and the address of ZooKeeper; None if it has had none."""
         return self._call(lambda: self._sessions.get(node))
 
@@ -258,7 +258,7 @@ class Proxy:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def note_session(self, node: str, session: Session, server: tuple[str, int]) -> None:
+    def note_session(self, node: str, session: ProxiedSession, server: tuple[str, int]) -> None:
         self._sessions[node] = session, server
 
     def _accepted(self, side: Side, route: Route, source: str | None) -> None:
@@ -275,16 +275,16 @@ class Proxy:
             return
         self._connections[ProxiedConnection(self, route, side, requests, answers)] = None
 
-    def _link(self, source: str, destination: str) -> Link:
+    def _link(self, source: str, destination: str) -> ProxiedLink:
         link = self._links.get((source, destination))
         if link is None:
-            link = self._links[source, destination] = Link(source, destination)
+            link = self._links[source, destination] = ProxiedLink(source, destination)
         return link
 
-    def _rules(self) -> list[Rule]:
+    def _rules(self) -> list[RequestRule]:
         return [rule for link in self._links.values() for rule in link.rules]
 
-    def _each(self, pairs: Pairs) -> list[Link]:
+    def _each(self, pairs: Pairs) -> list[ProxiedLink]:
         return [self._link(source, destination) for source, destination in pairs]
 
     def _call(self, act: Callable[[], T]) -> T:
@@ -296,7 +296,7 @@ class Proxy:
         return self._thread.ask(call(), _CALL_TIMEOUT_S)
 
 
-def _missed_event(link: Link) -> str:
+def _missed_event(link: ProxiedLink) -> str:
     return f"hold-watch: no watch event was sent to {link.destination}"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from understudy.brokers.machine.real_world import EXPERIMENT_VARIABLE
 from understudy.clusters.containers.compose_cluster import ComposeCluster
 from understudy.foundation.eventlog.records import RunDescribed
-from understudy.trials.experiments.engine import Engine
+from understudy.trials.experiments.engine import ExperimentEngine
 from understudy.trials.experiments.language.actions import ACTIONS, Links, LoseAnswer, RequestFault
 from understudy.trials.experiments.language.frozen import FrozenPlan
 from understudy.trials.experiments.live.live_engine import LiveEngine, properties_of
@@ -44,6 +44,6 @@ class ComposeEngine(LiveEngine):
         )
 
 
-def _as_engine(engine: type[ComposeEngine]) -> type[Engine]:
+def _as_engine(engine: type[ComposeEngine]) -> type[ExperimentEngine]:
     """Let mypy check that it is an engine."""
     return engine

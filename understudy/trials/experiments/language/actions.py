@@ -26,15 +26,15 @@ from understudy.trials.experiments.language.kinds import (
     SPAN,
     TARGET,
     TEXT,
-    Key,
-    Kind,
+    StepKey,
+    ValueKind,
     choice,
     integer,
     list_of,
 )
 
 TARGETS: Final = list_of(TARGET, may_be_single=True, most=20)
-ONE_TARGET: Final = Kind(lambda node, problems: (TARGET.read(node, problems),), TARGET.schema, TARGET.words)
+ONE_TARGET: Final = ValueKind(lambda node, problems: (TARGET.read(node, problems),), TARGET.schema, TARGET.words)
 _AT_ONCE: Final = Span(0, 0)
 
 # ------------------------------------------------------------------ the shapes of actions
@@ -53,7 +53,7 @@ class Action:
         VALUE: the attribute that the value of its key is, and what that may be.
     """
 
-    VALUE: ClassVar[tuple[str, Kind]] = ("brokers", TARGETS)
+    VALUE: ClassVar[tuple[str, ValueKind]] = ("brokers", TARGETS)
 
     name: str
     brokers: tuple[Target, ...] = ()
@@ -146,7 +146,7 @@ class LoseAnswer(Action):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arm(Action):
+class ArmPoint(Action):
     """A fault at a named point."""
 
     point: str
@@ -186,7 +186,7 @@ class OnPartition(Action):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Join(Action):
+class JoinMembers(Action):
     """More members for the group."""
 
     VALUE = ("members", integer(1, 20))
@@ -219,24 +219,26 @@ class Form:
 
     shape: type[Action]
     meaning: str
-    keys: tuple[Key, ...] = ()
+    keys: tuple[StepKey, ...] = ()
     is_fault: bool = True
 
-    def keys_of(self, name: str) -> tuple[Key, ...]:
+    def keys_of(self, name: str) -> tuple[StepKey, ...]:
         """The keys of a step that has the action of this name; the first is its own."""
         attribute, kind = self.shape.VALUE
-        return (Key(name, kind, self.meaning, field=attribute), *self.keys)
+        return (StepKey(name, kind, self.meaning, field=attribute), *self.keys)
 
 
-_FOR: Final = Key("for", SPAN, "how long it lasts; by default to the end of the experiment", field="lasts")
-_DOWN: Final = Key("for", SPAN, "how long the broker is down", field="lasts", is_required=True)
-_SLOW_START: Final = Key("for", SPAN, "how long its start takes", field="lasts", is_required=True)
-_FROM: Final = Key("from", TARGETS, "the other side: brokers, or zookeeper", field="peers", is_required=True)
-_DIRECTION: Final = Key("direction", choice("both", "sent", "received"), "which traffic of the broker; by default both")
-_TO: Final = Key("to", TARGETS, "the brokers that receive it", field="peers", is_required=True)
-_API: Final = Key("api", choice(*(api.name for api in APIS)), "the kind of request; by default any")
-_COUNT: Final = Key("count", integer(1, 1_000_000), "how many bytes; by default 1")
-_BY: Final = Key("by", SPAN, "how much longer", is_required=True)
+_FOR: Final = StepKey("for", SPAN, "how long it lasts; by default to the end of the experiment", field="lasts")
+_DOWN: Final = StepKey("for", SPAN, "how long the broker is down", field="lasts", is_required=True)
+_SLOW_START: Final = StepKey("for", SPAN, "how long its start takes", field="lasts", is_required=True)
+_FROM: Final = StepKey("from", TARGETS, "the other side: brokers, or zookeeper", field="peers", is_required=True)
+_DIRECTION: Final = StepKey(
+    "direction", choice("both", "sent", "received"), "which traffic of the broker; by default both"
+)
+_TO: Final = StepKey("to", TARGETS, "the brokers that receive it", field="peers", is_required=True)
+_API: Final = StepKey("api", choice(*(api.name for api in APIS)), "the kind of request; by default any")
+_COUNT: Final = StepKey("count", integer(1, 1_000_000), "how many bytes; by default 1")
+_BY: Final = StepKey("by", SPAN, "how much longer", is_required=True)
 
 ACTIONS: Final[Mapping[str, Form]] = MappingProxyType(
     {
@@ -248,17 +250,17 @@ ACTIONS: Final[Mapping[str, Form]] = MappingProxyType(
         "stutter": Form(
             Repeated,
             "pause {} again and again, half of the time",
-            (Key("every", SPAN, "the period of the pauses; by default 1s"), _FOR),
+            (StepKey("every", SPAN, "the period of the pauses; by default 1s"), _FOR),
         ),
         "starve": Form(
             Rated,
             "let {} run only {percent} % of the time (SIGSTOP and SIGCONT)",
-            (Key("percent", integer(5, 95), "of each 200 ms", is_required=True), _FOR),
+            (StepKey("percent", integer(5, 95), "of each 200 ms", is_required=True), _FOR),
         ),
         "crash-loop": Form(
             Repeated,
             "kill {} and start it, again and again",
-            (Key("every", SPAN, "how long it is down, and how long up; by default 2s"), _FOR),
+            (StepKey("every", SPAN, "how long it is down, and how long up; by default 2s"), _FOR),
         ),
         "slow-start": Form(
             Action, "kill {} and start it again, paused for {lasts} as soon as its process exists", (_SLOW_START,)
@@ -266,12 +268,12 @@ ACTIONS: Final[Mapping[str, Form]] = MappingProxyType(
         "limit-files": Form(
             Counted,
             "let {} have at most {count} files and sockets open (RLIMIT_NOFILE)",
-            (Key("count", integer(1, 1_000_000), "how many", is_required=True), _FOR),
+            (StepKey("count", integer(1, 1_000_000), "how many", is_required=True), _FOR),
         ),
         "flood": Form(
             Counted,
             "open many connections to {} that send nothing, half a request or bytes that are none",
-            (Key("connections", integer(1, 1_500), "how many; by default 100", field="count"), _FOR),
+            (StepKey("connections", integer(1, 1_500), "how many; by default 100", field="count"), _FOR),
         ),
         "stop": Form(Action, "stop {} by a controlled shutdown (SIGTERM)", (_FOR,)),
         "start": Form(Action, "start {}"),
@@ -285,8 +287,8 @@ ACTIONS: Final[Mapping[str, Form]] = MappingProxyType(
             Links,
             "delay the traffic between {} and {peers}",
             (
-                Key("from", TARGETS, "the other brokers", field="peers", is_required=True),
-                Key("by", SPAN, "how long, each way", is_required=True),
+                StepKey("from", TARGETS, "the other brokers", field="peers", is_required=True),
+                StepKey("by", SPAN, "how long, each way", is_required=True),
                 _FOR,
             ),
         ),
@@ -294,8 +296,8 @@ ACTIONS: Final[Mapping[str, Form]] = MappingProxyType(
             Links,
             "limit the traffic between {} and {peers}",
             (
-                Key("from", TARGETS, "the other brokers", field="peers", is_required=True),
-                Key("bytes", integer(1, 10**9), "how many bytes a second on each connection", is_required=True),
+                StepKey("from", TARGETS, "the other brokers", field="peers", is_required=True),
+                StepKey("bytes", integer(1, 10**9), "how many bytes a second on each connection", is_required=True),
                 _FOR,
             ),
         ),
@@ -303,21 +305,21 @@ ACTIONS: Final[Mapping[str, Form]] = MappingProxyType(
             Links,
             "carry the traffic between {} and {peers} in pieces of {bytes} bytes, one a millisecond",
             (
-                Key("from", TARGETS, "the other brokers", field="peers", is_required=True),
-                Key("bytes", integer(1, 1_000_000), "the size of a piece", is_required=True),
+                StepKey("from", TARGETS, "the other brokers", field="peers", is_required=True),
+                StepKey("bytes", integer(1, 1_000_000), "the size of a piece", is_required=True),
                 _FOR,
             ),
         ),
         "refuse": Form(
             Links,
             "reset every connection that {} opens to {peers}",
-            (Key("to", TARGETS, "brokers, or zookeeper", field="peers", is_required=True), _FOR),
+            (StepKey("to", TARGETS, "brokers, or zookeeper", field="peers", is_required=True), _FOR),
         ),
         "cut-clients": Form(Action, "hold the traffic between {} and all clients", (_FOR,)),
         "swizzle": Form(
             Action,
             "isolate {} one after the other and heal them one after the other, in orders that the seed draws",
-            (Key("for", SPAN, "how long all of it takes", field="lasts", is_required=True),),
+            (StepKey("for", SPAN, "how long all of it takes", field="lasts", is_required=True),),
         ),
         "hold": Form(
             RequestFault,
@@ -327,7 +329,7 @@ ACTIONS: Final[Mapping[str, Form]] = MappingProxyType(
         "delay-request": Form(
             RequestFault,
             "hold the next request of {} to {peers}, and what follows on its connection, for {by}",
-            (_TO, _API, Key("by", SPAN, "how long", is_required=True)),
+            (_TO, _API, StepKey("by", SPAN, "how long", is_required=True)),
         ),
         "drop-request": Form(
             RequestFault, "break the connection of {} instead of forwarding its next request to {peers}", (_TO, _API)
@@ -350,26 +352,26 @@ ACTIONS: Final[Mapping[str, Form]] = MappingProxyType(
             LoseAnswer,
             "break the connection of {} to ZooKeeper at its next write below {path}, whose outcome it does not learn",
             (
-                Key("path", TEXT, "a part of a path that the write changes", is_required=True),
-                Key("applied", FLAG, "whether ZooKeeper applies the write; by default drawn by the seed"),
+                StepKey("path", TEXT, "a part of a path that the write changes", is_required=True),
+                StepKey("applied", FLAG, "whether ZooKeeper applies the write; by default drawn by the seed"),
             ),
         ),
         "arm": Form(
-            Arm,
+            ArmPoint,
             "{point_action} {} when its controller next reaches the point {point}",
             (
-                Key("point", choice(*POINTS), "the point", is_required=True),
-                Key("action", choice(*POINT_ACTIONS), "what happens there", field="point_action", is_required=True),
+                StepKey("point", choice(*POINTS), "the point", is_required=True),
+                StepKey("action", choice(*POINT_ACTIONS), "what happens there", field="point_action", is_required=True),
                 _FOR,
             ),
         ),
         "step-clock": Form(
-            StepClock, "shift the wall clock of {} by {by}", (Key("by", SHIFT, "how far", is_required=True), _FOR)
+            StepClock, "shift the wall clock of {} by {by}", (StepKey("by", SHIFT, "how far", is_required=True), _FOR)
         ),
         "drift-clock": Form(
             Rated,
             "let the wall clock of {} run at {percent} % of its speed",
-            (Key("percent", integer(1, 1_000), "100 is right", is_required=True), _FOR),
+            (StepKey("percent", integer(1, 1_000), "100 is right", is_required=True), _FOR),
         ),
         "freeze-clock": Form(Action, "let the wall clock of {} stand still", (_FOR,)),
         "fill-disk": Form(DiskFault, "let every write of {} to its disk fail with ENOSPC", (_FOR,)),
@@ -395,7 +397,7 @@ ACTIONS: Final[Mapping[str, Form]] = MappingProxyType(
         "roll-back-disk": Form(
             Action,
             "copy the disk of {}, and {lasts} later kill it, put the copy back and start it",
-            (Key("for", SPAN, "how old the copy is by then", field="lasts", is_required=True),),
+            (StepKey("for", SPAN, "how old the copy is by then", field="lasts", is_required=True),),
         ),
         "stop-zookeeper": Form(OnZooKeeper, "stop {}", (_FOR,)),
         "start-zookeeper": Form(OnZooKeeper, "start {}"),
@@ -405,19 +407,19 @@ ACTIONS: Final[Mapping[str, Form]] = MappingProxyType(
         "flap-zookeeper": Form(
             Repeated,
             "break the connection of {} to ZooKeeper again and again",
-            (Key("every", SPAN, "how often; by default 500ms"), _FOR),
+            (StepKey("every", SPAN, "how often; by default 500ms"), _FOR),
         ),
         "hold-watch": Form(Action, "hold the next watch event for {}, and what ZooKeeper sends after it", (_FOR,)),
         "write": Form(
-            OnZnode, "write the znode {} as an operator does", (Key("data", TEXT, "its new data"),), is_fault=False
+            OnZnode, "write the znode {} as an operator does", (StepKey("data", TEXT, "its new data"),), is_fault=False
         ),
         "delete": Form(OnZnode, "delete the znode {} as an operator does", is_fault=False),
         "create-topic": Form(
             OnTopic,
             "create the topic {}",
             (
-                Key("partitions", integer(1, 10_000), "how many; by default 1"),
-                Key("replicas", integer(1, 100), "the replication factor; by default 3, at most the brokers"),
+                StepKey("partitions", integer(1, 10_000), "how many; by default 1"),
+                StepKey("replicas", integer(1, 100), "the replication factor; by default 3, at most the brokers"),
             ),
             is_fault=False,
         ),
@@ -425,13 +427,13 @@ ACTIONS: Final[Mapping[str, Form]] = MappingProxyType(
         "add-partitions": Form(
             OnTopic,
             "give the topic {} {to} partitions",
-            (Key("to", integer(2, 10_000), "how many", field="partitions", is_required=True),),
+            (StepKey("to", integer(2, 10_000), "how many", field="partitions", is_required=True),),
             is_fault=False,
         ),
         "reassign": Form(
             OnPartition,
             "reassign {} to {to}",
-            (Key("to", TARGETS, "its new replicas", field="peers", is_required=True),),
+            (StepKey("to", TARGETS, "its new replicas", field="peers", is_required=True),),
             is_fault=False,
         ),
         "elect": Form(OnPartition, "elect the preferred leader of {}", is_fault=False),
@@ -440,12 +442,12 @@ ACTIONS: Final[Mapping[str, Form]] = MappingProxyType(
             OnPartition,
             "produce records to {}",
             (
-                Key("count", COUNT_RANGE, "how many; by default 1"),
-                Key("acks", choice("all", "1", "0"), "by default all"),
+                StepKey("count", COUNT_RANGE, "how many; by default 1"),
+                StepKey("acks", choice("all", "1", "0"), "by default all"),
             ),
             is_fault=False,
         ),
-        "join": Form(Join, "let so many more members join the group that `members` are in: {}", is_fault=False),
+        "join": Form(JoinMembers, "let so many more members join the group that `members` are in: {}", is_fault=False),
         "settle": Form(Settle, "wait at most {} until the cluster has settled", is_fault=False),
         "bind": Form(OnOneBroker, "remember {}", is_fault=False),
     }

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from understudy.clusters import values
 from understudy.clusters.problems import BadValue, Problem, one_of
-from understudy.trials.experiments.language.yaml_nodes import Node
+from understudy.trials.experiments.language.yaml_nodes import YamlNode
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ValueKind:
     """A kind of value.
 
     Attributes:
@@ -21,13 +21,13 @@ class Kind:
         words: what it is, for documentation and errors.
     """
 
-    read: Callable[[Node, list[Problem]], Any]
+    read: Callable[[YamlNode, list[Problem]], Any]
     schema: Mapping[str, Any]
     words: str
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class StepKey:
     """A key of a section.
 
     Attributes:
@@ -36,7 +36,7 @@ class Key:
     """
 
     name: str
-    kind: Kind
+    kind: ValueKind
     meaning: str
     field: str = ""
     is_required: bool = False
@@ -46,13 +46,13 @@ class Key:
         return self.field or self.name.replace("-", "_")
 
 
-def scalar(parse: Callable[[object], Any], schema: Mapping[str, Any], words: str) -> Kind:
-    def read(node: Node, problems: list[Problem]) -> Any:
+def scalar(parse: Callable[[object], Any], schema: Mapping[str, Any], words: str) -> ValueKind:
+    def read(node: YamlNode, problems: list[Problem]) -> Any:
         if isinstance(node.value, list | dict):
             raise BadValue(f"this is a {'list' if isinstance(node.value, list) else 'mapping'}; expected {words}")
         return parse(node.value)
 
-    return Kind(read, schema, words)
+    return ValueKind(read, schema, words)
 
 
 def _text(value: object) -> str:
@@ -103,7 +103,7 @@ PARTITION: Final = scalar(
 )
 
 
-def integer(low: int, high: int) -> Kind:
+def integer(low: int, high: int) -> ValueKind:
     def parse(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise BadValue(f"{value!r} is no whole number from {low:,} to {high:,}")
@@ -112,7 +112,7 @@ def integer(low: int, high: int) -> Kind:
     return scalar(parse, {"type": "integer", "minimum": low, "maximum": high}, f"a whole number, {low:,} to {high:,}")
 
 
-def number(low: float, high: float) -> Kind:
+def number(low: float, high: float) -> ValueKind:
     def parse(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
             raise BadValue(f"{value!r} is no number from {low:g} to {high:g}")
@@ -121,7 +121,7 @@ def number(low: float, high: float) -> Kind:
     return scalar(parse, {"type": "number", "minimum": low, "maximum": high}, f"a number, {low:g} to {high:g}")
 
 
-def choice(*words: str) -> Kind:
+def choice(*words: str) -> ValueKind:
     def parse(value: object) -> str:
         if value not in words:
             raise one_of(value, words, "choice here")
@@ -130,11 +130,11 @@ def choice(*words: str) -> Kind:
     return scalar(parse, {"enum": list(words)}, " or ".join(words))
 
 
-def list_of(kind: Kind, *, most: int = 200, may_be_single: bool = False) -> Kind:
+def list_of(kind: ValueKind, *, most: int = 200, may_be_single: bool = False) -> ValueKind:
     """A list; with `may_be_single`, one value without brackets is a list of one."""
 
-    def read(node: Node, problems: list[Problem]) -> tuple[Any, ...]:
-        nodes: Sequence[Node]
+    def read(node: YamlNode, problems: list[Problem]) -> tuple[Any, ...]:
+        nodes: Sequence[YamlNode]
         if isinstance(node.value, list):
             nodes = node.value
         elif may_be_single:
@@ -147,32 +147,32 @@ def list_of(kind: Kind, *, most: int = 200, may_be_single: bool = False) -> Kind
 
     array = {"type": "array", "items": dict(kind.schema), "maxItems": most}
     schema = {"anyOf": [dict(kind.schema), array]} if may_be_single else array
-    return Kind(read, schema, f"a list, each {kind.words}")
+    return ValueKind(read, schema, f"a list, each {kind.words}")
 
 
-def mapping_of(kind: Kind, words: str) -> Kind:
+def mapping_of(kind: ValueKind, words: str) -> ValueKind:
     """A mapping from names that the file chooses."""
 
-    def read(node: Node, problems: list[Problem]) -> dict[str, Any]:
+    def read(node: YamlNode, problems: list[Problem]) -> dict[str, Any]:
         if not isinstance(node.value, dict):
             raise BadValue(f"{node.plain!r} is no mapping; expected {words}")
         keys, nodes = list(node.value), list(node.value.values())
         return dict(zip(keys, _read_each(kind, nodes, problems), strict=False))
 
-    return Kind(read, {"type": "object", "additionalProperties": dict(kind.schema)}, words)
+    return ValueKind(read, {"type": "object", "additionalProperties": dict(kind.schema)}, words)
 
 
-def section(keys: Sequence[Key], build: Callable[..., Any], words: str) -> Kind:
+def section(keys: Sequence[StepKey], build: Callable[..., Any], words: str) -> ValueKind:
     """A mapping with known keys; unknown ones are refused. `build` gets the values by attribute, and `line`."""
 
-    def read(node: Node, problems: list[Problem]) -> Any:
+    def read(node: YamlNode, problems: list[Problem]) -> Any:
         found = read_keys(node, keys, problems, words)
         return None if found is None else build(line=node.line, **found)
 
-    return Kind(read, section_schema(keys), words)
+    return ValueKind(read, section_schema(keys), words)
 
 
-def section_schema(keys: Sequence[Key]) -> dict[str, Any]:
+def section_schema(keys: Sequence[StepKey]) -> dict[str, Any]:
     return {
         "type": "object",
         "additionalProperties": False,
@@ -181,7 +181,7 @@ def section_schema(keys: Sequence[Key]) -> dict[str, Any]:
     }
 
 
-def read_keys(node: Node, keys: Sequence[Key], problems: list[Problem], words: str) -> dict[str, Any] | None:
+def read_keys(node: YamlNode, keys: Sequence[StepKey], problems: list[Problem], words: str) -> dict[str, Any] | None:
     """Return the values of a mapping by attribute; None, with problems appended, where it cannot be read."""
     if not isinstance(node.value, dict):
         raise BadValue(f"{node.plain!r} is no mapping; expected {words}")
@@ -202,7 +202,7 @@ def read_keys(node: Node, keys: Sequence[Key], problems: list[Problem], words: s
     return found if len(problems) == before else None
 
 
-def _read_each(kind: Kind, nodes: Sequence[Node], problems: list[Problem]) -> list[Any]:
+def _read_each(kind: ValueKind, nodes: Sequence[YamlNode], problems: list[Problem]) -> list[Any]:
     found = []
     for node in nodes:
         try:

@@ -28,8 +28,8 @@ from understudy.trials.experiments.language.kinds import (
     SPAN,
     TEXT,
     TRIGGER,
-    Key,
-    Kind,
+    StepKey,
+    ValueKind,
     choice,
     integer,
     list_of,
@@ -40,7 +40,7 @@ from understudy.trials.experiments.language.kinds import (
     section,
     section_schema,
 )
-from understudy.trials.experiments.language.yaml_nodes import Node, parse
+from understudy.trials.experiments.language.yaml_nodes import YamlNode, parse
 
 MOST_STEPS: Final = 200
 
@@ -49,19 +49,19 @@ D = TypeVar("D")
 # ------------------------------------------------------------------ steps
 
 STEP_KEYS: Final = (
-    Key("at", SPAN, "do it at this time after the load has begun"),
-    Key("when", TRIGGER, "do it when this event happens"),
-    Key("nth", COUNT_RANGE, "do it at the n-th such event; by default the first"),
-    Key("after", NAME, "do it when the step with this mark is done"),
-    Key("wait", SPAN, "wait so long before it is done"),
-    Key("not", TARGETS, "brokers that the target, or the one of the event, must not be", field="exclude"),
-    Key("as", NAME, "the name that later steps give the target; it begins with a capital letter", field="bind_as"),
-    Key("mark", NAME, "a name for this step, which `after` of others names"),
+    StepKey("at", SPAN, "do it at this time after the load has begun"),
+    StepKey("when", TRIGGER, "do it when this event happens"),
+    StepKey("nth", COUNT_RANGE, "do it at the n-th such event; by default the first"),
+    StepKey("after", NAME, "do it when the step with this mark is done"),
+    StepKey("wait", SPAN, "wait so long before it is done"),
+    StepKey("not", TARGETS, "brokers that the target, or the one of the event, must not be", field="exclude"),
+    StepKey("as", NAME, "the name that later steps give the target; it begins with a capital letter", field="bind_as"),
+    StepKey("mark", NAME, "a name for this step, which `after` of others names"),
 )
 """The keys that every step may have."""
 
 
-def _read_step(node: Node, problems: list[Problem]) -> Step | None:
+def _read_step(node: YamlNode, problems: list[Problem]) -> Step | None:
     if not isinstance(node.value, dict):
         raise BadValue(f"{node.plain!r} is no step; expected a mapping such as {{at: 4s, kill: controller}}")
     actions = [name for name in node.value if name in ACTIONS]
@@ -99,7 +99,7 @@ def _check_step(step: Step) -> None:
 
 def _step_schema() -> dict[str, Any]:
     """The schema of a step: any key, since editors complete them; the reader says which belong together."""
-    keys: dict[str, Key] = {key.name: key for key in STEP_KEYS}
+    keys: dict[str, StepKey] = {key.name: key for key in STEP_KEYS}
     for name, action in ACTIONS.items():
         own, *others = action.keys_of(name)
         keys[name] = own
@@ -108,56 +108,58 @@ def _step_schema() -> dict[str, Any]:
     return section_schema(list(keys.values()))
 
 
-STEP: Final = Kind(_read_step, _step_schema(), "a step")
+STEP: Final = ValueKind(_read_step, _step_schema(), "a step")
 
 # ------------------------------------------------------------------ the other sections
 
 
 TOPIC_KEYS: Final = (
-    Key("name", NAME, "its name", is_required=True),
-    Key("partitions", integer(1, 10_000), "how many; by default 1"),
-    Key("replicas", integer(1, 100), "the replication factor, at most the number of brokers; by default 3"),
-    Key("assignment", list_of(integer(0, 1_000), most=100), "the brokers of every partition, instead of replicas"),
-    Key("min_insync", integer(1, 100), "its min.insync.replicas; by default 1"),
+    StepKey("name", NAME, "its name", is_required=True),
+    StepKey("partitions", integer(1, 10_000), "how many; by default 1"),
+    StepKey("replicas", integer(1, 100), "the replication factor, at most the number of brokers; by default 3"),
+    StepKey("assignment", list_of(integer(0, 1_000), most=100), "the brokers of every partition, instead of replicas"),
+    StepKey("min_insync", integer(1, 100), "its min.insync.replicas; by default 1"),
 )
 CLUSTER_KEYS: Final = (
-    Key("brokers", integer(1, 100), "how many brokers, with ids from 1; by default 3"),
-    Key("racks", list_of(NAME), "their racks in order, repeated if there are fewer"),
-    Key("session", SPAN, "the ZooKeeper session timeout of the brokers; by default 3s"),
-    Key("topics", list_of(section(TOPIC_KEYS, Topic, "a topic")), "topics that exist before the steps"),
-    Key("set", mapping_of(scalar(str, {}, "a value"), "server.properties"), "lines of server.properties", "settings"),
+    StepKey("brokers", integer(1, 100), "how many brokers, with ids from 1; by default 3"),
+    StepKey("racks", list_of(NAME), "their racks in order, repeated if there are fewer"),
+    StepKey("session", SPAN, "the ZooKeeper session timeout of the brokers; by default 3s"),
+    StepKey("topics", list_of(section(TOPIC_KEYS, Topic, "a topic")), "topics that exist before the steps"),
+    StepKey(
+        "set", mapping_of(scalar(str, {}, "a value"), "server.properties"), "lines of server.properties", "settings"
+    ),
 )
 LOAD_KEYS: Final = (
-    Key("producers", integer(0, 100), "how many producers; by default 1"),
-    Key("consumers", integer(0, 100), "how many consumers, each of every partition; by default 1"),
-    Key("members", integer(0, 100), "members of one group, which commit what they have read; by default none"),
-    Key("rate", number(0.1, 10_000), "batches a second of all producers together; by default 10"),
-    Key("acks", choice("all", "1"), "by default all"),
+    StepKey("producers", integer(0, 100), "how many producers; by default 1"),
+    StepKey("consumers", integer(0, 100), "how many consumers, each of every partition; by default 1"),
+    StepKey("members", integer(0, 100), "members of one group, which commit what they have read; by default none"),
+    StepKey("rate", number(0.1, 10_000), "batches a second of all producers together; by default 10"),
+    StepKey("acks", choice("all", "1"), "by default all"),
 )
 _ALWAYS = scalar(expectations.invariants, {"type": "string"}, "an invariant's id, P1-P6 or all-safety")
 _BREAKABLE = scalar(expectations.breakable, {"type": "string"}, "an expectation")
 _MARK = scalar(expectations.mark, {"type": "string"}, "a mark")
 EXPECT_KEYS: Final = (
-    Key("always", list_of(_ALWAYS), "invariants that hold all the time; by default all-safety"),
-    Key(
+    StepKey("always", list_of(_ALWAYS), "invariants that hold all the time; by default all-safety"),
+    StepKey(
         "within",
-        Kind(
+        ValueKind(
             lambda node, problems: _within(node, problems),
             {"type": "object", "propertyNames": {"enum": list(expectations.LIVENESS)}},
             "liveness bounds, for example {L1: 6s}",
         ),
         "how long after the last fault each liveness bound may take",
     ),
-    Key("sometimes", list_of(_MARK), "marks that the run must reach"),
-    Key("never", list_of(_MARK), "marks that the run must not reach"),
+    StepKey("sometimes", list_of(_MARK), "marks that the run must reach"),
+    StepKey("never", list_of(_MARK), "marks that the run must not reach"),
 )
 DEFECT_KEYS: Final = (
-    Key("breaks", list_of(_BREAKABLE), "the expectations that are violated without it", is_required=True),
-    Key("seeds", integer(1, 100_000), "within how many seeds; by default 1"),
+    StepKey("breaks", list_of(_BREAKABLE), "the expectations that are violated without it", is_required=True),
+    StepKey("seeds", integer(1, 100_000), "within how many seeds; by default 1"),
 )
 
 
-def _within(node: Node, problems: list[Problem]) -> Mapping[str, Any]:
+def _within(node: YamlNode, problems: list[Problem]) -> Mapping[str, Any]:
     found = mapping_of(SPAN, "liveness bounds, for example {L1: 6s}").read(node, problems)
     for word in found:
         try:
@@ -174,25 +176,25 @@ def _build_expectations(*, always: tuple[tuple[str, ...], ...] | None = None, **
 
 
 KEYS: Final = (
-    Key("schema", choice(SCHEMA), f"the version of this format: {SCHEMA}", is_required=True),
-    Key("name", NAME, "the name of the experiment", is_required=True),
-    Key("title", TEXT, "one line for people"),
-    Key("question", TEXT, "what the experiment asks"),
-    Key("story", TEXT, "what one sees, and why"),
-    Key("refs", list_of(TEXT), "issues and proposals of Kafka that it is about"),
-    Key("engines", list_of(choice(*ENGINES)), "where it can run; by default sim and real"),
-    Key("seed", integer(0, 2**62), "the default seed; by default 1"),
-    Key("cluster", section(CLUSTER_KEYS, ClusterPlan, "cluster"), "the cluster that is started"),
-    Key("load", section(LOAD_KEYS, LoadPlan, "load"), "what clients do meanwhile"),
-    Key(
+    StepKey("schema", choice(SCHEMA), f"the version of this format: {SCHEMA}", is_required=True),
+    StepKey("name", NAME, "the name of the experiment", is_required=True),
+    StepKey("title", TEXT, "one line for people"),
+    StepKey("question", TEXT, "what the experiment asks"),
+    StepKey("story", TEXT, "what one sees, and why"),
+    StepKey("refs", list_of(TEXT), "issues and proposals of Kafka that it is about"),
+    StepKey("engines", list_of(choice(*ENGINES)), "where it can run; by default sim and real"),
+    StepKey("seed", integer(0, 2**62), "the default seed; by default 1"),
+    StepKey("cluster", section(CLUSTER_KEYS, ClusterPlan, "cluster"), "the cluster that is started"),
+    StepKey("load", section(LOAD_KEYS, LoadPlan, "load"), "what clients do meanwhile"),
+    StepKey(
         "steady",
         list_of(scalar(expectations.steady, {"enum": list(expectations.STEADY)}, "a condition")),
         "what must hold before the first step",
     ),
-    Key("steps", list_of(STEP, most=MOST_STEPS), "what is done", is_required=True),
-    Key("lasts", SPAN, "how long the experiment goes on at least; by default 10s"),
-    Key("expect", section(EXPECT_KEYS, _build_expectations, "expect"), "what must hold"),
-    Key(
+    StepKey("steps", list_of(STEP, most=MOST_STEPS), "what is done", is_required=True),
+    StepKey("lasts", SPAN, "how long the experiment goes on at least; by default 10s"),
+    StepKey("expect", section(EXPECT_KEYS, _build_expectations, "expect"), "what must hold"),
+    StepKey(
         "defects",
         mapping_of(section(DEFECT_KEYS, Defect, "a defect"), "defects by name"),
         "fences or fixes that can be switched off, and what that must break",
@@ -213,7 +215,7 @@ def read_experiment(text: str, source: str) -> Experiment:
     return read_document(text, source, lambda root, problems: experiment_of(root, source, KEYS, problems))
 
 
-def read_document(text: str, source: str, build: Callable[[Node, list[Problem]], D | None]) -> D:
+def read_document(text: str, source: str, build: Callable[[YamlNode, list[Problem]], D | None]) -> D:
     """Read a YAML text, and return what `build` makes of it.
 
     Args:
@@ -245,7 +247,7 @@ def read_file(path: Path, read: Callable[[str, str], D]) -> D:
     return read(text, str(path))
 
 
-def read_experiment_within(node: Node, source: str, name: str, problems: list[Problem]) -> Experiment | None:
+def read_experiment_within(node: YamlNode, source: str, name: str, problems: list[Problem]) -> Experiment | None:
     """Read an experiment that is part of another file; it needs neither `schema` nor `name`. Raises BadValue.
 
     Args:
@@ -259,7 +261,7 @@ def read_experiment_within(node: Node, source: str, name: str, problems: list[Pr
 
 
 def experiment_of(
-    node: Node, source: str, keys: Sequence[Key], problems: list[Problem], name: str = ""
+    node: YamlNode, source: str, keys: Sequence[StepKey], problems: list[Problem], name: str = ""
 ) -> Experiment | None:
     """Return the experiment of a mapping; problems are appended. Raises BadValue if it is no mapping."""
     found = read_keys(node, keys, problems, "an experiment")

@@ -31,7 +31,7 @@ _CONVERSIONS: Final[Mapping[str, Callable[[str], Scalar]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class YamlNode:
     """A value of a file, and the line where it begins, from 1.
 
     Attributes:
@@ -40,7 +40,7 @@ class Node:
     """
 
     line: int
-    value: Scalar | list[Node] | dict[str, Node]
+    value: Scalar | list[YamlNode] | dict[str, YamlNode]
     key_lines: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -69,7 +69,7 @@ _resolve("float", r"[-+]?[0-9]{1,18}\.[0-9]{1,18}", "-+0123456789")
 _resolve("null", "~|null|", "~n\0")
 
 
-def parse(text: str, source: str) -> Node:
+def parse(text: str, source: str) -> YamlNode:
     """Parse one YAML document.
 
     Args:
@@ -108,19 +108,19 @@ def _refuse_large(text: str, source: str) -> None:
             raise BadExperiment(source, [Problem(line, f"more than {DEEPEST} levels or {MOST_NODES:,} values")])
 
 
-def _node(composed: yaml.Node, source: str) -> Node:
+def _node(composed: yaml.Node, source: str) -> YamlNode:
     line = composed.start_mark.line + 1
     if isinstance(composed, yaml.SequenceNode) and composed.tag == "tag:yaml.org,2002:seq":
-        return Node(line, [_node(each, source) for each in composed.value])
+        return YamlNode(line, [_node(each, source) for each in composed.value])
     if isinstance(composed, yaml.MappingNode) and composed.tag == "tag:yaml.org,2002:map":
         return _mapping(composed, line, source)
     if isinstance(composed, yaml.ScalarNode) and composed.tag in _CONVERSIONS:
-        return Node(line, _CONVERSIONS[composed.tag](composed.value))
+        return YamlNode(line, _CONVERSIONS[composed.tag](composed.value))
     raise BadExperiment(source, [Problem(line, f"the tag {composed.tag} is not allowed")])
 
 
-def _mapping(composed: yaml.MappingNode, line: int, source: str) -> Node:
-    found: dict[str, Node] = {}
+def _mapping(composed: yaml.MappingNode, line: int, source: str) -> YamlNode:
+    found: dict[str, YamlNode] = {}
     lines: dict[str, int] = {}
     for key, value in composed.value:
         key_line = key.start_mark.line + 1
@@ -130,4 +130,4 @@ def _mapping(composed: yaml.MappingNode, line: int, source: str) -> Node:
             raise BadExperiment(source, [Problem(key_line, f"the key {key.value!r} is there twice")])
         found[key.value] = _node(value, source)
         lines[key.value] = key_line
-    return Node(line, found, lines)
+    return YamlNode(line, found, lines)

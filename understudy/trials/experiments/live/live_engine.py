@@ -39,7 +39,7 @@ from understudy.history.reading.transaction_log import MalformedTransactionLog, 
 from understudy.trials.experiments.bad_requests import bad_bytes
 from understudy.trials.experiments.each_broker import Broker, Brokers
 from understudy.trials.experiments.engine import CannotInject, RunData, Undo
-from understudy.trials.experiments.language.actions import Arm
+from understudy.trials.experiments.language.actions import ArmPoint
 from understudy.trials.experiments.language.frozen import FrozenPlan
 from understudy.trials.experiments.live.machines import PROPERTIES, Machines
 from understudy.trials.experiments.load import GROUP_SETTLES_S, ExperimentLoad
@@ -230,7 +230,7 @@ class LiveEngine(Performing):
 
         start_when_ended()
 
-    def arm(self, broker: Broker, action: Arm) -> None:
+    def arm(self, broker: Broker, action: ArmPoint) -> None:
         broker.arm(action.point, action.point_action)
         if action.point_action == "pause" and action.lasts is not None:
             self._resume_after_ms[broker.id, action.point] = action.lasts.ms

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from understudy.brokers.machine.disk import FileDisk
-from understudy.brokers.machine.injected_faults import ClockFault, DiskFault, MachineFaults
+from understudy.brokers.machine.injected_faults import ClockFault, InjectedDiskFault, MachineFaults
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.trials.experiments.disk_faults import MachineFaultsOfBrokers, Operations
 
@@ -22,7 +22,7 @@ class Machines:
 
     def __init__(self, cluster: LocalCluster) -> None:
         self._cluster = cluster
-        self._disks: dict[int, list[DiskFault]] = {}
+        self._disks: dict[int, list[InjectedDiskFault]] = {}
         self._clocks: dict[int, ClockFault] = {}
         self._injected: list[tuple[str, int]] = []
         """The name and the broker of each fault of a disk that was injected."""
@@ -45,12 +45,13 @@ class Machines:
 
     def break_disk(self, broker_id: int, name: str, operations: Operations, delay_ms: float) -> None:
         self._add(
-            broker_id, DiskFault(name=name, operations=operations.names, error=operations.error, delay_ms=delay_ms)
+            broker_id,
+            InjectedDiskFault(name=name, operations=operations.names, error=operations.error, delay_ms=delay_ms),
         )
 
     def tear_append(self, broker_id: int, name: str) -> None:
         self._cluster.broker(broker_id).process.should_run = False
-        self._add(broker_id, DiskFault(name=name, operations=("append",), kills=True))
+        self._add(broker_id, InjectedDiskFault(name=name, operations=("append",), kills=True))
 
     def mend_disk(self, broker_id: int, name: str) -> None:
         self._disks[broker_id] = [fault for fault in self._disks.get(broker_id, ()) if fault.name != name]
@@ -71,7 +72,7 @@ class Machines:
         self._disks.clear()
         self._clocks.clear()
 
-    def _add(self, broker_id: int, fault: DiskFault) -> None:
+    def _add(self, broker_id: int, fault: InjectedDiskFault) -> None:
         self._injected.append((fault.name, broker_id))
         self._disks.setdefault(broker_id, []).append(fault)
         self._write(broker_id)

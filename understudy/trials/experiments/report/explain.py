@@ -13,7 +13,7 @@ from understudy.trials.experiments.language.actions import ACTIONS, TARGETS, Act
 from understudy.trials.experiments.language.document import SCHEMA, Experiment
 from understudy.trials.experiments.language.expectations import ALL_SAFETY, LIVENESS, SAFETY, STEADY
 from understudy.trials.experiments.language.frozen import FrozenPlan, FrozenStep
-from understudy.trials.experiments.language.kinds import Key
+from understudy.trials.experiments.language.kinds import StepKey
 
 
 def explain(plan: FrozenPlan, engines: Mapping[str, frozenset[str]]) -> list[str]:
@@ -144,7 +144,7 @@ def _step_document(frozen: FrozenStep) -> dict[str, Any]:
     return found
 
 
-def _values_of(action: Action) -> list[tuple[Key, Any]]:
+def _values_of(action: Action) -> list[tuple[StepKey, Any]]:
     """The keys that the step of an action has, with their values; the first is that of the action itself."""
     values = [(key, getattr(action, key.attribute)) for key in ACTIONS[action.name].keys_of(action.name)]
     return [(key, value) for key, value in values if value is not None]

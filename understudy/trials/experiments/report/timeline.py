@@ -36,7 +36,7 @@ _AFTER = {
 _TESTBEDS = ("testbed", "simulator")
 
 
-class Span(msgspec.Struct, frozen=True, kw_only=True):
+class TimelineSpan(msgspec.Struct, frozen=True, kw_only=True):
     """A state of a broker from one time to another, in ms since the load began."""
 
     state: str
@@ -45,7 +45,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     to_ms: float
 
 
-class Moment(msgspec.Struct, frozen=True, kw_only=True):
+class TimelineMoment(msgspec.Struct, frozen=True, kw_only=True):
     """Something that happened at one time."""
 
     at_ms: float
@@ -58,9 +58,9 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 
     from_ms: float
     to_ms: float
-    states: dict[str, tuple[Span, ...]]
-    reigns: dict[str, tuple[Span, ...]]
-    moments: tuple[Moment, ...]
+    states: dict[str, tuple[TimelineSpan, ...]]
+    reigns: dict[str, tuple[TimelineSpan, ...]]
+    moments: tuple[TimelineMoment, ...]
 
 
 def timeline(records: Mapping[str, Sequence[Envelope]]) -> Timeline:
@@ -88,7 +88,7 @@ def load_begun_ms(records: Iterable[Envelope]) -> float:
     return first_ms if first_ms < math.inf else 0.0
 
 
-def _states(broker: str, ordered: Iterable[Envelope], began_ms: float, end_ms: float) -> Iterator[Span]:
+def _states(broker: str, ordered: Iterable[Envelope], began_ms: float, end_ms: float) -> Iterator[TimelineSpan]:
     state, since_ms = "running", 0.0
     for record in ordered:
         after = _state_after(broker, record)
@@ -96,10 +96,10 @@ def _states(broker: str, ordered: Iterable[Envelope], began_ms: float, end_ms: f
             continue
         at_ms = max(0.0, record.mono_ms - began_ms)
         if at_ms > since_ms:
-            yield Span(state=state, from_ms=since_ms, to_ms=at_ms)
+            yield TimelineSpan(state=state, from_ms=since_ms, to_ms=at_ms)
         state, since_ms = after, at_ms
     if end_ms > since_ms:
-        yield Span(state=state, from_ms=since_ms, to_ms=end_ms)
+        yield TimelineSpan(state=state, from_ms=since_ms, to_ms=end_ms)
 
 
 def _state_after(broker: str, record: Envelope) -> str | None:
@@ -114,31 +114,31 @@ def _state_after(broker: str, record: Envelope) -> str | None:
     return None
 
 
-def _reigns(broker: str, ordered: Iterable[Envelope], began_ms: float, end_ms: float) -> Iterator[Span]:
+def _reigns(broker: str, ordered: Iterable[Envelope], began_ms: float, end_ms: float) -> Iterator[TimelineSpan]:
     epoch, since_ms = 0, 0.0
     for record in ordered:
         at_ms = max(0.0, record.mono_ms - began_ms)
         is_own = record.node == broker
         ends = (is_own and isinstance(record.data, ControllerResigned)) or _state_after(broker, record) == "down"
         if epoch and ends:
-            yield Span(state=f"controller {epoch}", from_ms=since_ms, to_ms=at_ms)
+            yield TimelineSpan(state=f"controller {epoch}", from_ms=since_ms, to_ms=at_ms)
             epoch = 0
         if is_own and isinstance(record.data, ControllerElected):
             epoch, since_ms = record.data.epoch, at_ms
     if epoch:
-        yield Span(state=f"controller {epoch}", from_ms=since_ms, to_ms=end_ms)
+        yield TimelineSpan(state=f"controller {epoch}", from_ms=since_ms, to_ms=end_ms)
 
 
-def _moment(record: Envelope, began_ms: float) -> Moment | None:
+def _moment(record: Envelope, began_ms: float) -> TimelineMoment | None:
     at_ms = record.mono_ms - began_ms
     match record.data:
         case FaultInjected(fault=fault, target=target) if record.node in _TESTBEDS:
             node = target if target.startswith("broker-") and " " not in target else ""
-            return Moment(at_ms=at_ms, node=node, text=fault if node else f"{fault} {target}")
+            return TimelineMoment(at_ms=at_ms, node=node, text=fault if node else f"{fault} {target}")
         case ControllerElected(epoch=epoch):
-            return Moment(at_ms=at_ms, node=record.node, text=f"elected at epoch {epoch}")
+            return TimelineMoment(at_ms=at_ms, node=record.node, text=f"elected at epoch {epoch}")
         case PointReached(point=point, action=action):
-            return Moment(at_ms=at_ms, node=record.node, text=f"{action} at {point}")
+            return TimelineMoment(at_ms=at_ms, node=record.node, text=f"{action} at {point}")
         case LeadershipWritten(why="unclean"):
-            return Moment(at_ms=at_ms, node=record.node, text="unclean election")
+            return TimelineMoment(at_ms=at_ms, node=record.node, text="unclean election")
     return None

@@ -25,7 +25,7 @@ from understudy.foundation.eventlog.records import (
     ResponseSent,
 )
 from understudy.history.reading.order import in_order
-from understudy.trials.experiments.report.timeline import Span, Timeline, load_begun_ms
+from understudy.trials.experiments.report.timeline import Timeline, TimelineSpan, load_begun_ms
 
 TraceEvent: TypeAlias = dict[str, Any]
 
@@ -102,7 +102,7 @@ def _events(timeline: Timeline, records: Mapping[str, Sequence[Envelope]]) -> It
         yield from ({**event, "pid": process} for event in shown)
 
 
-def _spans(track: _Track, spans: Iterable[Span], begun_ms: float) -> Iterator[TraceEvent]:
+def _spans(track: _Track, spans: Iterable[TimelineSpan], begun_ms: float) -> Iterator[TraceEvent]:
     for span in spans:
         yield _slice(track, span.state, begun_ms + span.from_ms, span.to_ms - span.from_ms, {})
 

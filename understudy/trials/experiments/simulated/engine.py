@@ -19,7 +19,7 @@ from understudy.history.reading.lines import decode_record
 from understudy.trials.experiments.bad_requests import bad_bytes
 from understudy.trials.experiments.each_broker import Broker, Brokers, begin_start, on_each
 from understudy.trials.experiments.engine import CannotInject, RunData, Undo
-from understudy.trials.experiments.language.actions import ACTIONS, Action, Arm
+from understudy.trials.experiments.language.actions import ACTIONS, Action, ArmPoint
 from understudy.trials.experiments.language.frozen import FrozenPlan
 from understudy.trials.experiments.load import ExperimentLoad
 from understudy.trials.experiments.performing import Performing
@@ -146,7 +146,7 @@ class SimulatedEngine(Performing):
         broker.begin_stop()
         broker.begin_start()
 
-    def arm(self, broker: Broker, action: Arm) -> None:
+    def arm(self, broker: Broker, action: ArmPoint) -> None:
         lasts_ms = None if action.lasts is None else action.lasts.ms
         self.cluster.broker(broker.id).arm(action.point, action.point_action, resume_after_ms=lasts_ms)
 

@@ -13,7 +13,7 @@ from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.checks.partition_clients import ClientCounts, PartitionClients
 from understudy.clusters.clients.consumer import Consumer
 from understudy.clusters.clients.load import TIMEOUT_MS, Load
-from understudy.clusters.clients.producer import Outcome, Producer
+from understudy.clusters.clients.producer import DeliveryOutcome, Producer
 from understudy.clusters.processes.loop_thread import LoopThread
 from understudy.foundation.cluster.identifiers import TopicPartition
 
@@ -157,9 +157,9 @@ class SoakClients(Load):
                     delivery = await producer.send(partition, values)
                     with self._lock:
                         seen.counts.add(ClientCounts(errors=Counter(delivery.errors)))
-                        if delivery.outcome is Outcome.ACKNOWLEDGED:
+                        if delivery.outcome is DeliveryOutcome.ACKNOWLEDGED:
                             seen.acknowledge(delivery.offset, self._clock.monotonic_ms())
-                        elif delivery.outcome is Outcome.REFUSED:
+                        elif delivery.outcome is DeliveryOutcome.REFUSED:
                             seen.refuse()
                         else:
                             seen.give_up()

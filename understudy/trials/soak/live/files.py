@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from understudy.clusters.processes.run_lock import RunLock
-from understudy.trials.soak.tally import STATE_VERSION, FaultRecord, MinuteRecord, Totals
+from understudy.trials.soak.tally import STATE_VERSION, FaultRecord, MinuteRecord, SoakTotals
 
 FOLDER: Final = "soak"
 
@@ -43,11 +43,11 @@ class SoakFiles:
         """Harmless if nothing is locked."""
         self._lock.release()
 
-    def read_totals(self) -> Totals | None:
+    def read_totals(self) -> SoakTotals | None:
         """Return what an earlier session has left; None if there was none. Raises BadState."""
         path = self.folder / "state.json"
         try:
-            totals = msgspec.json.decode(path.read_bytes(), type=Totals)
+            totals = msgspec.json.decode(path.read_bytes(), type=SoakTotals)
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as error:
@@ -59,7 +59,7 @@ class SoakFiles:
             )
         return totals
 
-    def write_totals(self, totals: Totals) -> None:
+    def write_totals(self, totals: SoakTotals) -> None:
         """Replace `state.json` in one step."""
         beside = self.folder / ".state.json.new"
         beside.write_bytes(msgspec.json.format(msgspec.json.encode(totals), indent=2) + b"\n")

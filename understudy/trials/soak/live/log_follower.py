@@ -1,4 +1,4 @@
-"""`LogFollower`: gives the event logs and the znodes' history of a running cluster to the checks, as they grow.
+"""`SoakLogFollower`: gives the event logs and the znodes' history of a running cluster to the checks, as they grow.
 
 Everything is read up to one time, `HELD_BACK_MS` before now: all processes are on one machine, so that whatever led to
 a record of that time is on disk, too, in whichever file. Without such a cut a check could see an effect before its
@@ -28,7 +28,7 @@ _ELECTIONS: Final = frozenset({"offline", "unclean", "preferred", "reassignment"
 _EARLY_TYPES: Final = frozenset(name for name, payload in PAYLOAD_BY_TYPE.items() if payload in OTHER_TYPES)
 
 
-class LogFollower:
+class SoakLogFollower:
     """Follows one run folder.
 
     Args:

@@ -23,10 +23,10 @@ from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.history.reading.transaction_log import MalformedTransactionLog
 from understudy.trials.soak.live.clients import SoakClients
 from understudy.trials.soak.live.files import SoakFiles
-from understudy.trials.soak.live.log_follower import LogFollower
+from understudy.trials.soak.live.log_follower import SoakLogFollower
 from understudy.trials.soak.loop import ClusterGone, Events, NotInjected
 from understudy.trials.soak.plan import BoundStep, PartitionSeen, Situation
-from understudy.trials.soak.tally import ClusterShape, FaultRecord, Measures, MinuteRecord, Totals
+from understudy.trials.soak.tally import ClusterShape, FaultRecord, Measures, MinuteRecord, SoakTotals
 
 TOPIC: Final = "soak"
 PARTITIONS: Final = 3
@@ -60,7 +60,7 @@ class LiveWorld:
         self._view = ClusterView(self._entry.zookeeper, answer_timeout_s=ANSWER_TIMEOUT_S)
         log = self._entry.zookeeper_transaction_log
         wall_ms = time.time() * 1000
-        self._logs = LogFollower(run, run / log if log else None, min(checked_ms or wall_ms, wall_ms))
+        self._logs = SoakLogFollower(run, run / log if log else None, min(checked_ms or wall_ms, wall_ms))
         self._clients: SoakClients | None = None
 
     @property
@@ -91,7 +91,7 @@ class LiveWorld:
             )
         return found
 
-    def begin(self, totals: Totals) -> None:
+    def begin(self, totals: SoakTotals) -> None:
         """Create the topic if there is none, and start the clients.
 
         Raises:
@@ -249,7 +249,7 @@ class LiveWorld:
     def keep_minute(self, minute: MinuteRecord) -> None:
         self._files.add_minute(minute)
 
-    def keep_totals(self, totals: Totals) -> None:
+    def keep_totals(self, totals: SoakTotals) -> None:
         self._files.write_totals(totals)
 
 

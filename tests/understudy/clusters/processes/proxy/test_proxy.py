@@ -15,7 +15,7 @@ import pytest
 from understudy.clusters.processes.proxy.connection import Language
 from understudy.clusters.processes.proxy.frames import ZOOKEEPER_REQUEST
 from understudy.clusters.processes.proxy.proxy import CLIENT, ZOOKEEPER, Proxy
-from understudy.clusters.request_rules import KAFKA_ANSWER, KAFKA_REQUEST, Effect, LostWrite, Rule
+from understudy.clusters.request_rules import KAFKA_ANSWER, KAFKA_REQUEST, Effect, LostWrite, RequestRule
 from understudy.foundation.zk import jute
 from understudy.foundation.zk.client import SetData
 
@@ -299,8 +299,8 @@ def rule(
     every: int | None = None,
     delay_ms: float = 0.0,
     count: int = 1,
-) -> Rule:
-    return Rule(
+) -> RequestRule:
+    return RequestRule(
         name="r",
         sources=(CLIENT,),
         destinations=("broker-1",),

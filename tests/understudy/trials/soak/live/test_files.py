@@ -10,7 +10,7 @@ import pytest
 from understudy.checks.partition_clients import ClientCounts
 from understudy.clusters.cluster import ClusterError
 from understudy.trials.soak.live.files import BadState, SoakFiles
-from understudy.trials.soak.tally import ClusterShape, FaultRecord, Totals
+from understudy.trials.soak.tally import ClusterShape, FaultRecord, SoakTotals
 
 
 def fault(number: int) -> FaultRecord:
@@ -40,7 +40,7 @@ def test_a_second_soak_is_refused_until_the_first_ends(files: SoakFiles, tmp_pat
 def test_the_state_is_what_was_written(files: SoakFiles) -> None:
     assert files.read_totals() is None
     shape = ClusterShape(brokers=3, racks=(), session_ms=1, topic="soak", partitions=3, replicas=3, min_insync=2)
-    totals = Totals(
+    totals = SoakTotals(
         seed=5, profile="evil", clients=ClientCounts(lost=1, errors={"NoLeader": 2}), ends={"soak-0": 3}, shape=shape
     )
     files.write_totals(totals)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from understudy.foundation.eventlog.files import JsonLinesFiles
-from understudy.trials.soak.live.log_follower import HELD_BACK_MS, LogFollower
+from understudy.trials.soak.live.log_follower import HELD_BACK_MS, SoakLogFollower
 from understudy.trials.soak.running_checks import WINDOW_MS
 
 
@@ -30,15 +30,15 @@ def broker(run: Path, *, max_file_bytes: int = 1 << 20) -> JsonLinesFiles:
     return JsonLinesFiles(run / "broker-1" / "events", "broker-1", max_file_bytes=max_file_bytes)
 
 
-def follower(run: Path, from_ms: float = 0.0) -> LogFollower:
-    return LogFollower(run, None, from_ms)
+def follower(run: Path, from_ms: float = 0.0) -> SoakLogFollower:
+    return SoakLogFollower(run, None, from_ms)
 
 
-def elections(log: LogFollower, up_to_ms: float) -> int:
+def elections(log: SoakLogFollower, up_to_ms: float) -> int:
     return log.advance(up_to_ms + HELD_BACK_MS, up_to_ms + HELD_BACK_MS).controller_changes
 
 
-def damage(log: LogFollower) -> list[str]:
+def damage(log: SoakLogFollower) -> list[str]:
     """What is wrong with the lines; their records are of no history that could have been."""
     return [each.witness for each in log.checks.violations(with_end=False) if each.check == "T2"]
 
