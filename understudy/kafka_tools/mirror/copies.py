@@ -1,8 +1,8 @@
 """`PartitionCopy` is what a mirror knows of one partition: where it reads, what it holds, and what is acknowledged.
 
-It waits for nothing. Everything about the target follows from where the target's log ends: the position in the source
-by the `MirroredOffsets`, and the next sequence number by the offset itself. So the target's leader refuses a batch whose
-predecessor was appended by an earlier mirror, or twice, or not at all.
+It waits for nothing. Everything about the target follows from the end of the target's log: the position in the source
+by the `MirroredOffsets`, and the next sequence number by the offset itself. So the target's leader refuses a batch if
+the one before it was appended by an earlier mirror, or twice, or not at all.
 """
 
 from __future__ import annotations
