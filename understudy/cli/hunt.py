@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @dataclass(slots=True)
-class _Tally:
+class _HuntTotals:
     """What has been run and found."""
 
     first: int
@@ -123,28 +123,28 @@ def run(options: argparse.Namespace) -> int:
         options.usage_error("--ledger goes without --without: what a hunt without a fence finds says nothing of ours")
     fences = fences_off(options.without)
     _check_ledger(options.ledger)
-    tally = _Tally(options.first)
+    totals = _HuntTotals(options.first)
     stopped_by: KeyboardInterrupt | Failed | None = None
     try:
         options.dir.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
         try:
             with ending_on_signals():
-                _hunt(options, fences, tally)
+                _hunt(options, fences, totals)
         except (KeyboardInterrupt, Failed) as reason:
             # What was run until then is counted all the same.
             stopped_by = reason
-        _end(options, tally, time.monotonic() - began)
+        _end(options, totals, time.monotonic() - began)
     except OSError as error:
         raise Failed(f"{os_error(error)}; nothing more can be written down") from None
     if stopped_by is not None:
         raise stopped_by
-    if tally.failed:
-        raise Failed(f"{tally.failed} of {tally.seeds} seeds failed; their reports are in {options.dir}")
+    if totals.failed:
+        raise Failed(f"{totals.failed} of {totals.seeds} seeds failed; their reports are in {options.dir}")
     return 0
 
 
-def _hunt(options: argparse.Namespace, fences: tuple[Switch, ...], tally: _Tally) -> None:
+def _hunt(options: argparse.Namespace, fences: tuple[Switch, ...], totals: _HuntTotals) -> None:
     """Run seeds until one of the limits is reached; write down each that fails."""
     ends_at = time.monotonic() + 60 * options.minutes if options.minutes is not None else float("inf")
     with (
@@ -152,12 +152,12 @@ def _hunt(options: argparse.Namespace, fences: tuple[Switch, ...], tally: _Tally
         Progress(options.seeds, "seeds") as progress,
     ):
         for outcome in outcomes:
-            tally.add(outcome)
+            totals.add(outcome)
             progress.step(failed=outcome.failed)
             if outcome.failed:
                 progress.wipe()
-                _write_down(outcome, options, fences, tally)
-            if tally.failed >= options.failures or time.monotonic() >= ends_at:
+                _write_down(outcome, options, fences, totals)
+            if totals.failed >= options.failures or time.monotonic() >= ends_at:
                 break
 
 
@@ -173,7 +173,9 @@ def _outcomes(options: argparse.Namespace, fences: tuple[Switch, ...]) -> Genera
         yield from map(outcome_of, reports)
 
 
-def _write_down(outcome: SeedOutcome, options: argparse.Namespace, fences: tuple[Switch, ...], tally: _Tally) -> None:
+def _write_down(
+    outcome: SeedOutcome, options: argparse.Namespace, fences: tuple[Switch, ...], totals: _HuntTotals
+) -> None:
     began = time.monotonic()
     written = write_down(
         outcome.seed,
@@ -184,10 +186,10 @@ def _write_down(outcome: SeedOutcome, options: argparse.Namespace, fences: tuple
         most_runs=options.shrink_runs or MOST_RUNS,
     )
     if written is None:
-        tally.note("failed on a worker and not here", outcome.seed)
+        totals.note("failed on a worker and not here", outcome.seed)
         print(f"seed {outcome.seed} failed on a worker, and not here: is it the same software?\n{outcome.report}")
         return
-    tally.note(written.shrunk.kind, outcome.seed)
+    totals.note(written.shrunk.kind, outcome.seed)
     print(f"{written} (within {time.monotonic() - began:.0f} s)", flush=True)
 
 
@@ -201,27 +203,27 @@ def _check_ledger(ledger: Path | None) -> None:
         raise BadInput(f"--ledger {ledger}: there is no folder {ledger.parent}")
 
 
-def _end(options: argparse.Namespace, tally: _Tally, seconds: float) -> None:
+def _end(options: argparse.Namespace, totals: _HuntTotals, seconds: float) -> None:
     """Print what was run, and add it to the ledger."""
-    if not tally.seeds:
+    if not totals.seeds:
         print("no seed was run to its end")
         return
     where = f"in Spark at {options.spark}" if options.spark is not None else f"on {options.workers} workers"
     print(
-        f"{tally.seeds} seeds from {tally.first}, of {options.seconds} simulated seconds: {tally.faults} faults, "
-        f"{tally.elections} controller elections, {tally.acknowledged} records acknowledged, {tally.failed} failed; "
-        f"{seconds:.0f} s {where}; the next seed is {tally.last + 1}"
+        f"{totals.seeds} seeds from {totals.first}, of {options.seconds} simulated seconds: {totals.faults} faults, "
+        f"{totals.elections} controller elections, {totals.acknowledged} records acknowledged, {totals.failed} failed; "
+        f"{seconds:.0f} s {where}; the next seed is {totals.last + 1}"
     )
     if options.ledger is not None:
         line = HuntLine(
             date=datetime.now(UTC).strftime("%Y-%m-%d"),
             commit=software_commit(),
-            first=tally.first,
-            last=tally.last,
+            first=totals.first,
+            last=totals.last,
             seconds=options.seconds,
-            acknowledged=tally.acknowledged,
-            elections=tally.elections,
-            failed=tally.failed,
-            found=tally.found,
+            acknowledged=totals.acknowledged,
+            elections=totals.elections,
+            failed=totals.failed,
+            found=totals.found,
         )
         add_line(options.ledger, line)

@@ -33,13 +33,13 @@ from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
 from understudy.history.lake.manifest import LakeError
 from understudy.trials.experiments.running import CannotRun
 from understudy.trials.lessons.document import Lesson
+from understudy.trials.lessons.lesson_text import show_as_text
 from understudy.trials.lessons.library import SUFFIX, archive_of, find, names
-from understudy.trials.lessons.paper import LessonPaper, write_paper
+from understudy.trials.lessons.prepared_lesson import PreparedLesson, prepare_lesson
 from understudy.trials.lessons.reading import json_schema
 from understudy.trials.lessons.recording import BadRecording, pack, unpack
 from understudy.trials.lessons.running import PROCESSES, RECORDED, SIMULATED, LessonNotShown, SideRun, run_lesson
 from understudy.trials.lessons.sweeping import PYTHON, MeasureSweeps, SweepTable, measure_in_python
-from understudy.trials.lessons.telling import tell
 from understudy.trials.lessons.template import template
 
 LAKE = "lake"
@@ -152,7 +152,7 @@ def _show(options: argparse.Namespace, lesson: Lesson) -> int:
             return 0
         # A recording has no word about what computed its numbers, and is made without waiting for Spark.
         runs = _runs(lesson, world, folder, seed, in_spark=not options.record)
-        _deliver(options, lesson, runs, write_paper(lesson, runs, world, seed), answers, folder)
+        _deliver(options, lesson, runs, prepare_lesson(lesson, runs, world, seed), answers, folder)
     return 0
 
 
@@ -169,7 +169,7 @@ def _deliver(
     options: argparse.Namespace,
     lesson: Lesson,
     runs: tuple[SideRun, SideRun],
-    paper: LessonPaper,
+    prepared: PreparedLesson,
     answers: list[str] | None,
     folder: Path,
 ) -> None:
@@ -179,14 +179,14 @@ def _deliver(
         pack(lesson, folder, archive)
         print(f"{archive.name}: {archive.stat().st_size:,} bytes", flush=True)
     elif options.page is not None:
-        write_lesson_page(options.page, paper)
+        write_lesson_page(options.page, prepared)
     elif options.watch:
-        serve_finished(paper, options.port)
+        serve_finished(prepared, options.port)
     elif options.json:
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(paper), indent=2) + b"\n")
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(prepared), indent=2) + b"\n")
     else:
         interactive = answers is None and sys.stdin.isatty() and sys.stdout.isatty()
-        tell(paper, runs, _Asker(answers, interactive), _print, pauses=interactive)
+        show_as_text(prepared, runs, _Asker(answers, interactive), _print, pauses=interactive)
 
 
 def _world(options: argparse.Namespace, lesson: Lesson) -> str:

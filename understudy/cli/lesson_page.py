@@ -22,20 +22,20 @@ from understudy.page.server import PageServer
 from understudy.trials.experiments.processes.engine import run_of
 from understudy.trials.lessons.document import ONE, Lesson
 from understudy.trials.lessons.in_progress import FinishedLesson, LessonInProgress
-from understudy.trials.lessons.paper import LessonPaper
+from understudy.trials.lessons.prepared_lesson import PreparedLesson
 from understudy.trials.lessons.running import LessonNotShown, first_plan, run_other
 
 
-def write_lesson_page(file: Path, paper: LessonPaper) -> None:
+def write_lesson_page(file: Path, prepared: PreparedLesson) -> None:
     """Write a lesson as one HTML file. Raises Failed."""
-    runs = {side.side: Path(side.run) for side in paper.sides}
-    print(write_page(file, lambda: lesson_page_of(msgspec.json.encode(paper), runs), "--page"))
+    runs = {side.side: Path(side.run) for side in prepared.sides}
+    print(write_page(file, lambda: lesson_page_of(msgspec.json.encode(prepared), runs), "--page"))
 
 
-def serve_finished(paper: LessonPaper, address: tuple[str, int] | None) -> None:
+def serve_finished(prepared: PreparedLesson, address: tuple[str, int] | None) -> None:
     """Serve a lesson whose runs have ended, until Ctrl-C. Raises ClusterError."""
-    one, other = (finished_run([Path(side.run)]) for side in paper.sides)
-    with interruptible() as interruption, _served(FinishedLesson(paper), one, other, address) as server:
+    one, other = (finished_run([Path(side.run)]) for side in prepared.sides)
+    with interruptible() as interruption, _served(FinishedLesson(prepared), one, other, address) as server:
         introduce(server)
         wait_for_end(server, interruption)
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from understudy.cli import plan_partitions
 from understudy.cli.arguments import BadInput, Verbs, reported_as
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.kafka_tools.planning.keys import KeyPlan, key_paper
+from understudy.kafka_tools.planning.keys import KeyPlan, key_answer
 from understudy.kafka_tools.planning.member_words import changes, members, replica_racks
-from understudy.kafka_tools.planning.members import ASSIGNORS, GroupPlan, member_paper
-from understudy.kafka_tools.planning.paper import BadPlan, Paper
-from understudy.kafka_tools.planning.replicas import ReplicaPlan, replica_paper
+from understudy.kafka_tools.planning.members import ASSIGNORS, GroupPlan, member_answer
+from understudy.kafka_tools.planning.plan_answer import BadPlan, PlanAnswer
+from understudy.kafka_tools.planning.replicas import ReplicaPlan, replica_answer
 
 MOST = 10_000
 """The most partitions or records of one plan."""
@@ -148,20 +148,20 @@ def _register_members(what: Verbs) -> None:
     _finish(parser, _members)
 
 
-def _finish(parser: argparse.ArgumentParser, make: Callable[[argparse.Namespace], Paper]) -> None:
+def _finish(parser: argparse.ArgumentParser, make: Callable[[argparse.Namespace], PlanAnswer]) -> None:
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a page for a browser instead of text")
     parser.set_defaults(run=run, make=make)
 
 
 def run(options: argparse.Namespace) -> int:
     with reported_as(BadInput, BadPlan):
-        paper: Paper = options.make(options)
-    return plan_partitions.show(paper, options.html)
+        answer: PlanAnswer = options.make(options)
+    return plan_partitions.show(answer, options.html)
 
 
-def _replicas(options: argparse.Namespace) -> Paper:
+def _replicas(options: argparse.Namespace) -> PlanAnswer:
     racks = _rack_of(options.rack) if options.rack is not None else dict.fromkeys(options.brokers)
-    return replica_paper(
+    return replica_answer(
         ReplicaPlan(
             rack_of=racks,
             partitions=options.partitions,
@@ -174,8 +174,8 @@ def _replicas(options: argparse.Namespace) -> Paper:
     )
 
 
-def _keys(options: argparse.Namespace) -> Paper:
-    return key_paper(
+def _keys(options: argparse.Namespace) -> PlanAnswer:
+    return key_answer(
         KeyPlan(
             partitions=options.partitions,
             keys=options.keys,
@@ -188,10 +188,10 @@ def _keys(options: argparse.Namespace) -> Paper:
     )
 
 
-def _members(options: argparse.Namespace) -> Paper:
+def _members(options: argparse.Namespace) -> PlanAnswer:
     topics = _once("--topic", options.topic)
     racks = _rack_of(options.rack) if options.rack is not None else {}
-    return member_paper(
+    return member_answer(
         GroupPlan(
             assignor=options.assignor,
             topics=topics,

@@ -12,8 +12,8 @@ from understudy.brokers.machine.real_world import MachineClock
 from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.cli.arguments import BadInput, Failed, Verbs, count, reported_as, servers
 from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
-from understudy.kafka_tools.planning.paper import BadPlan, Paper, html_of, text_of
-from understudy.kafka_tools.planning.partitions import PartitionsPlan, partitions_json, partitions_paper
+from understudy.kafka_tools.planning.partitions import PartitionsPlan, partitions_answer, partitions_json
+from understudy.kafka_tools.planning.plan_answer import BadPlan, PlanAnswer, html_of, text_of
 from understudy.kafka_tools.planning.rate_measurement import measure
 
 _MEGABYTE: Final = 1_000_000
@@ -71,17 +71,17 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(partitions_json(plan), indent=2))
         return 0
-    paper = partitions_paper(plan)
-    return show(paper, options.html)
+    answer = partitions_answer(plan)
+    return show(answer, options.html)
 
 
-def show(paper: Paper, html: Path | None) -> int:
-    """Print a paper, or write it as a page to `html` and print the name of the file. Raises Failed."""
+def show(answer: PlanAnswer, html: Path | None) -> int:
+    """Print an answer, or write it as a page to `html` and print the name of the file. Raises Failed."""
     if html is None:
-        print(text_of(paper), end="")
+        print(text_of(answer), end="")
         return 0
     with reported_as(Failed, OSError, about="--html"):
-        html.write_text(html_of(paper), encoding="utf-8")
+        html.write_text(html_of(answer), encoding="utf-8")
     print(html)
     return 0
 

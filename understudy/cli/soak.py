@@ -25,7 +25,7 @@ from understudy.trials.soak.live.world import LiveWorld
 from understudy.trials.soak.loop import MINUTE_MS, ClusterGone, Ending, Soak, SoakStatus
 from understudy.trials.soak.minute_file import experiment_file, of_minutes
 from understudy.trials.soak.profiles import PROFILES
-from understudy.trials.soak.tally import SoakTotals, total_lines
+from understudy.trials.soak.totals import SoakTotals, total_lines
 
 PROFILE_NAMES = tuple(PROFILES)
 DEFAULT_PROFILE = "rough"

@@ -57,7 +57,7 @@ def lesson_page_of(lesson: bytes, sides: Mapping[str, Path]) -> str:
     """Return the HTML of a lesson: its text, and in frames the pages of its runs.
 
     Args:
-        lesson: the JSON of a `LessonPaper`.
+        lesson: the JSON of a `PreparedLesson`.
         sides: the run folder of each side, by its name.
 
     Raises:

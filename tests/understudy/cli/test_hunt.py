@@ -77,13 +77,13 @@ def test_an_interrupted_hunt_says_what_it_has_run(
 ) -> None:
     """Also if the shell has started it in the background, with SIGINT ignored."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    tallied = hunting._Tally.add
+    added = hunting._HuntTotals.add
 
-    def interrupted(tally: hunting._Tally, outcome: object) -> None:
-        tallied(tally, outcome)  # type: ignore[arg-type]  # the outcome comes from the hunt itself
+    def interrupted(totals: hunting._HuntTotals, outcome: object) -> None:
+        added(totals, outcome)  # type: ignore[arg-type]  # the outcome comes from the hunt itself
         os.kill(os.getpid(), number)
 
-    monkeypatch.setattr(hunting._Tally, "add", interrupted)
+    monkeypatch.setattr(hunting._HuntTotals, "add", interrupted)
     try:
         assert hunt(tmp_path, "--seeds", "5") == 130
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN

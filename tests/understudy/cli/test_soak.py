@@ -29,7 +29,7 @@ from understudy.trials.soak.live.files import SoakFiles
 from understudy.trials.soak.loop import source_of
 from understudy.trials.soak.plan import PartitionSeen, PlannedFault, Situation, next_fault
 from understudy.trials.soak.profiles import PROFILES
-from understudy.trials.soak.tally import ClusterShape, SoakTotals
+from understudy.trials.soak.totals import ClusterShape, SoakTotals
 
 SESSION_MS = 2_000
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from understudy.clusters.clients.partitioner import BATCH_SIZE, StickyPartition, murmur2, partition_for_key, to_positive
-from understudy.kafka_tools.planning.paper import BadPlan, Bar, Block, Heading, Paper, PaperTable
+from understudy.kafka_tools.planning.plan_answer import AnswerTable, BadPlan, Bar, Block, Heading, PlanAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class KeyPlan:
     seed: int = 1
 
 
-def key_paper(plan: KeyPlan) -> Paper:
+def key_answer(plan: KeyPlan) -> PlanAnswer:
     """Return the partition of each key, and of records without one.
 
     Raises:
@@ -43,7 +43,7 @@ def key_paper(plan: KeyPlan) -> Paper:
     if plan.grown_to is not None and plan.grown_to <= plan.partitions:
         raise BadPlan(f"--grown-to {plan.grown_to}: the topic has {plan.partitions} partitions, and can only get more")
     blocks = (*(_keyed(plan) if plan.keys else ()), *(_without_key(plan) if plan.without_key else ()))
-    return Paper(f"The partitions of records in a topic of {plan.partitions}", blocks)
+    return PlanAnswer(f"The partitions of records in a topic of {plan.partitions}", blocks)
 
 
 def _keyed(plan: KeyPlan) -> Iterator[Block]:
@@ -61,7 +61,7 @@ def _keyed(plan: KeyPlan) -> Iterator[Block]:
             row.append(f"{later}{' moved' if later != partition else ''}")
         rows.append(tuple(row))
     later_head = () if plan.grown_to is None else (f"of {plan.grown_to}",)
-    yield PaperTable(("key", "murmur2", "toPositive", f"of {plan.partitions}", *later_head), tuple(rows))
+    yield AnswerTable(("key", "murmur2", "toPositive", f"of {plan.partitions}", *later_head), tuple(rows))
     if plan.grown_to is not None:
         yield (
             f"{moved} of {len(plan.keys)} keys change their partition when the topic grows: records of a key are in "
@@ -83,10 +83,10 @@ def _without_key(plan: KeyPlan) -> Iterator[Block]:
         count = len(list(same))
         rows.append((f"{record}-{record + count - 1}" if count > 1 else str(record), str(partition)))
         record += count
-    yield PaperTable(("records", "partition"), tuple(rows))
+    yield AnswerTable(("records", "partition"), tuple(rows))
     counts = Counter(chosen)
     most = max(counts.values())
-    yield PaperTable(
+    yield AnswerTable(
         ("partition", "records", ""),
         tuple((str(each), str(counts[each]), Bar(counts[each], most)) for each in range(plan.partitions)),
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from understudy.clusters.clients.assignors.subscriptions import ReplicaRacks, Subscription
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.kafka_tools.planning.members import MembershipChange
-from understudy.kafka_tools.planning.paper import BadPlan
+from understudy.kafka_tools.planning.plan_answer import BadPlan
 from understudy.kafka_tools.planning.replicas import ReplicaPlan, place
 
 

@@ -19,7 +19,7 @@ from understudy.clusters.nearest_word import did_you_mean
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.kafka_tools.planning import reasons
 from understudy.kafka_tools.planning.historic import deal, historic_order
-from understudy.kafka_tools.planning.paper import BadPlan, Block, Heading, Paper, PaperTable
+from understudy.kafka_tools.planning.plan_answer import AnswerTable, BadPlan, Block, Heading, PlanAnswer
 from understudy.kafka_tools.planning.ranges import ranges
 
 HISTORIC = "historic-roundrobin"
@@ -127,7 +127,7 @@ def rebalances(plan: GroupPlan) -> list[Rebalance]:
     return done
 
 
-def member_paper(plan: GroupPlan) -> Paper:
+def member_answer(plan: GroupPlan) -> PlanAnswer:
     """Return who gets what and why, generation by generation; raises BadPlan."""
     blocks: list[Block] = []
     for generation, rebalance in enumerate(rebalances(plan), 1):
@@ -137,7 +137,7 @@ def member_paper(plan: GroupPlan) -> Paper:
         if generation > 1:
             blocks += _moves(rebalance, cooperative=plan.assignor == COOPERATIVE)
     total = sum(plan.topics.values())
-    return Paper(f"{total} partitions, assigned by {plan.assignor}", tuple(blocks))
+    return PlanAnswer(f"{total} partitions, assigned by {plan.assignor}", tuple(blocks))
 
 
 def _check(plan: GroupPlan) -> None:
@@ -183,7 +183,7 @@ def _joined(members: Mapping[str, Subscription]) -> str:
     return f"{', '.join(first)} and {last} join" if first else f"{last} joins"
 
 
-def _table(rebalance: Rebalance, *, in_order_dealt: bool) -> PaperTable:
+def _table(rebalance: Rebalance, *, in_order_dealt: bool) -> AnswerTable:
     is_first = not rebalance.before
     rows = []
     for member in sorted(rebalance.after):
@@ -194,7 +194,7 @@ def _table(rebalance: Rebalance, *, in_order_dealt: bool) -> PaperTable:
         if not is_first:
             row += [ranges(sorted(set(assigned) - had)) or "-", ranges(sorted(had - set(assigned))) or "-"]
         rows.append(tuple(row))
-    return PaperTable(("member", "has", "partitions", *(() if is_first else ("new", "given up"))), tuple(rows))
+    return AnswerTable(("member", "has", "partitions", *(() if is_first else ("new", "given up"))), tuple(rows))
 
 
 def _moves(rebalance: Rebalance, *, cooperative: bool) -> Iterator[str]:

@@ -15,7 +15,7 @@ from importlib import resources
 from typing import Final, NamedTuple
 
 from understudy.history.writing import counted
-from understudy.kafka_tools.planning.paper import BadPlan, Block, Heading, Paper, PaperTable
+from understudy.kafka_tools.planning.plan_answer import AnswerTable, BadPlan, Block, Heading, PlanAnswer
 
 OF_REPLICAS: Final = "replicas of a broker"
 OF_PARTITIONS: Final = "partitions of the cluster"
@@ -160,10 +160,10 @@ def costs(plan: PartitionsPlan, partitions: int) -> list[Cost]:
     ]
 
 
-def partitions_paper(plan: PartitionsPlan) -> Paper:
+def partitions_answer(plan: PartitionsPlan) -> PlanAnswer:
     """Return the plan for a person; raises BadPlan."""
     found = needed(plan)
-    return Paper(f"{counted(found.partitions, 'partition')} for {plan.target:g} MB/s", tuple(_blocks(plan, found)))
+    return PlanAnswer(f"{counted(found.partitions, 'partition')} for {plan.target:g} MB/s", tuple(_blocks(plan, found)))
 
 
 def partitions_json(plan: PartitionsPlan) -> dict[str, object]:
@@ -201,7 +201,7 @@ def partitions_json(plan: PartitionsPlan) -> dict[str, object]:
 def _blocks(plan: PartitionsPlan, found: Needed) -> Iterator[Block]:
     slower = "producers" if found.for_producers >= found.for_consumers else "consumers"
     yield f"Rates of one partition: {plan.rates_from}."
-    yield PaperTable(
+    yield AnswerTable(
         ("side", "MB/s of a partition", "partitions"),
         (
             ("producers", f"Tp = {plan.producer_rate:.1f}", f"Tt / Tp = {found.for_producers:,}"),
@@ -244,7 +244,7 @@ def _costs_in_words(plan: PartitionsPlan, found: Needed) -> Iterator[Block]:
                 f"{cost.size:,} {cost.curve.of}",
             )
         )
-    yield PaperTable(("cost", "of", "in all", "change" if plan.existing_partitions else "", "with"), tuple(rows))
+    yield AnswerTable(("cost", "of", "in all", "change" if plan.existing_partitions else "", "with"), tuple(rows))
     if any(cost.is_bound for cost in after):
         yield "At most: the cost of the smallest number that was measured."
     if any(map(_star, after)):

@@ -22,7 +22,7 @@ from understudy.foundation.records.record import Record, encode_records
 from understudy.foundation.wire.messages.fetch import FetchResponse
 from understudy.foundation.wire.messages.produce import ProduceResponse
 from understudy.foundation.wire.network import Network
-from understudy.kafka_tools.planning.paper import BadPlan
+from understudy.kafka_tools.planning.plan_answer import BadPlan
 
 PRODUCE_VERSION, FETCH_VERSION = 9, 12
 IN_FLIGHT: Final = 5

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from understudy.controller.replica_placement import Placement, placements, rack_alternated
 from understudy.foundation.cluster.identifiers import BrokerId
-from understudy.kafka_tools.planning.paper import BadPlan, Bar, Block, Heading, Paper, PaperTable
+from understudy.kafka_tools.planning.plan_answer import AnswerTable, BadPlan, Bar, Block, Heading, PlanAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +52,11 @@ def place(plan: ReplicaPlan) -> tuple[list[BrokerId], list[Placement]]:
     return brokers, list(chosen)
 
 
-def replica_paper(plan: ReplicaPlan) -> Paper:
+def replica_answer(plan: ReplicaPlan) -> PlanAnswer:
     """Return the steps, and the load of each broker and rack; raises BadPlan."""
     brokers, chosen = place(plan)
     racks = _racks(plan)
-    return Paper(
+    return PlanAnswer(
         f"{_number(plan.partitions, 'partition')} of {_number(plan.replication_factor, 'replica')} on "
         f"{_number(len(brokers), 'broker')}, from place {plan.start} with shift {plan.shift}",
         (
@@ -91,7 +91,7 @@ def _rules(plan: ReplicaPlan, brokers: Sequence[BrokerId], racks: Mapping[Broker
         yield f"The shift grows by one with partitions {count}, {2 * count}, …: no round repeats the one before."
 
 
-def _steps(plan: ReplicaPlan, chosen: Sequence[Placement], racks: Mapping[BrokerId, str]) -> PaperTable:
+def _steps(plan: ReplicaPlan, chosen: Sequence[Placement], racks: Mapping[BrokerId, str]) -> AnswerTable:
     rows = []
     for placement in chosen:
         (first, _), *others = placement.tried
@@ -105,13 +105,13 @@ def _steps(plan: ReplicaPlan, chosen: Sequence[Placement], racks: Mapping[Broker
                 words.append(f"({broker}: {'is one' if broker in so_far else f'{racks[broker]} has one'})")
         replicas = ", ".join(map(str, placement.replicas))
         rows.append((str(placement.partition), str(placement.shift), str(first), " ".join(words), replicas))
-    return PaperTable(("partition", "shift", "first", "then", "replicas"), tuple(rows))
+    return AnswerTable(("partition", "shift", "first", "then", "replicas"), tuple(rows))
 
 
-def _loads(brokers: Sequence[BrokerId], chosen: Sequence[Placement], racks: Mapping[BrokerId, str]) -> PaperTable:
+def _loads(brokers: Sequence[BrokerId], chosen: Sequence[Placement], racks: Mapping[BrokerId, str]) -> AnswerTable:
     leads, holds = _leads(chosen), _holds(chosen)
     most = max(holds.values())
-    return PaperTable(
+    return AnswerTable(
         ("broker", *(("rack",) if racks else ()), "leads", "replicas", ""),
         tuple(
             (
@@ -140,7 +140,7 @@ def _imbalance(plan: ReplicaPlan, chosen: Sequence[Placement], racks: Mapping[Br
     each = {rack: by_rack[rack] / sizes[rack] for rack in sorted(sizes)}
     highest = max(by_rack.values())
     yield Heading("The load of each rack")
-    yield PaperTable(
+    yield AnswerTable(
         ("rack", "brokers", "replicas", "per broker", ""),
         tuple(
             (rack, str(sizes[rack]), str(by_rack[rack]), f"{each[rack]:.1f}", Bar(by_rack[rack], highest))

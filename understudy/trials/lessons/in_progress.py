@@ -14,7 +14,7 @@ from understudy.foundation.eventlog.records import Envelope
 from understudy.trials.experiments.language.frozen import FrozenPlan
 from understudy.trials.lessons.document import Lesson
 from understudy.trials.lessons.measurements import load_has_begun
-from understudy.trials.lessons.paper import LessonPaper, write_paper, write_paper_so_far
+from understudy.trials.lessons.prepared_lesson import PreparedLesson, prepare_lesson, prepare_so_far
 from understudy.trials.lessons.running import PROCESSES, SideRun, first_side_kept
 
 READY: Final = "ready"
@@ -33,7 +33,7 @@ FAILED: Final = "failed"
 class Document(msgspec.Struct, frozen=True, kw_only=True):
     """What the page of a lesson gets."""
 
-    lesson: LessonPaper
+    lesson: PreparedLesson
     phase: str
     note: str = ""
 
@@ -41,8 +41,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 class FinishedLesson:
     """A lesson whose runs have ended, as its page sees it."""
 
-    def __init__(self, paper: LessonPaper) -> None:
-        self._document = msgspec.json.encode(Document(lesson=paper, phase=OVER))
+    def __init__(self, prepared: PreparedLesson) -> None:
+        self._document = msgspec.json.encode(Document(lesson=prepared, phase=OVER))
 
     def document(self) -> bytes:
         """Return the JSON of a `Document`."""
@@ -57,8 +57,8 @@ class _LessonState(NamedTuple):
 
     phase: str
     note: str = ""
-    paper: LessonPaper | None = None
-    """The paper of the whole run; None while it goes on."""
+    prepared: PreparedLesson | None = None
+    """The prepared lesson of the whole run; None while it continues."""
 
 
 class LessonInProgress:
@@ -79,8 +79,8 @@ class LessonInProgress:
         self._other = other
         self._records: list[Envelope] = []
         self._state = _LessonState(READY)
-        self._written: tuple[int, LessonPaper] | None = None
-        """The paper of the first so many records."""
+        self._written: tuple[int, PreparedLesson] | None = None
+        """The prepared lesson as of the first records, whose number is given."""
         self.has_begun = False
         """Whether the page has asked for the run."""
 
@@ -88,13 +88,13 @@ class LessonInProgress:
 
     def document(self) -> bytes:
         """Return the JSON of a `Document`, of the records so far."""
-        phase, note, paper = self._state
-        if paper is None:
+        phase, note, prepared = self._state
+        if prepared is None:
             records = tuple(self._records)
-            paper = self._so_far(records)
+            prepared = self._so_far(records)
             if phase == STARTING and load_has_begun(records):
                 phase = RUNNING
-        return msgspec.json.encode(Document(lesson=paper, phase=phase, note=note))
+        return msgspec.json.encode(Document(lesson=prepared, phase=phase, note=note))
 
     def begin(self) -> None:
         """Let the run begin; harmless if it has begun."""
@@ -119,8 +119,8 @@ class LessonInProgress:
         note(f"{self._lesson.called}: brokers and ZooKeeper as processes …")
         self._state = _LessonState(STARTING)
         with first_side_kept(self._lesson, self._plan, self._folder) as (one, cluster):
-            paper = write_paper(self._lesson, (one, self._other), PROCESSES, self._plan.seed)
-            self._state = _LessonState(RUNNING, paper=paper)
+            prepared = prepare_lesson(self._lesson, (one, self._other), PROCESSES, self._plan.seed)
+            self._state = _LessonState(RUNNING, prepared=prepared)
             yield cluster
 
     def hand_over(self) -> None:
@@ -131,13 +131,13 @@ class LessonInProgress:
         """Note that the run did not show what the lesson is about."""
         self._state = self._state._replace(phase=FAILED, note=why)
 
-    def _so_far(self, records: tuple[Envelope, ...]) -> LessonPaper:
+    def _so_far(self, records: tuple[Envelope, ...]) -> PreparedLesson:
         if self._written is not None and self._written[0] == len(records):
             return self._written[1]
         one = SideRun(title=self._lesson.called, world=PROCESSES, folder=self._folder, records=records, facts={})
-        paper = write_paper_so_far(self._lesson, (one, self._other), self._plan.seed, self._planned())
-        self._written = len(records), paper
-        return paper
+        prepared = prepare_so_far(self._lesson, (one, self._other), self._plan.seed, self._planned())
+        self._written = len(records), prepared
+        return prepared
 
     def _planned(self) -> dict[str, Any]:
         cluster = self._plan.experiment.cluster

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Protocol
 from understudy.checks.partition_clients import ClientCounts
 from understudy.trials.soak.plan import BoundStep, NotPossible, PlannedFault, Situation, next_fault
 from understudy.trials.soak.profiles import PROFILES
-from understudy.trials.soak.tally import FaultRecord, Measures, MinuteRecord, SoakTotals, minute_line
+from understudy.trials.soak.totals import FaultRecord, Measures, MinuteRecord, SoakTotals, minute_line
 
 MINUTE_MS: Final = 60_000.0
 TICK_MS: Final = 500.0

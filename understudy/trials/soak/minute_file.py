@@ -7,7 +7,7 @@ from typing import Final
 
 from understudy.clusters.values import duration
 from understudy.trials.soak.plan import ZOOKEEPER_TARGET
-from understudy.trials.soak.tally import ClusterShape, FaultRecord
+from understudy.trials.soak.totals import ClusterShape, FaultRecord
 
 BEGIN_MS: Final = 2_000.0
 """How long the load of the experiment runs before the time at which the minutes begin."""

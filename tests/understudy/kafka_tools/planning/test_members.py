@@ -10,8 +10,8 @@ from understudy.clusters.clients.assignors.subscriptions import Subscription
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.kafka_tools.planning.historic import deal, historic_order
 from understudy.kafka_tools.planning.member_words import changes, member, members, replica_racks
-from understudy.kafka_tools.planning.members import ASSIGNORS, GroupPlan, Rebalance, member_paper, rebalances
-from understudy.kafka_tools.planning.paper import BadPlan, text_of
+from understudy.kafka_tools.planning.members import ASSIGNORS, GroupPlan, Rebalance, member_answer, rebalances
+from understudy.kafka_tools.planning.plan_answer import BadPlan, text_of
 from understudy.kafka_tools.planning.ranges import ranges
 
 TEN = {"t": 10}
@@ -49,7 +49,7 @@ def test_range_with_two_topics_gives_the_first_member_two_more() -> None:
     assert owned(only, "t") == owned(only, "u")
     assert [len(each) for each in only.after.values()] == [8, 6, 6]
     assert "t, u: 10 partitions of each for C1-0, C2-0, C2-1; 3 each, and one more for C1-0." in text_of(
-        member_paper(group)
+        member_answer(group)
     )
 
 
@@ -61,7 +61,7 @@ def test_historic_round_robin_deals_in_the_order_of_the_hash() -> None:
         "C2-0": [0, 4],
         "C2-1": [8, 7],
     }
-    assert "T1-5, T1-2, T1-6" in text_of(member_paper(group))
+    assert "T1-5, T1-2, T1-6" in text_of(member_answer(group))
 
 
 def test_historic_order_is_that_of_the_hash_of_the_name() -> None:
@@ -88,15 +88,15 @@ def test_eager_assignors_need_one_generation_for_each_change(assignor: str) -> N
     assert [each.cause for each in done] == ["A and B join", "C joins", "B leaves"]
     assert all(sorted(chain(*owned(each).values())) == list(range(10)) for each in done)
     assert "Members give up all they have while the group rebalances: 10 are not read meanwhile." in text_of(
-        member_paper(group)
+        member_answer(group)
     )
 
 
 def test_moves_are_counted() -> None:
-    sticky, by_range = (text_of(member_paper(plan(each, TEN, "A B", leave="A"))) for each in ("sticky", "range"))
+    sticky, by_range = (text_of(member_answer(plan(each, TEN, "A B", leave="A"))) for each in ("sticky", "range"))
     assert "5 were those of the member that has left; 0 others moved." in sticky
     assert "5 were those of the member that has left; 0 others moved." in by_range
-    joined = text_of(member_paper(plan("range", TEN, "A B", join="C")))
+    joined = text_of(member_answer(plan("range", TEN, "A B", join="C")))
     assert "4 have moved to another member." in joined
 
 
@@ -105,7 +105,7 @@ def test_members_in_racks_get_partitions_with_a_replica_there() -> None:
     racks = replica_racks(topics, {0: "r1", 1: "r2"}, 1)
     group = GroupPlan(assignor="range", topics=topics, members=members(["A@r2", "B@r1"], topics), racks=racks)
     assert owned(rebalances(group)[0]) == {"A": [1, 3], "B": [0, 2]}
-    assert "4 of 4 partitions have a replica in the rack of their member" in text_of(member_paper(group))
+    assert "4 of 4 partitions have a replica in the rack of their member" in text_of(member_answer(group))
 
 
 def test_words_of_members() -> None:
@@ -119,7 +119,7 @@ def test_words_of_members() -> None:
 def test_topic_without_subscribers_is_left_alone() -> None:
     for assignor in ASSIGNORS:
         if assignor != "historic-roundrobin":
-            text = text_of(member_paper(plan(assignor, {"t": 2, "u": 2}, "A:t B:t")))
+            text = text_of(member_answer(plan(assignor, {"t": 2, "u": 2}, "A:t B:t")))
             assert "u 0" not in text
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from understudy.kafka_tools.planning.paper import BadPlan, text_of
 from understudy.kafka_tools.planning.partitions import (
     OF_REPLICAS,
     Curve,
@@ -15,9 +14,10 @@ from understudy.kafka_tools.planning.partitions import (
     costs,
     curves,
     needed,
+    partitions_answer,
     partitions_json,
-    partitions_paper,
 )
+from understudy.kafka_tools.planning.plan_answer import BadPlan, text_of
 
 PLAN = PartitionsPlan(
     target=500, producer_rate=10, consumer_rate=20, rates_from="given", brokers=5, replication_factor=3
@@ -35,8 +35,8 @@ def test_the_slower_side_decides() -> None:
 def test_the_copied_formula_is_enough_only_where_both_sides_are_equal() -> None:
     equal = needed(replace(PLAN, consumer_rate=10))
     assert (equal.partitions, equal.copied_formula, equal.copied_reaches) == (50, 50, 500)
-    assert "gives as many here" in text_of(partitions_paper(replace(PLAN, consumer_rate=10)))
-    text = text_of(partitions_paper(PLAN))
+    assert "gives as many here" in text_of(partitions_answer(replace(PLAN, consumer_rate=10)))
+    text = text_of(partitions_answer(PLAN))
     assert "gives 25, too small by 25: the producers would reach 250 MB/s, 50 % of the target" in " ".join(text.split())
 
 
@@ -85,10 +85,10 @@ def test_costs_are_of_all_replicas_of_a_broker_and_all_partitions_of_the_cluster
 
 
 def test_what_was_not_measured_is_marked() -> None:
-    text = text_of(partitions_paper(PLAN))
+    text = text_of(partitions_answer(PLAN))
     assert "at most 2.57 s" in text
     assert " *" not in text
-    text = text_of(partitions_paper(replace(PLAN, target=2_000_000)))
+    text = text_of(partitions_answer(replace(PLAN, target=2_000_000)))
     assert "at most" not in text
     assert "* beyond what was measured" in text
 

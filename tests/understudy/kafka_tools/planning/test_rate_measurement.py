@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
-from understudy.kafka_tools.planning.paper import BadPlan
+from understudy.kafka_tools.planning.plan_answer import BadPlan
 from understudy.kafka_tools.planning.rate_measurement import MeasuredRate, measure
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from understudy.controller.replica_placement import assign_replicas_to_brokers
 from understudy.foundation.cluster.identifiers import BrokerId
-from understudy.kafka_tools.planning.paper import BadPlan, text_of
-from understudy.kafka_tools.planning.replicas import ReplicaPlan, place, replica_paper
+from understudy.kafka_tools.planning.plan_answer import BadPlan, text_of
+from understudy.kafka_tools.planning.replicas import ReplicaPlan, place, replica_answer
 
 
 def racks(**brokers: str) -> dict[int, str | None]:
@@ -47,7 +47,7 @@ def test_added_partitions_go_on_with_the_rounds() -> None:
 
 
 def test_skipped_brokers_and_the_load_of_unequal_racks_are_shown() -> None:
-    text = text_of(replica_paper(ReplicaPlan(rack_of=UNEQUAL, partitions=8, replication_factor=2)))
+    text = text_of(replica_answer(ReplicaPlan(rack_of=UNEQUAL, partitions=8, replication_factor=2)))
     assert "2          0      1      (2: r1 has one) (0: r1 has one) 3  1, 3" in text
     assert "broker 3 has most, 2.00 × as many" in text
     assert "unequal size" in text
@@ -56,7 +56,7 @@ def test_skipped_brokers_and_the_load_of_unequal_racks_are_shown() -> None:
 
 def test_partitions_that_one_rack_can_take_away_are_counted() -> None:
     plan = ReplicaPlan(rack_of=UNEQUAL, partitions=8, replication_factor=2, rack_aware=False)
-    text = text_of(replica_paper(plan))
+    text = text_of(replica_answer(plan))
     chosen = place(plan)[1]
     in_one_rack = sum(3 not in each.replicas for each in chosen)
     assert in_one_rack > 0

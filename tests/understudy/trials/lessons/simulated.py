@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from understudy.trials.lessons.document import Lesson
 from understudy.trials.lessons.library import find, names
-from understudy.trials.lessons.paper import LessonPaper, write_paper
+from understudy.trials.lessons.prepared_lesson import PreparedLesson, prepare_lesson
 from understudy.trials.lessons.running import SIMULATED, SideRun, run_lesson
 
 SWEEPS = ("two-hundred-runs",)
@@ -24,7 +24,7 @@ class Shown(NamedTuple):
 
     lesson: Lesson
     runs: tuple[SideRun, SideRun]
-    paper: LessonPaper
+    prepared: PreparedLesson
     folder: Path
 
 
@@ -34,4 +34,4 @@ def shown(name: str) -> Shown:
     _FOLDERS.append(tempfile.TemporaryDirectory())
     folder = Path(_FOLDERS[-1].name)
     runs = run_lesson(lesson, SIMULATED, folder)
-    return Shown(lesson, runs, write_paper(lesson, runs, SIMULATED, lesson.seed), folder)
+    return Shown(lesson, runs, prepare_lesson(lesson, runs, SIMULATED, lesson.seed), folder)

@@ -10,7 +10,7 @@ import pytest
 from tests.understudy.trials.lessons.simulated import shown
 from understudy.trials.lessons.in_progress import OVER, READY, STARTING, Document, FinishedLesson, LessonInProgress
 from understudy.trials.lessons.measurements import load_has_begun
-from understudy.trials.lessons.paper import MISSING
+from understudy.trials.lessons.prepared_lesson import MISSING
 from understudy.trials.lessons.running import first_plan
 
 
@@ -25,10 +25,10 @@ def in_progress(name: str) -> LessonInProgress:
 
 @pytest.mark.parametrize("name", ["zombie", "takeover", "isr"])
 def test_a_stop_is_there_as_soon_as_its_record_is(name: str) -> None:
-    _, (one, _), paper, _ = shown(name)
+    _, (one, _), prepared, _ = shown(name)
     progress = in_progress(name)
     places = {(each.node, each.incarnation, each.seq): place for place, each in enumerate(one.records)}
-    wanted = {stop.name: places[stop.record] for stop in paper.sides[0].stops if stop.record is not None}
+    wanted = {stop.name: places[stop.record] for stop in prepared.sides[0].stops if stop.record is not None}
     begun = next(place for place in range(len(one.records)) if load_has_begun(one.records[: place + 1]))
     seen = 0
     for place in sorted({begun, *wanted.values()}):
@@ -59,7 +59,7 @@ def test_while_it_runs_nothing_is_told_that_can_still_change() -> None:
     assert lesson.check.right_choice is None
     assert MISSING not in lesson.predict.because
     assert "controllers" not in lesson.sides[0].numbers
-    final = {stop.name: stop.text for stop in shown("takeover").paper.sides[0].stops}
+    final = {stop.name: stop.text for stop in shown("takeover").prepared.sides[0].stops}
     assert {stop.name: stop.text for stop in lesson.sides[0].stops} == final
 
 
@@ -80,8 +80,8 @@ def test_a_failure_is_noted() -> None:
 
 
 def test_a_lesson_that_has_been_run_is_whole() -> None:
-    finished = FinishedLesson(shown("zombie").paper)
+    finished = FinishedLesson(shown("zombie").prepared)
     finished.begin()
     document = read(finished)
     assert document.phase == OVER
-    assert document.lesson == shown("zombie").paper
+    assert document.lesson == shown("zombie").prepared

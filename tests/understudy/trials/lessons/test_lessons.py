@@ -15,7 +15,7 @@ from tests.understudy.trials.lessons.simulated import SHORT, SWEEPS, shown
 from understudy.trials.lessons.document import SIDES
 from understudy.trials.lessons.library import FILES, RECORDED, archive_of, find, names
 from understudy.trials.lessons.measurements import MARK
-from understudy.trials.lessons.paper import LessonPaper, write_paper
+from understudy.trials.lessons.prepared_lesson import PreparedLesson, prepare_lesson
 from understudy.trials.lessons.reading import texts_of
 from understudy.trials.lessons.recording import content_hash, described, unpack
 from understudy.trials.lessons.running import RECORDED as FROM_A_RECORDING
@@ -25,11 +25,16 @@ MOST_BYTES = 3_000_000
 COLUMNS = 120
 
 
-def texts_in(paper: LessonPaper) -> Iterator[str]:
-    yield from (paper.question, paper.intro, paper.explain, *([paper.exercise] if paper.exercise else []))
-    for question in (paper.predict, paper.check):
+def texts_in(prepared: PreparedLesson) -> Iterator[str]:
+    yield from (
+        prepared.question,
+        prepared.intro,
+        prepared.explain,
+        *([prepared.exercise] if prepared.exercise else []),
+    )
+    for question in (prepared.predict, prepared.check):
         yield from (question.question, question.because, *question.choices)
-    for side in paper.sides:
+    for side in prepared.sides:
         yield side.title
         for stop in side.stops:
             yield from (stop.headline, stop.text)
@@ -43,26 +48,26 @@ def test_there_are_fourteen_lessons_in_order() -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_lesson_runs_and_stops_on_both_sides(name: str) -> None:
-    paper = shown(name).paper
-    assert [side.side for side in paper.sides] == list(SIDES)
-    for side, run in zip(paper.sides, shown(name).runs, strict=True):
+    prepared = shown(name).prepared
+    assert [side.side for side in prepared.sides] == list(SIDES)
+    for side, run in zip(prepared.sides, shown(name).runs, strict=True):
         written = {(each.node, each.incarnation, each.seq) for each in run.records}
         assert side.stops
         assert {stop.record for stop in side.stops} <= written
     for place in range(2):
-        times = [stop.at_ms for stop in paper.sides[place].stops if stop.at_ms is not None]
-        assert len(times) == len(paper.sides[place].stops)
+        times = [stop.at_ms for stop in prepared.sides[place].stops if stop.at_ms is not None]
+        assert len(times) == len(prepared.sides[place].stops)
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_question_has_an_answer_and_every_marked_value_is_filled(name: str) -> None:
-    paper = shown(name).paper
-    for question in (paper.predict, paper.check):
+    prepared = shown(name).prepared
+    for question in (prepared.predict, prepared.check):
         assert (question.right_choice is None) != (question.right_number is None)
         right = question.right_number if question.right_choice is None else question.right_choice + 1
         assert question.is_right(str(right))
         assert not question.is_right("99999999")
-    for text in texts_in(paper):
+    for text in texts_in(prepared):
         assert text
         assert not MARK.search(text)
 
@@ -74,8 +79,8 @@ def test_the_recording_is_what_the_simulator_gives_today(name: str, tmp_path: Pa
     assert described(archive).content == content_hash(shown(name).folder), "run `make lessons`"
     runs = unpack(lesson, archive, tmp_path)
     assert [run.title for run in runs] == [lesson.called, lesson.other.called]
-    recorded = write_paper(lesson, runs, FROM_A_RECORDING, lesson.seed)
-    assert list(texts_in(recorded)) == list(texts_in(shown(name).paper))
+    recorded = prepare_lesson(lesson, runs, FROM_A_RECORDING, lesson.seed)
+    assert list(texts_in(recorded)) == list(texts_in(shown(name).prepared))
 
 
 def test_the_recordings_are_small_and_belong_to_lessons() -> None:
@@ -85,8 +90,11 @@ def test_the_recordings_are_small_and_belong_to_lessons() -> None:
 
 
 def test_the_document_is_json_that_can_be_read_again() -> None:
-    paper = shown("zombie").paper
-    assert msgspec.json.decode(msgspec.json.encode(paper), type=LessonPaper).sides[0].stops == paper.sides[0].stops
+    prepared = shown("zombie").prepared
+    assert (
+        msgspec.json.decode(msgspec.json.encode(prepared), type=PreparedLesson).sides[0].stops
+        == prepared.sides[0].stops
+    )
 
 
 @pytest.mark.parametrize("name", names())
@@ -113,18 +121,18 @@ def test_what_it_names_to_read_exists(name: str) -> None:
 
 
 def test_the_zombie_is_refused_by_the_fence_and_obeyed_without_it() -> None:
-    paper = shown("zombie").paper
-    one, other = paper.sides
+    prepared = shown("zombie").prepared
+    one, other = prepared.sides
     assert one.numbers["let_through"] == 0
     assert other.numbers["let_through"] > 0
     assert one.numbers["violations"] == 0
     assert other.numbers["violations"] > 0
-    assert "refuse them" in paper.predict.choices[paper.predict.right_choice or 0]
+    assert "refuse them" in prepared.predict.choices[prepared.predict.right_choice or 0]
 
 
 def record_at(name: str, stop: str) -> Any:
     """The payload of the record at a stop of a lesson."""
-    for side, run in zip(shown(name).paper.sides, shown(name).runs, strict=True):
+    for side, run in zip(shown(name).prepared.sides, shown(name).runs, strict=True):
         wanted = {each.record for each in side.stops if each.name == stop}
         for record in run.records:
             if (record.node, record.incarnation, record.seq) in wanted:
@@ -139,7 +147,7 @@ def test_what_was_acknowledged_survives_the_leader_and_is_lost_without_kip_497()
     early, leads_there = record_at("isr", "too-early"), record_at("isr", "leads-there")
     assert leads_there.log_end_offset <= early.base_offset
     assert record_at("isr", "truncated").to_offset <= early.base_offset
-    one, other = shown("isr").paper.sides
+    one, other = shown("isr").prepared.sides
     text = next(stop.text for stop in other.stops if stop.name == "leads-there")
     assert f"Offset {early.last_offset} was acknowledged" in text
     assert one.numbers["violations"] == 0

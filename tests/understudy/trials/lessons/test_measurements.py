@@ -6,7 +6,7 @@ import pytest
 
 from understudy.clusters.problems import BadValue
 from understudy.trials.lessons.measurements import duration, fill, shown
-from understudy.trials.lessons.paper import QuestionPaper
+from understudy.trials.lessons.prepared_lesson import PreparedQuestion
 
 
 @pytest.mark.parametrize(
@@ -43,12 +43,12 @@ def test_a_text_is_filled_and_a_missing_value_is_an_error_or_a_sign() -> None:
         fill("after {outage_ms}", value)
 
 
-def question(**changes: object) -> QuestionPaper:
+def question(**changes: object) -> PreparedQuestion:
     values: dict[str, object] = {
         "question": "?", "choices": (), "unit": "ms", "right_choice": None, "right_number": 1_000.0, "within": 20,
         "because": "",
     }  # fmt: skip
-    return QuestionPaper(**{**values, **changes})  # type: ignore[arg-type]  # one value of each type, by name
+    return PreparedQuestion(**{**values, **changes})  # type: ignore[arg-type]  # one value of each type, by name
 
 
 def test_a_number_is_right_within_its_bound() -> None:

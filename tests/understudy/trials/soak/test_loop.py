@@ -20,7 +20,7 @@ from understudy.trials.soak.loop import (
     SoakWorld,
 )
 from understudy.trials.soak.plan import TAKING, BoundStep, PartitionSeen, Situation, too_many
-from understudy.trials.soak.tally import FaultRecord, Measures, MinuteRecord, SoakTotals
+from understudy.trials.soak.totals import FaultRecord, Measures, MinuteRecord, SoakTotals
 
 START_MS = 1_500.0
 """How long a broker of the made-up cluster takes to start."""

@@ -10,7 +10,7 @@ from understudy.checks.partition_clients import ClientCounts
 from understudy.cli.main import main
 from understudy.trials.experiments.language.reading import read_experiment
 from understudy.trials.soak.minute_file import experiment_file, of_minutes
-from understudy.trials.soak.tally import (
+from understudy.trials.soak.totals import (
     ClusterShape,
     FaultRecord,
     Measures,

@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from understudy.clusters.processes.run_lock import RunLock
-from understudy.trials.soak.tally import STATE_VERSION, FaultRecord, MinuteRecord, SoakTotals
+from understudy.trials.soak.totals import STATE_VERSION, FaultRecord, MinuteRecord, SoakTotals
 
 FOLDER: Final = "soak"
 

@@ -26,7 +26,7 @@ from understudy.trials.soak.live.files import SoakFiles
 from understudy.trials.soak.live.log_follower import SoakLogFollower
 from understudy.trials.soak.loop import ClusterGone, Events, NotInjected
 from understudy.trials.soak.plan import BoundStep, PartitionSeen, Situation
-from understudy.trials.soak.tally import ClusterShape, FaultRecord, Measures, MinuteRecord, SoakTotals
+from understudy.trials.soak.totals import ClusterShape, FaultRecord, Measures, MinuteRecord, SoakTotals
 
 TOPIC: Final = "soak"
 PARTITIONS: Final = 3

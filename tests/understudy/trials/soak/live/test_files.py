@@ -10,7 +10,7 @@ import pytest
 from understudy.checks.partition_clients import ClientCounts
 from understudy.clusters.cluster import ClusterError
 from understudy.trials.soak.live.files import BadState, SoakFiles
-from understudy.trials.soak.tally import ClusterShape, FaultRecord, SoakTotals
+from understudy.trials.soak.totals import ClusterShape, FaultRecord, SoakTotals
 
 
 def fault(number: int) -> FaultRecord:

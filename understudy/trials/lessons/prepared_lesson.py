@@ -1,4 +1,4 @@
-"""`LessonPaper`: a lesson with its runs: stops found, values filled in, answers known. The page loads it as JSON."""
+"""`PreparedLesson`: a lesson with its runs: stops found, values filled in, answers known. The page loads it as JSON."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MISSING: Final = "…"
 """Stands for a value that a run on processes does not have."""
 
 
-class StopPaper(msgspec.Struct, frozen=True, kw_only=True):
+class PreparedStop(msgspec.Struct, frozen=True, kw_only=True):
     """A moment to stop at.
 
     Attributes:
@@ -45,7 +45,7 @@ class StopPaper(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class SidePaper(msgspec.Struct, frozen=True, kw_only=True):
+class PreparedSide(msgspec.Struct, frozen=True, kw_only=True):
     """One of the two runs.
 
     Attributes:
@@ -59,14 +59,14 @@ class SidePaper(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     world: str
     run: str
-    stops: tuple[StopPaper, ...]
+    stops: tuple[PreparedStop, ...]
     numbers: dict[str, Any]
     table: tuple[SweepRow, ...] = ()
     measured_by: str = ""
     """Of a sweep that was run now: what has computed the table, Spark or Python."""
 
 
-class QuestionPaper(msgspec.Struct, frozen=True, kw_only=True):
+class PreparedQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """A question with its right answer.
 
     Attributes:
@@ -98,7 +98,7 @@ class QuestionPaper(msgspec.Struct, frozen=True, kw_only=True):
         return abs(self.right_number or 0.0) * self.within / 100
 
 
-class ReadingPaper(msgspec.Struct, frozen=True, kw_only=True):
+class PreparedReading(msgspec.Struct, frozen=True, kw_only=True):
     """Something to read: `kind` is kafka, ours, kip or jira, `where` its path or number."""
 
     kind: str
@@ -106,7 +106,7 @@ class ReadingPaper(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
-class LessonPaper(msgspec.Struct, frozen=True, kw_only=True):
+class PreparedLesson(msgspec.Struct, frozen=True, kw_only=True):
     """A lesson that has been run. Texts are plain: paragraphs with an empty line between, and `code` in backquotes."""
 
     version: int = VERSION
@@ -119,16 +119,16 @@ class LessonPaper(msgspec.Struct, frozen=True, kw_only=True):
     """`simulated`, `processes` or `recorded`."""
     seed: int
     intro: str
-    predict: QuestionPaper
-    sides: tuple[SidePaper, ...]
-    check: QuestionPaper
+    predict: PreparedQuestion
+    sides: tuple[PreparedSide, ...]
+    check: PreparedQuestion
     explain: str
     exercise: str
     """What to do to the cluster with one's own hands; empty if a lesson has no such text."""
-    read: tuple[ReadingPaper, ...]
+    read: tuple[PreparedReading, ...]
 
 
-def write_paper(lesson: Lesson, runs: Sequence[SideRun], source: str, seed: int) -> LessonPaper:
+def prepare_lesson(lesson: Lesson, runs: Sequence[SideRun], source: str, seed: int) -> PreparedLesson:
     """Find the stops of a lesson in its runs, and fill in its texts.
 
     A run on processes differs from time to time, so a stop or a value may be missing from it; from a simulated run
@@ -141,8 +141,8 @@ def write_paper(lesson: Lesson, runs: Sequence[SideRun], source: str, seed: int)
     return _written(lesson, runs, source, seed, numbers, all(run.world == "simulated" for run in runs))
 
 
-def write_paper_so_far(lesson: Lesson, runs: Sequence[SideRun], seed: int, planned: Mapping[str, Any]) -> LessonPaper:
-    """Write the paper of a lesson whose first run goes on, on processes: with the stops that it has reached.
+def prepare_so_far(lesson: Lesson, runs: Sequence[SideRun], seed: int, planned: Mapping[str, Any]) -> PreparedLesson:
+    """Prepare a lesson whose first run continues on processes: with the stops that it has reached.
 
     Of its values only those are filled in that further records cannot change, and no question has an answer yet.
 
@@ -154,11 +154,11 @@ def write_paper_so_far(lesson: Lesson, runs: Sequence[SideRun], seed: int, plann
     numbers = {ONE: {**planned, **numbers_so_far(one.records)}, OTHER: numbers_of(other.records, other.facts)}
     if not load_has_begun(one.records):
         runs = (replace(one, records=()), other)
-    paper = _written(lesson, runs, PROCESSES, seed, numbers, is_strict=False)
-    return msgspec.structs.replace(paper, predict=_unanswered(paper.predict), check=_unanswered(paper.check))
+    prepared = _written(lesson, runs, PROCESSES, seed, numbers, is_strict=False)
+    return msgspec.structs.replace(prepared, predict=_unanswered(prepared.predict), check=_unanswered(prepared.check))
 
 
-def _unanswered(question: QuestionPaper) -> QuestionPaper:
+def _unanswered(question: PreparedQuestion) -> PreparedQuestion:
     return msgspec.structs.replace(question, right_choice=None, right_number=None)
 
 
@@ -169,7 +169,7 @@ def _written(
     seed: int,
     numbers: Mapping[str, dict[str, Any]],
     is_strict: bool,
-) -> LessonPaper:
+) -> PreparedLesson:
     found: dict[str, AtStop] = {}
 
     def value(name: str) -> Any:
@@ -186,12 +186,12 @@ def _written(
         return fill(text.strip(), value, None if is_strict else MISSING)
 
     try:
-        return _paper(lesson, runs, source, seed, numbers, found, filled, value, is_strict)
+        return _prepared(lesson, runs, source, seed, numbers, found, filled, value, is_strict)
     except BadValue as bad:
         raise LessonNotShown(f"{lesson.name}: {bad}") from None
 
 
-def _paper(
+def _prepared(
     lesson: Lesson,
     runs: Sequence[SideRun],
     source: str,
@@ -201,8 +201,8 @@ def _paper(
     filled: Callable[[str], str],
     value: Callable[[str], Any],
     is_strict: bool,
-) -> LessonPaper:
-    return LessonPaper(
+) -> PreparedLesson:
+    return PreparedLesson(
         number=lesson.number,
         name=lesson.name,
         title=lesson.title,
@@ -213,7 +213,7 @@ def _paper(
         intro=filled(lesson.intro),
         predict=_question(lesson.predict, filled, value, is_strict),
         sides=tuple(
-            SidePaper(
+            PreparedSide(
                 side=side,
                 title=filled(run.title),
                 world=run.world,
@@ -228,7 +228,7 @@ def _paper(
         check=_question(lesson.check, filled, value, is_strict),
         explain=filled(lesson.explain),
         exercise=filled(lesson.exercise),
-        read=tuple(ReadingPaper(kind=each.where[0], where=each.where[1], why=each.why) for each in lesson.read),
+        read=tuple(PreparedReading(kind=each.where[0], where=each.where[1], why=each.why) for each in lesson.read),
     )
 
 
@@ -265,9 +265,9 @@ def find_stops(
     return found
 
 
-def _stop(stop: Stop, at: AtStop | None, filled: Callable[[str], str]) -> StopPaper:
+def _stop(stop: Stop, at: AtStop | None, filled: Callable[[str], str]) -> PreparedStop:
     record = None if at is None else at.record
-    return StopPaper(
+    return PreparedStop(
         name=stop.name,
         record=None if record is None else (record.node, record.incarnation, record.seq),
         at_ms=None if at is None else round(at.record.mono_ms - at.began_ms, 3),
@@ -278,7 +278,7 @@ def _stop(stop: Stop, at: AtStop | None, filled: Callable[[str], str]) -> StopPa
 
 def _question(
     question: Question, filled: Callable[[str], str], value: Callable[[str], Any], is_strict: bool
-) -> QuestionPaper:
+) -> PreparedQuestion:
     number = None
     right: list[int] = []
     try:
@@ -290,7 +290,7 @@ def _question(
             raise
     if is_strict and question.choices and len(right) != 1:
         raise BadValue(f"of the choices of {question.question.strip()!r}, {len(right)} are right; expected one")
-    return QuestionPaper(
+    return PreparedQuestion(
         question=filled(question.question),
         choices=tuple(filled(each.text) for each in question.choices),
         unit=question.unit,

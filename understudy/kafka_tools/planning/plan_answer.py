@@ -1,4 +1,4 @@
-"""`Paper`: sentences and tables, printed as text or as one HTML file that needs nothing else."""
+"""`PlanAnswer`: sentences and tables, printed as text or as one HTML file that needs nothing else."""
 
 from __future__ import annotations
 
@@ -37,32 +37,32 @@ class Bar(NamedTuple):
 Cell: TypeAlias = str | Bar
 
 
-class PaperTable(NamedTuple):
+class AnswerTable(NamedTuple):
     """Rows of cells under a head."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
 
-Block: TypeAlias = str | Heading | PaperTable
-"""A part of a paper; a `str` is a paragraph."""
+Block: TypeAlias = str | Heading | AnswerTable
+"""A part of an answer; a `str` is a paragraph."""
 
 
-class Paper(NamedTuple):
+class PlanAnswer(NamedTuple):
     """A page of a plan."""
 
     title: str
     blocks: tuple[Block, ...]
 
 
-def text_of(paper: Paper) -> str:
-    """Return a paper as lines of text that end with a newline."""
-    return "\n".join((paper.title, *_lines(paper.blocks))) + "\n"
+def text_of(answer: PlanAnswer) -> str:
+    """Return an answer as lines of text that end with a newline."""
+    return "\n".join((answer.title, *_lines(answer.blocks))) + "\n"
 
 
-def html_of(paper: Paper) -> str:
-    """Return a paper as an HTML document that loads nothing."""
-    return writing.page(paper.title, *map(_html, paper.blocks))
+def html_of(answer: PlanAnswer) -> str:
+    """Return an answer as an HTML document that loads nothing."""
+    return writing.page(answer.title, *map(_html, answer.blocks))
 
 
 def _lines(blocks: Iterable[Block]) -> Iterator[str]:
@@ -71,7 +71,7 @@ def _lines(blocks: Iterable[Block]) -> Iterator[str]:
         match block:
             case Heading(text):
                 yield from ("", text)
-            case PaperTable(head, rows):
+            case AnswerTable(head, rows):
                 yield from ("", *_table(head, rows))
             case _:
                 yield from (() if last_was_text else ("",))
@@ -97,7 +97,7 @@ def _html(block: Block) -> str:
     match block:
         case Heading(text):
             return element("h2", text)
-        case PaperTable(head, rows):
+        case AnswerTable(head, rows):
             return writing.table(head, (map(_html_cell, row) for row in rows))
         case _:
             return block

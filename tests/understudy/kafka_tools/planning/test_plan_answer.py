@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from understudy.kafka_tools.planning.paper import Bar, Heading, Paper, PaperTable, html_of, text_of
+from understudy.kafka_tools.planning.plan_answer import AnswerTable, Bar, Heading, PlanAnswer, html_of, text_of
 
-PAPER = Paper(
+PAPER = PlanAnswer(
     "A plan",
     (
         "one",
         "two",
-        PaperTable(("name", "count", ""), (("a", "10", Bar(2, 4)), ("longer", "1", Bar(0, 4)))),
+        AnswerTable(("name", "count", ""), (("a", "10", Bar(2, 4)), ("longer", "1", Bar(0, 4)))),
         Heading("Then"),
         "three",
     ),
@@ -34,13 +34,13 @@ def test_text_has_columns_and_bars() -> None:
 
 
 def test_long_paragraph_is_wrapped_and_a_short_bar_is_seen() -> None:
-    text = text_of(Paper("t", ("word " * 40, PaperTable(("",), ((Bar(1, 10_000),), (Bar(0, 0),))))))
+    text = text_of(PlanAnswer("t", ("word " * 40, AnswerTable(("",), ((Bar(1, 10_000),), (Bar(0, 0),))))))
     assert max(map(len, text.splitlines())) <= 100
     assert "█" in text
 
 
 def test_html_shows_names_as_text() -> None:
-    page = html_of(Paper("<b>", ("<i>", Heading("<u>"), PaperTable(("<th>",), (("<script>",), (Bar(1, 2),))))))
+    page = html_of(PlanAnswer("<b>", ("<i>", Heading("<u>"), AnswerTable(("<th>",), (("<script>",), (Bar(1, 2),))))))
     assert page.count("&lt;") == 6
     assert "<script>" not in page
     assert '<rect width="120" height="14"/>' in page

@@ -9,7 +9,7 @@ from typing import Final
 from understudy.foundation.eventlog.records import Envelope
 from understudy.history.narrator import describe
 from understudy.trials.lessons.measurements import duration
-from understudy.trials.lessons.paper import LessonPaper, QuestionPaper, SidePaper, StopPaper
+from understudy.trials.lessons.prepared_lesson import PreparedLesson, PreparedQuestion, PreparedSide, PreparedStop
 from understudy.trials.lessons.running import SideRun
 from understudy.trials.seeds.story_sentences import story_sentence
 
@@ -23,8 +23,8 @@ Ask = Callable[[str], str]
 """Shows a prompt and returns what the learner types; an empty text if there is no answer."""
 
 
-def tell(
-    paper: LessonPaper, runs: Sequence[SideRun], ask: Ask, show: Callable[[str], None], *, pauses: bool = False
+def show_as_text(
+    prepared: PreparedLesson, runs: Sequence[SideRun], ask: Ask, show: Callable[[str], None], *, pauses: bool = False
 ) -> int:
     """Go through a lesson, and return how many of its two questions were answered rightly.
 
@@ -34,10 +34,10 @@ def tell(
         show: prints a line.
         pauses: wait for the Enter key before each stop.
     """
-    for line in heading(paper):
+    for line in heading(prepared):
         show(line)
-    predicted = _ask(paper.predict, "Predict", ask, show)
-    for side, run in zip(paper.sides, runs, strict=True):
+    predicted = _ask(prepared.predict, "Predict", ask, show)
+    for side, run in zip(prepared.sides, runs, strict=True):
         for line in _side_heading(side):
             show(line)
         for stop in side.stops:
@@ -45,24 +45,24 @@ def tell(
                 ask("— Enter —")
             for line in _stop(stop, run.records):
                 show(line)
-        if side is paper.sides[0]:
-            _answer(paper.predict, predicted, show)
-    checked = _ask(paper.check, "Check", ask, show)
-    _answer(paper.check, checked, show)
-    for line in _ending(paper):
+        if side is prepared.sides[0]:
+            _answer(prepared.predict, predicted, show)
+    checked = _ask(prepared.check, "Check", ask, show)
+    _answer(prepared.check, checked, show)
+    for line in _ending(prepared):
         show(line)
-    answers = ((paper.predict, predicted), (paper.check, checked))
+    answers = ((prepared.predict, predicted), (prepared.check, checked))
     return sum(question.is_right(answer) for question, answer in answers)
 
 
-def heading(paper: LessonPaper) -> Iterator[str]:
-    number = f"Lesson {paper.number}: " if paper.number else ""
-    yield f"{number}{paper.title}"
-    yield f"{paper.source}, seed {paper.seed}; about {paper.minutes} minutes"
+def heading(prepared: PreparedLesson) -> Iterator[str]:
+    number = f"Lesson {prepared.number}: " if prepared.number else ""
+    yield f"{number}{prepared.title}"
+    yield f"{prepared.source}, seed {prepared.seed}; about {prepared.minutes} minutes"
     yield ""
-    yield from wrapped(paper.question)
+    yield from wrapped(prepared.question)
     yield ""
-    yield from wrapped(paper.intro)
+    yield from wrapped(prepared.intro)
 
 
 def wrapped(text: str, indent: str = "") -> Iterator[str]:
@@ -73,7 +73,7 @@ def wrapped(text: str, indent: str = "") -> Iterator[str]:
         yield from textwrap.wrap(" ".join(paragraph.split()), WIDTH, initial_indent=indent, subsequent_indent=indent)
 
 
-def _ask(question: QuestionPaper, word: str, ask: Ask, show: Callable[[str], None]) -> str:
+def _ask(question: PreparedQuestion, word: str, ask: Ask, show: Callable[[str], None]) -> str:
     show("")
     for line in wrapped(f"{word}: {question.question}"):
         show(line)
@@ -84,7 +84,7 @@ def _ask(question: QuestionPaper, word: str, ask: Ask, show: Callable[[str], Non
     return ask(f"{_ASKED}{unit}: ").strip()
 
 
-def _answer(question: QuestionPaper, answer: str, show: Callable[[str], None]) -> None:
+def _answer(question: PreparedQuestion, answer: str, show: Callable[[str], None]) -> None:
     if question.right_choice is not None:
         right = question.choices[question.right_choice]
     elif question.right_number is not None:
@@ -99,7 +99,7 @@ def _answer(question: QuestionPaper, answer: str, show: Callable[[str], None]) -
         show(line)
 
 
-def _side_heading(side: SidePaper) -> Iterator[str]:
+def _side_heading(side: PreparedSide) -> Iterator[str]:
     yield ""
     title = f"{side.title} ({side.world})"
     yield title
@@ -121,7 +121,7 @@ def _side_heading(side: SidePaper) -> Iterator[str]:
             yield from wrapped(f"Computed by {side.measured_by}.")
 
 
-def _stop(stop: StopPaper, records: Sequence[Envelope]) -> Iterator[str]:
+def _stop(stop: PreparedStop, records: Sequence[Envelope]) -> Iterator[str]:
     yield ""
     if stop.record is None or stop.at_ms is None:
         yield f"  ({stop.headline}: this did not happen in this run)"
@@ -151,7 +151,7 @@ def _place(name: tuple[str, int, int], records: Sequence[Envelope]) -> int:
     return next(place for place, each in enumerate(records) if (each.node, each.incarnation, each.seq) == tuple(name))
 
 
-def _began_ms(stop: StopPaper, records: Sequence[Envelope]) -> float:
+def _began_ms(stop: PreparedStop, records: Sequence[Envelope]) -> float:
     assert stop.record is not None
     assert stop.at_ms is not None
     return records[_place(stop.record, records)].mono_ms - stop.at_ms
@@ -163,11 +163,11 @@ def _plain(record: Envelope) -> str:
     return f"{record.type} " + ", ".join(f"{name} {value}" for name, value in fields if len(str(value)) <= 40)
 
 
-def _ending(paper: LessonPaper) -> Iterator[str]:
+def _ending(prepared: PreparedLesson) -> Iterator[str]:
     yield ""
-    yield from wrapped(paper.explain)
+    yield from wrapped(prepared.explain)
     yield ""
     yield "Read:"
     kinds = {"kafka": "Kafka: ", "ours": "Understudy: ", "kip": "", "jira": ""}
-    for each in paper.read:
+    for each in prepared.read:
         yield from wrapped(f"{kinds[each.kind]}{each.where}: {each.why}", "  ")
