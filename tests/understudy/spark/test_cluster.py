@@ -82,7 +82,7 @@ def test_a_killed_worker_changes_no_lake(
     settings = SparkSettings(java=choose_java(), master=cluster.master)
     with spark_context(settings) as context, KillInTheMiddle(tmp_path, cluster) as kill:
         task = ingest_job._IngestTask
-        monkeypatch.setattr(ingest_job, "_Task", lambda lake: kill.waiting(task(lake)))
+        monkeypatch.setattr(ingest_job, "_IngestTask", lambda lake: kill.waiting(task(lake)))
         result = ingest(find_logs([logs]), tmp_path / "lake", lambda _: nullcontext(SparkEngine(context)))
     assert cluster.workers[0].poll() is not None
     assert (len(result.added), result.refused) == (RUNS, [])
