@@ -28,7 +28,7 @@ from understudy.controller.leader_election import (
     elect_for_reassigned_partition,
     elect_preferred_replica,
 )
-from understudy.controller.state_writes import Outcome, StateChangeFailed, States, StateWrites
+from understudy.controller.state_writes import Outcome, StateChangeFailed, States, StateWrites, states_of
 from understudy.controller.term import Term
 from understudy.controller.transitions import VALID_PREVIOUS_PARTITION_STATES, PartitionState
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
@@ -330,8 +330,7 @@ def _move(term: Term, partitions: Sequence[TopicPartition], target: PartitionSta
 
 
 def _enter_online(term: Term, results: ElectionResults) -> None:
-    led = [partition for partition, result in results.items() if isinstance(result, LeaderAndIsr)]
-    _move(term, led, PartitionState.ONLINE)
+    _move(term, list(states_of(results)), PartitionState.ONLINE)
 
 
 def _record_failures(term: Term, results: ElectionResults, why: str) -> None:

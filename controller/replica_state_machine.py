@@ -183,12 +183,12 @@ async def _remove_replica_from_isr(
                     if broker in state.isr
                 }
             )
-    for partition in context.without_queued_topics(writes.accepted):
+    accepted = writes.accepted
+    for partition in context.without_queued_topics(accepted):
         batch.add_leader_and_isr(without(context.partition_assignment(partition).replicas, broker), partition)
-    outcomes = writes.outcomes
-    done = [partition for partition in partitions if isinstance(outcomes[partition], LeaderAndIsr)]
+    done = [partition for partition in partitions if partition in accepted]
     term.state_changes.left_isr(broker, (partition for partition in done if partition not in writes.unchanged))
-    _record_failures(term, outcomes)
+    _record_failures(term, writes.outcomes)
     return done
 
 

@@ -51,6 +51,11 @@ Outcome: TypeAlias = LeaderAndIsr | StateChangeFailed
 """The state that ZooKeeper holds now, with its new partition epoch, or why it was not written."""
 
 
+def states_of(outcomes: Mapping[TopicPartition, Outcome]) -> dict[TopicPartition, LeaderAndIsr]:
+    """Return the states in `outcomes`, without the partitions that failed."""
+    return {partition: outcome for partition, outcome in outcomes.items() if isinstance(outcome, LeaderAndIsr)}
+
+
 class StateWrites:
     """The writes of one procedure.
 
@@ -76,7 +81,7 @@ class StateWrites:
     @property
     def accepted(self) -> States:
         """The states that are in memory now: newly written, or unchanged."""
-        return {partition: found for partition, found in self.outcomes.items() if isinstance(found, LeaderAndIsr)}
+        return states_of(self.outcomes)
 
     @contextmanager
     def failures_as_outcomes(self, partitions: Collection[TopicPartition]) -> Iterator[None]:

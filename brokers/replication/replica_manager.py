@@ -213,11 +213,11 @@ class ReplicaManager:
         Raises:
             OSError: the disk fails; the broker has to stop.
         """
-        fence, rule = Fence.BROKER_LEADER_EPOCH, self._rules.stop_replica_of_old_epoch_is_refused
-        refuses = self._fences.is_on(fence) and rule.holds
-        step = stop_replica_step(self._partitions, request, refuses_older_epochs=refuses)
+        is_fenced = self._fences.is_on(Fence.BROKER_LEADER_EPOCH)
+        rule = self._rules.stop_replica_of_old_epoch_is_refused
+        step = stop_replica_step(self._partitions, request, refuses_older_epochs=is_fenced and rule.holds)
         self._record_stale("StopReplica", step.stale)
-        if self._fences.is_on(fence):
+        if is_fenced:
             for stale in step.stale:
                 rule.holds_for(stale.topic_partition)
         self._fetchers.stop(stopped.topic_partition for stopped in step.accepted)

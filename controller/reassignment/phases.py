@@ -43,7 +43,7 @@ from understudy.controller.leader_election import under_new_leader
 from understudy.controller.partition_state_machine import Strategy
 from understudy.controller.reassignment.decisions import in_groups, is_complete, leaving_replicas
 from understudy.controller.reassignment.znode import remove_from_znode
-from understudy.controller.state_writes import Outcome, StateWrites
+from understudy.controller.state_writes import Outcome, StateWrites, states_of
 from understudy.controller.term import Term
 from understudy.controller.transitions import PartitionState, ReplicaState
 from understudy.foundation.cluster.assignment import ReplicaAssignment
@@ -234,7 +234,7 @@ async def _update_leader_epochs_and_send_requests(
     """
     outcomes = await _update_leader_epochs(term, reassignments)
     batch = term.new_batch()
-    for partition in _written(outcomes):
+    for partition in states_of(outcomes):
         assignment = reassignments[partition]
         batch.add_leader_and_isr(assignment.origin_replicas, partition)
         batch.add_leader_and_isr(assignment.adding_replicas, partition, is_new=True)
@@ -250,18 +250,14 @@ async def _update_leader_epochs(term: Term, partitions: Collection[TopicPartitio
     with writes.failures_as_outcomes(partitions):
         while states := await writes.undecided():
             await writes.write({p: under_new_leader(state, state.leader, state.isr) for p, state in states.items()})
-    outcomes = writes.outcomes
-    raised = before.keys() & _written(outcomes).keys()
+    written = writes.accepted
+    raised = before.keys() & written.keys()
     if raised and not term.rules.context_takes_raised_leader_epoch.holds_for(f"{len(raised)} partitions"):
         term.context.put_leadership({partition: before[partition] for partition in sorted(raised)})
-    for partition, state in with_a_line(log, _written(outcomes).items()):
+    for partition, state in with_a_line(log, written.items()):
         epochs = {"leader_epoch": state.leader_epoch, "partition_epoch": state.partition_epoch}
         log.info("updated leader epoch", partition=str(partition), **epochs)
-    return outcomes
-
-
-def _written(outcomes: Mapping[TopicPartition, Outcome]) -> dict[TopicPartition, LeaderAndIsr]:
-    return {partition: outcome for partition, outcome in outcomes.items() if isinstance(outcome, LeaderAndIsr)}
+    return writes.outcomes
 
 
 def _failures(outcomes: Mapping[TopicPartition, Outcome]) -> Failures:
