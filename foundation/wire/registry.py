@@ -5,6 +5,7 @@ Versions are Apache Kafka 3.9's. They can be encoded and decoded; a broker's han
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -172,6 +173,8 @@ APIS: tuple[Api, ...] = (
     ),
 )
 
+API_BY_NAME: Mapping[str, Api] = {api.name: api for api in APIS}
+"""Every API by Kafka's name, such as `LeaderAndIsr`."""
 _BY_KEY = {api.key: api for api in APIS}
 _BY_MESSAGE = {message: api for api in APIS for message in (api.request, api.response)}
 

@@ -6,10 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from understudy.foundation.wire.registry import APIS
+from understudy.foundation.wire.registry import API_BY_NAME
 from understudy.foundation.wire.schema import ArrayOf, Field, Message, StructOf, WireType, fields_of
 
-_API_BY_NAME = {api.name: api for api in APIS}
 _UNUSUAL = {"is_kraft_controller": "isKRaftController"}
 
 
@@ -22,7 +21,7 @@ def as_kafka_shows(
     api: str, version: int, request: Mapping[str, object], response: Mapping[str, object]
 ) -> dict[str, Any]:
     """The request and response of a `RequestDetail` record, under the names `request` and `response`."""
-    known = _API_BY_NAME[api]
+    known = API_BY_NAME[api]
     return {"request": _struct(known.request, version, request), "response": _struct(known.response, version, response)}
 
 

@@ -61,7 +61,7 @@ TIMEOUT_S = 60.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Starts ZooKeeper and three brokers, kills the controller, pauses the next one until its session "
-        "has ended, resumes it, and prints Spark's report on the run. The exit code is 0 only if all this happened."
+        "has ended, resumes it, and prints the report on the run. The exit code is 0 only if all this happened."
     )
     parser.add_argument("--fast", action="store_true", help="shorter sessions and fewer partitions")
     parser.add_argument(

@@ -20,7 +20,7 @@ from understudy.clusters.control.verbs import CLOSE_TIMEOUT_S, NO_BROKER, VerbOu
 from understudy.clusters.control.waiting_undos import WaitingUndos
 from understudy.clusters.processes.cluster_summary import summary
 from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView
-from understudy.clusters.verb_table import VERBS
+from understudy.clusters.verb_table import GONE, PAUSED, RUNNING, VERBS
 
 _FAILURES: Final = (ClusterError, OSError, *NO_ANSWER)
 
@@ -74,7 +74,7 @@ class ComposeCommands:
             ClusterError: none is running, or the compose file publishes no port of one that is.
         """
         states = self._project.statuses()
-        running = [service.name for service in self._project.brokers if states.get(service.name) == "running"]
+        running = [service.name for service in self._project.brokers if states.get(service.name) == RUNNING]
         if not running:
             raise ClusterError(NO_BROKER)
         addresses = [address for name in running if (address := self._project.published(name)) is not None]
@@ -127,4 +127,4 @@ class ComposeCommands:
 def _process(states: Mapping[str, str], broker_id: int) -> str:
     """The state of a broker's process in the words of a local cluster: `running`, `paused` or `gone`."""
     state = states.get(f"broker-{broker_id}", "")
-    return state if state in ("running", "paused") else "gone"
+    return state if state in (RUNNING, PAUSED) else GONE

@@ -16,10 +16,9 @@ from understudy.clusters.processes.proxy.frames import closing_requests
 from understudy.clusters.processes.proxy.proxy import CLIENT, ZOOKEEPER, Proxy
 from understudy.clusters.processes.zookeeper_server import ZooKeeperServer
 from understudy.clusters.request_rules import Direction, Effect, LostWrite, RequestRule
-from understudy.foundation.wire.registry import APIS
+from understudy.foundation.wire.registry import API_BY_NAME
 
 _EXPIRE_TIMEOUT_S = 10.0
-_API_KEYS = {api.name: api.key for api in APIS}
 
 
 class LinkFaults:
@@ -184,8 +183,8 @@ class LinkFaults:
         Raises:
             ClusterError: there is no such API.
         """
-        if api is not None and api not in _API_KEYS:
-            raise ClusterError(f"there is no API {api!r}; Kafka's are {', '.join(sorted(_API_KEYS))}")
+        if api is not None and api not in API_BY_NAME:
+            raise ClusterError(f"there is no API {api!r}; Kafka's are {', '.join(sorted(API_BY_NAME))}")
         nodes = self._nodes(one, others)
         proxy = self._proxy_to("requests cannot be changed")
         rule = RequestRule(
@@ -193,7 +192,7 @@ class LinkFaults:
             sources=(node_of(one),),
             destinations=tuple(nodes),
             effect=effect,
-            api=None if api is None else _API_KEYS[api],
+            api=None if api is None else API_BY_NAME[api].key,
             nth=nth,
             every=every,
             delay_ms=delay_ms,

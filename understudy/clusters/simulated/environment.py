@@ -20,7 +20,7 @@ from understudy.clusters.simulated.znode_view import ZnodeView
 from understudy.clusters.simulated.zookeeper import LostAnswer, SimulatedZooKeeper
 from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.eventlog.records import Envelope, FaultInjected, StepReached
-from understudy.foundation.wire.registry import APIS
+from understudy.foundation.wire.registry import API_BY_NAME
 from understudy.foundation.zk.client import Create, Delete, Failure
 from understudy.foundation.zk.znodes import BrokerIdZNode, ControllerZNode
 from understudy.history.reading.lines import decode_record
@@ -28,7 +28,6 @@ from understudy.history.reading.lines import decode_record
 T = TypeVar("T")
 
 WAIT_TIMEOUT_S = 60.0
-_API_KEYS = {api.name: api.key for api in APIS}
 STEP_MS = 100
 """How much virtual time passes between two evaluations of a condition."""
 
@@ -210,7 +209,7 @@ class SimulatedEnvironment:
             sources=own,
             destinations=peers,
             effect=effect,
-            api=None if api is None else _API_KEYS[api],
+            api=None if api is None else API_BY_NAME[api].key,
             delay_ms=delay_ms,
             count=count,
         )
