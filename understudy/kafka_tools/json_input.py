@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -70,8 +71,7 @@ def parse_versioned(text: str) -> JsonObject:
 
 def duplicates(items: Iterable[T]) -> list[T]:
     """Return what is there more than once, each once."""
-    listed = list(items)
-    return list(dict.fromkeys(item for item in listed if listed.count(item) > 1))
+    return [item for item, count in Counter(items).items() if count > 1]
 
 
 def _checked(value: Any, kind: type, expected: str) -> Any:

@@ -109,7 +109,7 @@ def _print_results(console: Console, election_type: str, results: Mapping[TopicP
     ordered = in_java_order(results)
     elected = [each for each in ordered if results[each].error_code == Errors.NONE]
     needless = [each for each in ordered if results[each].error_code == Errors.ELECTION_NOT_NEEDED]
-    failed = [each for each in ordered if each not in elected and each not in needless]
+    failed = [each for each in ordered if results[each].error_code not in (Errors.NONE, Errors.ELECTION_NOT_NEEDED)]
     if elected:
         console.print(f"Successfully completed leader election ({election_type}) for partitions {_listed(elected)}")
     if needless:

@@ -19,6 +19,7 @@ from understudy.kafka_tools.errors import (
     UsageError,
     illegal_argument,
 )
+from understudy.kafka_tools.json_input import duplicates
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options
 from understudy.kafka_tools.topic_descriptions import REPORTS, describe_topics
 from understudy.kafka_tools.topic_filter import existing_topics, matching_topics
@@ -157,11 +158,9 @@ def replica_assignment(text: str | None) -> list[list[int]]:
         except ValueError:
             bad = next(broker.strip() for broker in part.split(":") if not broker.strip().lstrip("+-").isdecimal())
             raise ToolError("java.lang.NumberFormatException", f'For input string: "{bad}"') from None
-        twice = [str(broker) for broker in dict.fromkeys(brokers) if brokers.count(broker) > 1]
-        if twice:
-            raise ToolError(
-                COMMAND_FAILED, f"Partition replica lists may not contain duplicate entries: {','.join(twice)}"
-            )
+        if twice := duplicates(brokers):
+            listed = ",".join(map(str, twice))
+            raise ToolError(COMMAND_FAILED, f"Partition replica lists may not contain duplicate entries: {listed}")
         found.append(brokers)
         if len(brokers) != len(found[0]):
             raise ToolError(OPERATION_FAILED, f"Partition {index} has different replication factor: {brokers}")
