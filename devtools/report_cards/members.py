@@ -20,8 +20,16 @@ import msgspec
 from devtools.report_cards.drivers import Driver, end_all, now_ms
 from devtools.report_cards.events import Assigned, End, Line, Read, Ready
 from devtools.report_cards.judge import RECOVERY_LIMIT_S, longest_pause_ms
-from devtools.report_cards.run import BROKERS, PROPERTIES, SETTLE_TIMEOUT_S, STEADY_TIMEOUT_S, topic_of, wait
-from devtools.report_cards.scenes import SESSION_TIMEOUT_MS, Mark, Scene, controller_killed, leader_killed
+from devtools.report_cards.run import (
+    BROKERS,
+    PROPERTIES,
+    SETTLE_TIMEOUT_S,
+    STEADY_TIMEOUT_S,
+    new_cluster,
+    topic_of,
+    wait,
+)
+from devtools.report_cards.scenes import Mark, Scene, controller_killed, leader_killed
 from understudy.clusters.processes.apache_kafka import ApacheKafka
 from understudy.clusters.processes.local_cluster import LocalCluster
 
@@ -155,16 +163,7 @@ def run_members(
     """
     marks: list[int] = []
     properties = {**PROPERTIES, "offsets.topic.num.partitions": "1", "offsets.topic.replication.factor": "3"}
-    with (
-        LocalCluster(
-            len(BROKERS),
-            kafka_brokers=None if kafka is None else dict.fromkeys(BROKERS, kafka),
-            directory=folder / "cluster",
-            session_timeout_ms=SESSION_TIMEOUT_MS,
-            properties=properties,
-        ) as cluster,
-        ExitStack() as stack,
-    ):
+    with new_cluster(scene, folder, kafka, properties) as cluster, ExitStack() as stack:
         topics = {client: topic_of(client) for client in commands}
         for topic in topics.values():
             cluster.create_topic(topic, partitions=PARTITIONS, replication_factor=len(BROKERS))

@@ -38,17 +38,7 @@ def run_scene(
         ClusterError: the cluster did not do what the scene asks for; nothing can be said about the clients.
     """
     marks: list[int] = []
-    with (
-        LocalCluster(
-            len(BROKERS),
-            kafka_brokers=None if kafka is None else dict.fromkeys(BROKERS, kafka),
-            directory=folder / "cluster",
-            session_timeout_ms=SESSION_TIMEOUT_MS,
-            properties=PROPERTIES,
-            proxied=scene.needs_proxy,
-        ) as cluster,
-        ExitStack() as stack,
-    ):
+    with new_cluster(scene, folder, kafka) as cluster, ExitStack() as stack:
         topics = {client: topic_of(client) for client in commands}
         create_topics(cluster, list(topics.values()))
         drivers = [
@@ -71,6 +61,20 @@ def run_scene(
             )
             for driver in drivers
         }
+
+
+def new_cluster(
+    scene: Scene, folder: Path, kafka: ApacheKafka | None, properties: Mapping[str, str] = PROPERTIES
+) -> LocalCluster:
+    """Return the cluster for a scene, whose run folder is in `folder`."""
+    return LocalCluster(
+        len(BROKERS),
+        kafka_brokers=None if kafka is None else dict.fromkeys(BROKERS, kafka),
+        directory=folder / "cluster",
+        session_timeout_ms=SESSION_TIMEOUT_MS,
+        properties=properties,
+        proxied=scene.needs_proxy,
+    )
 
 
 def create_topics(cluster: LocalCluster, topics: list[str]) -> None:
