@@ -1,10 +1,22 @@
-"""Invariants that compare the log of a follower with that of its leader (R3a, R3b, R9).
+"""Invariants that compare the log of a follower with its leader's log (R3a, R3b, R9).
 
-The records of different nodes come in no particular order, so the logs are compared at the end of the run: by the
-leader epochs of their offsets, against the leader epoch cache with which the leader began. Two batches with the same
-base offset and leader epoch are equal by R1, so that equal epochs mean equal records. A leader that leads again in the
-same leader epoch without records that a loss of power took is excused, as in R1; so is, for good, what leader epochs do
-not show of it (`hidden_parts`, `LeaderLog.dropped`).
+Logs are compared by the leader epochs of their offsets. By R1, two batches with the same base offset and leader epoch
+are equal, so equal epochs mean equal records. In this example broker 2 leads in leader epoch 3; each number in the
+table is the leader epoch of the record at that offset:
+
+    offset           0  1  2  3  4
+    2, the leader    1  1  1  3  3    leader epoch cache: epoch 1 from offset 0, epoch 3 from offset 3
+    1, a follower    1  1  1  3       agrees: it has not fetched offset 4 yet
+    3, a follower    1  1  1  1       differs at offset 3: in the leader's log epoch 1 ends there
+
+Broker 2 raises its high watermark to 4. R3a and R3b demand that each replica in the ISR had offsets 0 to 3 as the
+leader has them, at some moment of leader epoch 3: broker 1 passes. R9 demands that broker 3 truncates to offset 3
+before it takes over the high watermark 4.
+
+The event logs of different brokers have no common order, so logs are compared at the end of the run, with the leader
+epoch cache that the leader wrote when it began to lead. A leader may lose records with its power and lead again in
+the same leader epoch. R1 excuses it, and so do these invariants. They also excuse differences that Kafka itself cannot
+see in the leader epochs (`hidden_parts`, `LeaderLog.dropped`).
 """
 
 from __future__ import annotations
@@ -29,20 +41,20 @@ from understudy.foundation.eventlog.records import (
 )
 
 Leadership: TypeAlias = tuple[LogId, int]
-"""A partition's log and a leader epoch: at most one broker leads it then."""
+"""A partition's log and a leader epoch, in which at most one broker leads the partition."""
 
 
 class LeaderLog(NamedTuple):
-    """What a follower's log is compared with.
+    """A leader's log, with which the logs of followers are compared.
 
     Attributes:
         cache: the leader epoch cache with which the leader began.
-        dropped: the batches in its log whose leader epoch is not in the cache at their offsets. Where the leader epochs
-            of a log descend (R7), appending the lower one drops the higher ones from the cache, and an entry that the
-            lower one had (`LeaderEpochFileCache.assign`).
-        led_again: the leader epochs in which a broker led again without records that it had lost.
-        compacted: the parts that were compacted. A follower gets them with fewer batches, so that a leader epoch may
-            begin at a later offset in its log and in its cache, as in Kafka.
+        dropped: the batches in the leader's log whose leader epoch is not in the cache at their offsets. If the leader
+            epochs of a log descend (R7), appending the lower epoch removes the higher ones from the cache, and also an
+            earlier entry of the lower epoch (`LeaderEpochFileCache.assign`).
+        led_again: the leader epochs in which a broker led again after it had lost records of that epoch.
+        compacted: the parts that were compacted. A follower gets fewer batches of them, so a leader epoch may begin at
+            a later offset in the follower's log and cache, as in Kafka.
     """
 
     cache: LeaderEpochCache
@@ -51,7 +63,7 @@ class LeaderLog(NamedTuple):
     compacted: tuple[tuple[int, int], ...] = ()
 
     def first_difference(self, ranges: Sequence[EpochRange], starts: Iterable[tuple[int, int]]) -> int | None:
-        """Return the first offset at which a follower's log differs and should not; None without one.
+        """Return the first offset at which a follower's log differs without an excuse; None if there is none.
 
         Args:
             ranges: a part of the follower's log.
@@ -61,8 +73,10 @@ class LeaderLog(NamedTuple):
         return first_difference(ranges, self.cache, [*hidden, *self._dropped_parts(ranges), *self.compacted])
 
     def _dropped_parts(self, ranges: Sequence[EpochRange]) -> Iterable[tuple[int, int]]:
-        """Yield where the cache differs from the leader's log, and the follower has the same records, or others than
-        those of an epoch that was led again: Kafka compares with the cache, which shows nothing of them.
+        """Yield the excused offsets among the `dropped` batches, as (first offset, offset after the last).
+
+        Kafka compares with the cache, in which these batches are missing. They are excused if the follower has them as
+        the leader does, or if a broker led again in their leader epoch.
         """
         for of_leader in self.dropped:
             if of_leader.epoch in self.led_again:
@@ -86,9 +100,9 @@ class LeaderComparison(LogCheck):
         self._leaders.setdefault((log.log_id, data.leader_epoch), LeaderLog(data.epochs, tuple(dropped)))
 
     def leader_of(self, leadership: Leadership) -> LeaderLog | None:
-        """Return with what a leader began; to be called at the end.
+        """Return the log with which a leader began; it is known only at the end of the run.
 
-        None if the leader has not written it, or led again without records that it had lost.
+        None if the leader's event log does not have it, or if the leader led again after it had lost records.
         """
         log_id, _ = leadership
         leader = self._leaders.get(leadership)
@@ -101,17 +115,23 @@ class LeaderComparison(LogCheck):
 def hidden_parts(
     starts: Iterable[tuple[int, int]], cache: LeaderEpochCache, led_again: Collection[int]
 ) -> list[tuple[int, int]]:
-    """Return the parts in which two logs may differ for good, as (first offset, offset after the last).
+    """Return the parts in which two logs may always differ, as (first offset, offset after the last).
 
-    A broker that leads again in its leader epoch, and has lost records of earlier ones, begins that epoch at a lower
-    offset than the first time. A replica that has records of the epoch from the first time keeps its others between the
-    two beginnings, in later leader epochs as well: Kafka compares only if the last epoch that both have ends
-    (`AbstractFetcherThread.getOffsetTruncationState`, and `Partition.readRecords` where a Fetch brings that epoch).
+    In this example a broker leads in leader epoch 3 from offset 5 on. It loses records with its power, also those of
+    epoch 2, and leads again in epoch 3, now from offset 3 on. A follower still has the records of the first time:
+
+        offset          0  1  2  3  4  5
+        the follower    1  1  1  2  2  3
+        the leader      1  1  1  3  3  3    offsets 3 and 4 are a hidden part
+
+    Kafka does not find the difference, in later leader epochs either: it compares only the end offset of the last
+    leader epoch that both logs have (`AbstractFetcherThread.getOffsetTruncationState`; `Partition.readRecords` for a
+    Fetch with that epoch).
 
     Args:
         starts: (leader epoch, its first offset) of a follower's log.
-        cache: that of the leader.
-        led_again: the leader epochs in which a broker has led again so.
+        cache: the leader's leader epoch cache.
+        led_again: the leader epochs in which a broker led again after it had lost records.
     """
     of_leader = dict(cache)
     both = ((start, of_leader[epoch]) for epoch, start in starts if epoch in led_again and epoch in of_leader)
@@ -121,11 +141,11 @@ def hidden_parts(
 def first_difference(
     ranges: Iterable[EpochRange], cache: LeaderEpochCache, hidden: Sequence[tuple[int, int]] = ()
 ) -> int | None:
-    """Return the first offset of `ranges` whose leader epoch is another one in a leader's cache; None without one.
+    """Return the first offset of `ranges` that has another leader epoch in a leader's cache; None if there is none.
 
-    Offsets before the first entry of the cache are left out: retention has removed its entries for them. So is
-    everything where the cache is empty, which it is only in a leader that has not noted its own epoch, and what is in
-    one of the `hidden` parts.
+    Offsets before the first entry of the cache are not compared, because retention has removed their entries. Offsets
+    in a `hidden` part are not compared either. An empty cache belongs to a leader that has not noted its own leader
+    epoch yet; nothing is compared with it.
     """
     if not cache:
         return None
@@ -144,7 +164,7 @@ def first_difference(
 
 
 def _outside(ranges: Iterable[EpochRange], hidden: Sequence[tuple[int, int]]) -> Iterable[EpochRange]:
-    """Return what of `ranges` is in none of the `hidden` parts."""
+    """Return the pieces of `ranges` that are in none of the `hidden` parts."""
     for first, end in hidden:
         ranges = [
             piece
@@ -159,11 +179,11 @@ def _outside(ranges: Iterable[EpochRange], hidden: Sequence[tuple[int, int]]) ->
 
 
 class _LogState(NamedTuple):
-    """A log at some moment, and the leader epochs in which the replica may have had it so.
+    """A replica's log at one moment, and the leader epochs in which the replica may have had this log.
 
     Attributes:
         is_known: whether `end_offset` and `ranges` are known.
-        up_to_epoch: None while no later record has shown a leader epoch.
+        up_to_epoch: the last of these leader epochs; None until a later record shows one.
     """
 
     is_known: bool
@@ -173,7 +193,7 @@ class _LogState(NamedTuple):
     up_to_epoch: int | None
 
     def has_records_below(self, offset: int, leader: LeaderLog) -> bool:
-        """Whether it has all records of a leader below `offset`, as far as leader epochs show it."""
+        """Whether the log has all of a leader's records below `offset`, as far as leader epochs show it."""
         if not self.is_known:
             return True
         below = [
@@ -187,9 +207,9 @@ class _LogState(NamedTuple):
 
 @dataclass(slots=True)
 class _Replica:
-    """The past of one replica's log: its states before it became shorter or had another leader epoch.
+    """The history of one replica's log: its states just before it became shorter or entered a new leader epoch.
 
-    Between two of these states the log only grows, so that every other state is the beginning of a later one.
+    The log only grows between two of these states, so every other state is the beginning of a later one.
     """
 
     log: ReplicaLog
@@ -201,7 +221,7 @@ class _Replica:
         self.states.append(_LogState(log.is_known, log.end_offset, tuple(log.epoch_ranges()), self.epoch, None))
 
     def enter_epoch(self, epoch: int) -> None:
-        """Note that a record shows the replica in a leader epoch."""
+        """Note the leader epoch of a record that the replica's broker wrote."""
         if epoch > self.epoch:
             self.keep_state()
             self.epoch = epoch
@@ -272,7 +292,7 @@ class _InSyncReplicasCheck(LeaderComparison):
 
 
 class AwaitedReplicasAgree(_InSyncReplicasCheck):
-    """WeakIsr: about the ISR that a leader takes for its own, with the replicas that may join it."""
+    """WeakIsr: compares the replicas in a leader's maximal ISR, its own ISR and the replicas that may join it."""
 
     id = "R3a"
     sentence = (
@@ -283,7 +303,7 @@ class AwaitedReplicasAgree(_InSyncReplicasCheck):
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
         self._awaited: dict[tuple[Leadership, int], _Raised] = {}
-        """The highest high watermark for which a leader has waited for a broker."""
+        """The highest high watermark for which each leader has waited for each broker."""
 
     def on_high_watermark(self, record: Envelope, log: ReplicaLog, data: HighWatermarkChanged) -> None:
         if data.role != "leader":
@@ -301,10 +321,11 @@ class AwaitedReplicasAgree(_InSyncReplicasCheck):
 
 
 class InSyncReplicasAgree(_InSyncReplicasCheck):
-    """StrongIsr: about the ISR in ZooKeeper, from which the next leader is elected.
+    """StrongIsr: compares the replicas in ZooKeeper's ISR, from which the next leader is elected.
 
-    It compares with the last ISR of each leader epoch. Which one ZooKeeper held when a high watermark rose earlier in
-    the epoch cannot be seen: a record names a zxid that its broker has read, and there may be later ones.
+    Only the last ISR of each leader epoch is compared. The event logs do not show which ISR ZooKeeper held when the
+    high watermark rose earlier in the epoch: a record names a zxid that its broker has read, and there may be later
+    ones.
     """
 
     id = "R3b"
@@ -319,7 +340,7 @@ class InSyncReplicasAgree(_InSyncReplicasCheck):
         self._topic_ids: dict[str, str] = {}
         self._isr: dict[Leadership, tuple[int, ...]] = {}
         self._raised: dict[Leadership, tuple[int, _Raised]] = {}
-        """The leader, and its highest high watermark."""
+        """The leader of each leadership, and its highest high watermark."""
 
     def on_transaction(self, transaction: ZnodeTransaction) -> None:
         self._topic_ids.update((topic.name, topic.id_after) for topic in self.facts.topics_written if topic.id_after)
@@ -351,7 +372,7 @@ class _CommittedRange(NamedTuple):
     record: Envelope
     """The first record that shows it."""
     starts: LeaderEpochCache
-    """Where the leader epochs of the follower's whole log began then."""
+    """The first offset of each leader epoch in the follower's whole log at that record."""
 
 
 class FollowersTruncateFirst(LeaderComparison):
@@ -364,7 +385,7 @@ class FollowersTruncateFirst(LeaderComparison):
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
         self._committed: dict[tuple[Leadership, int], list[_CommittedRange]] = {}
-        """By follower."""
+        """The committed records of each follower in each leader epoch."""
         self._seen: dict[tuple[LogId, int], tuple[int, int]] = {}
         """(leader epoch, offset) up to which the log of a broker is in `_committed`."""
 
