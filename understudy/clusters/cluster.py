@@ -1,6 +1,6 @@
 """`Cluster` and `BrokerHandle`: the protocols by which experiments and tests act on a cluster and observe it.
 
-`testbed.local_cluster.LocalCluster` runs brokers as processes, `simulator.cluster.SimulatedCluster` runs them in
+`processes.local_cluster.LocalCluster` runs brokers as processes, `simulated.cluster.SimulatedCluster` runs them in
 virtual time. Both implement `Cluster`, and their brokers `BrokerHandle`, so that one experiment runs on either:
 
     def kill_the_controller(cluster: Cluster) -> None:
@@ -47,8 +47,8 @@ class Unsupported(ClusterError):
 class BrokerHandle(Protocol):
     """One broker of a cluster.
 
-    Every fault is recorded in the event log before it is injected. All faults but `heal` raise `ClusterError` where
-    the broker is not running; that is not recorded.
+    Every fault is recorded in the event log before it is injected. All faults but `heal` raise `ClusterError` if the
+    broker is not running; such a fault is not recorded.
     """
 
     @property
@@ -176,10 +176,10 @@ class Cluster(Protocol):
         """Return the partition's ISR in ZooKeeper; empty if the partition does not exist."""
 
     def picture(self) -> ClusterPicture:
-        """Read what ZooKeeper holds now."""
+        """Read the state of the cluster in ZooKeeper now."""
 
     def findings(self) -> Findings:
-        """Find what is wrong with the cluster now."""
+        """Find the problems of the cluster now."""
 
     def wait_until(self, condition: Callable[[], T | None], what: str, timeout_s: float = ...) -> T:
         """Evaluate `condition` repeatedly until it is true, and return its value.

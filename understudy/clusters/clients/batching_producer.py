@@ -1,7 +1,7 @@
 """A producer that takes records one by one, chooses their partitions, and sends them in batches.
 
-A batch is sent when it is full or has waited long enough. Each partition has a sender of its own, with a connection and
-a producer id of its own, which sends one batch at a time, so that records stay in order. Mirrors `KafkaProducer` with
+A batch is sent when it is full or has waited long enough. Each partition has its own sender, connection and
+producer id. A sender sends one batch at a time, so that records stay in order. Mirrors `KafkaProducer` with
 its `RecordAccumulator` and `Sender`.
 """
 
@@ -24,7 +24,7 @@ from understudy.foundation.records.varint import varint
 from understudy.foundation.wire.network import Network
 
 MAX_WAITING_BATCHES = 64
-"""How many full batches of a partition wait; `send` waits while there are more."""
+"""Number of full batches of a partition that may wait to be sent; `send` waits while there are more."""
 
 
 class NoSuchTopic(Exception):
@@ -36,7 +36,7 @@ Done = Callable[[Delivery], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerSettings:
-    """The settings, named as those of Kafka's producer.
+    """The settings, named as in Kafka's producer.
 
     Attributes:
         max_block_ms: how long a record waits for the metadata of its topic.
@@ -77,10 +77,10 @@ class BatchingProducer:
     async def send(
         self, key: bytes | None, value: bytes | None, headers: tuple[Header, ...] = (), *, done: Done | None = None
     ) -> None:
-        """Take over a record, which is sent with its batch.
+        """Add a record to its batch.
 
         Args:
-            done: called with the end of its batch.
+            done: called with the delivery of its batch.
 
         Raises:
             NoSuchTopic: the topic has no partitions.
@@ -97,19 +97,19 @@ class BatchingProducer:
         await self._senders[partition].add(record, size, done)
 
     async def flush(self) -> None:
-        """Send what waits, and return when every batch has ended."""
+        """Send the waiting records, and return when every batch has ended."""
         for sender in self._senders:
             await sender.flush()
 
     async def close(self) -> None:
-        """Send what waits, and close the connections."""
+        """Send the waiting records, and close the connections."""
         await self.flush()
         for sender in self._senders:
             await sender.close()
         self._senders.clear()
 
     async def abort(self) -> None:
-        """Close the connections without sending what waits."""
+        """Close the connections without sending the waiting records."""
         for sender in self._senders:
             await sender.close()
         self._senders.clear()
@@ -205,7 +205,7 @@ class _Sender:
         self._connections.close()
 
     async def _end_batch(self) -> None:
-        """Have the batch that is being filled sent, if it has records; wait while too many others do."""
+        """Queue the batch that is being filled, if it has records; wait while the queue is full."""
         if self._linger is not None:
             self._linger.cancel()
             self._linger = None
@@ -216,7 +216,7 @@ class _Sender:
 
     def _end_batch_if_there_is_room(self) -> None:
         self._linger = None
-        # Where there is none, batches are sent without a pause anyway, and this one grows until it is full.
+        # If there is no room, batches are sent without a pause anyway, and this one grows until it is full.
         if self._filling.records and not self._waiting.full():
             batch, self._filling = self._filling, _OpenBatch()
             self._waiting.put_nowait(batch)

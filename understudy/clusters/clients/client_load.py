@@ -31,8 +31,8 @@ class ClientLoad(Load):
     """Producers and consumers of some partitions.
 
     Args:
-        keys: those of the records, one of which is drawn for each, where the topics are compacted; else none.
-        history: the one to add to; by default a new one.
+        keys: the keys from which each record's key is drawn, if the topics are compacted; otherwise empty.
+        history: the history to add to; by default a new one.
         on_acknowledged: called after each acknowledged batch.
     """
 
@@ -68,8 +68,8 @@ class ClientLoad(Load):
         """Send batches of one to three records to partitions that `source` draws, until `is_stopping`.
 
         Args:
-            gap_s: the bounds of the pause after each batch, which `source` draws, too.
-            partitions: some of those of the load; by default all.
+            gap_s: the bounds of the pause after each batch; `source` also draws the pause.
+            partitions: some partitions of the load; by default all.
         """
         with self.client(name) as connections:
             producer = self._producer(connections, acks)
@@ -81,7 +81,7 @@ class ClientLoad(Load):
                 await asyncio.sleep(source.uniform(*gap_s))
 
     def producers(self, gap_s: tuple[float, float]) -> list[Coroutine[object, object, None]]:
-        """Return a producer with acks=all for each partition, so that some go on while others wait for a leader."""
+        """Return a producer with acks=all for each partition, so that some continue while others wait for a leader."""
         return [
             self.produce(f"producer-{each}", ALL_ACKS, random.Random(str(each)), gap_s=gap_s, partitions=[each])
             for each in self._partitions
@@ -138,7 +138,7 @@ class ClientLoad(Load):
     async def _note_why_unread(
         self, connections: Connections, consumer: Consumer, topic_partition: TopicPartition
     ) -> None:
-        """Note a partition without a leader, or one whose end its leader refuses to say while no follower is in sync.
+        """Note a partition without a leader, or whose leader returns no end offset while no follower is in sync.
 
         Raises:
             NoLeader: no broker answers.
@@ -165,7 +165,7 @@ class ClientLoad(Load):
         values: list[str],
         keys: list[str] | None = None,
     ) -> None:
-        """Send a batch, and note how that ended."""
+        """Send a batch, and note its outcome."""
         delivery = await producer.send(
             topic_partition,
             [value.encode() for value in values],
@@ -190,7 +190,7 @@ class ClientLoad(Load):
     async def _poll(
         self, name: str, consumer: Consumer, topic_partition: TopicPartition, offset: int, *, max_wait_ms: int
     ) -> int:
-        """Read once from an offset and note the records, or pause after an error; return where to go on."""
+        """Read once from an offset and note the records, or pause after an error; return the next offset."""
         polled = await consumer.poll(topic_partition, offset, max_wait_ms=max_wait_ms)
         read = tuple((offset, value.decode()) for offset, value in polled.records)
         if read:

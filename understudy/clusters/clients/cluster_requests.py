@@ -1,8 +1,8 @@
 """`ClusterRequests` sends a request to any broker, to one, to the controller, to a coordinator, or to leaders.
 
 Requests that get no answer, or whose answer says that another broker has to be asked, are sent again until the time for
-the call is over. In ZooKeeper mode brokers forward none of them to the controller (KIP-590). How a request gets to an
-address, and which exception an error code becomes, is the subclass's. Mirrors the part of
+the call is over. In ZooKeeper mode brokers forward none of them to the controller (KIP-590). A subclass
+sends a request to an address, and chooses the exception for an error code. Mirrors the part of
 `org.apache.kafka.clients.admin.KafkaAdminClient` that chooses brokers and retries calls.
 """
 
@@ -45,7 +45,7 @@ class NoBrokerAnswers(Exception):
 
 
 class HasError(Protocol):
-    """What an answer has of one partition."""
+    """The part of an answer about one partition."""
 
     @property
     def error_code(self) -> int: ...
@@ -58,7 +58,7 @@ H = TypeVar("H", bound=HasError)
 
 
 class ClusterRequests(ABC):
-    """Chooses the brokers to ask, asks again, and raises what a refusal becomes.
+    """Chooses the brokers to ask, repeats requests, and raises an exception for a refusal.
 
     Args:
         bootstrap: `host:port` pairs, tried in order until one answers; the next request begins with that one.
@@ -84,11 +84,11 @@ class ClusterRequests(ABC):
         """Send a request to any broker.
 
         Args:
-            call: the name of the call in the error of one that is too late; None for that of the request.
-            max_version: the newest version to send, where the request has another shape in newer ones.
+            call: the name of the call in the error after a timeout; None for the name of the request.
+            max_version: the newest version to send, if newer ones have another form.
 
         Raises:
-            NoBrokerAnswers, or what the subclass has in its place: no broker answered in time.
+            NoBrokerAnswers, or the subclass's exception instead: no broker answered in time.
         """
         return await self._retried(lambda: self._try_any(request, response, max_version), call or _call(request))
 
@@ -101,7 +101,7 @@ class ClusterRequests(ABC):
         timeout_ms: int | None = None,
         again_after: Collection[int] = _NO_CODES,
     ) -> R:
-        """Send a request to one broker, and wait where the metadata does not have it; raises as `ask_any`.
+        """Send a request to one broker, and wait while the metadata does not have it; raises as `ask_any`.
 
         Args:
             again_after: the error codes in an answer after which the request is sent again.
@@ -121,7 +121,7 @@ class ClusterRequests(ABC):
     ) -> tuple[FindCoordinatorResponse, R]:
         """Send a request to a group's coordinator; return the coordinator and its answer.
 
-        Raises as `ask_any`, and what a refusal becomes if there is no coordinator.
+        Raises as `ask_any`, and the exception for a refusal if there is no coordinator.
         """
 
         async def attempt() -> tuple[FindCoordinatorResponse, R]:
@@ -145,11 +145,11 @@ class ClusterRequests(ABC):
 
         Args:
             request_of: makes the request to one leader.
-            results_of: returns what an answer has of each partition.
+            results_of: returns the part of an answer about each partition.
             again_after: the errors of a partition after which its leader is looked for again.
 
         Returns:
-            What the leaders answer of the partitions; one without a leader that answers in time is missing.
+            The leaders' answers by partition; a partition without a leader that answers in time is missing.
         """
         found: dict[TopicPartition, H] = {}
 
@@ -171,7 +171,7 @@ class ClusterRequests(ABC):
         """Repeat `attempt` while it raises TryAgain or gets no answer, as during a failover; raises as `ask_any`.
 
         Args:
-            timeout_ms: how long; None for the time that every call has.
+            timeout_ms: the time for all attempts; None for the time that every call has.
         """
         try:
             return await self._repeated(attempt, self._timeout_ms if timeout_ms is None else timeout_ms)
@@ -185,14 +185,14 @@ class ClusterRequests(ABC):
         """Send one request to one address, and return the answer.
 
         Raises:
-            ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage: there is none.
+            ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage: there is no answer.
         """
 
     def _refusal(self, code: int, message: str | None, what: str) -> Exception:
         """Return the exception for an error code in an answer.
 
         Args:
-            message: the one that came with it.
+            message: the message that came with it.
             what: the topic or the like that was refused.
         """
         error = error_for_code(code)
@@ -206,7 +206,7 @@ class ClusterRequests(ABC):
     # ------------------------------------------------------------------ one attempt
 
     def _check(self, code: int, message: str | None, what: str) -> None:
-        """Raise what a refusal becomes, unless the code is NONE."""
+        """Raise the exception for an error code, unless it is NONE."""
         if code != Errors.NONE:
             raise self._refusal(code, message, what)
 
@@ -220,7 +220,7 @@ class ClusterRequests(ABC):
         max_version: int | None = None,
         again_after: Collection[int] = _NO_CODES,
     ) -> R:
-        """Send a request once to the first broker that answers; raises TryAgain where none does."""
+        """Send a request once to the first broker that answers; raises TryAgain if none does."""
         failure = "no bootstrap server was given"
         for address in tuple(self._bootstrap):
             host, _, port = address.rpartition(":")
@@ -254,7 +254,7 @@ class ClusterRequests(ABC):
         raise TryAgain(f"{what} in the metadata")
 
     async def _leaders_of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return the leaders of those of `partitions` that have one."""
+        """Return the live leaders of `partitions`; partitions without one are missing."""
         wanted = set(partitions)
         metadata = await self._metadata(sorted({partition.topic for partition in wanted}))
         live = {broker.node_id for broker in metadata.brokers}
@@ -271,7 +271,7 @@ class ClusterRequests(ABC):
                         return await attempt()
                     except (TryAgain, *NOT_SENT, *NO_ANSWER) as error:
                         reason = str(error)
-                    # The metadata of a broker may be old: another one may know more.
+                    # The metadata of a broker may be old: another one may have newer metadata.
                     self._bootstrap.rotate(-1)
                     await asyncio.sleep(backoff_ms / 1000)
                     backoff_ms = min(2 * backoff_ms, RETRY_BACKOFF_MAX_MS)

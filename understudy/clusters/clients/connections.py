@@ -20,9 +20,9 @@ R = TypeVar("R", bound=Message)
 METADATA_VERSION = 12
 
 NOT_SENT = (ConnectionFailed,)
-"""The request has not reached a broker."""
+"""Exceptions after which a request has not reached a broker."""
 NO_ANSWER = (ConnectionLost, RequestTimedOut, MalformedMessage)
-"""The request may have reached the broker, which may have done what it asks."""
+"""Exceptions after which the broker may have received and served the request."""
 
 
 def metadata_request(topics: Iterable[str] | None) -> MetadataRequest:
@@ -36,11 +36,11 @@ class NoLeader(Exception):
 
 
 class TopicsDescribed(NamedTuple):
-    """What metadata say of topics.
+    """The partitions of topics in the metadata.
 
     Attributes:
         counts: how many partitions each topic has; one that does not exist is missing.
-        racks: those of each partition's replicas.
+        racks: the racks of each partition's replicas.
     """
 
     counts: dict[str, int]
@@ -72,11 +72,11 @@ class Connections:
         self._channels.clear()
 
     def forget_leader(self, topic_partition: TopicPartition) -> None:
-        """Have the next request for a partition read the metadata first."""
+        """Forget the leader of a partition: the next request for it reads the metadata first."""
         self._leaders.pop(topic_partition, None)
 
     def known_leader(self, topic_partition: TopicPartition) -> int | None:
-        """Return the leader of a partition as the metadata had it last; None if it has to be found."""
+        """Return the leader of a partition in the last metadata; None if it has to be found."""
         return self._leaders.get(topic_partition)
 
     async def find_leaders(self, topics: Iterable[str]) -> None:
@@ -102,7 +102,7 @@ class Connections:
         return await self.ask(leader, request, version, response, wait_ms=wait_ms)
 
     async def leader_of(self, topic_partition: TopicPartition) -> int:
-        """Return the leader of a partition, from the metadata where it is not known; raises NoLeader."""
+        """Return the leader of a partition; read the metadata if it is not known. Raises NoLeader."""
         if topic_partition not in self._leaders:
             await self.find_leaders((topic_partition.topic,))
         if topic_partition not in self._leaders:
@@ -157,7 +157,7 @@ class Connections:
         return sorted(topic.name for topic in metadata.topics if topic.name is not None and not topic.is_internal)
 
     async def in_sync_replicas(self, topic_partition: TopicPartition) -> tuple[int, ...]:
-        """Return the ISR of a partition in the metadata; none without a leader.
+        """Return the ISR of a partition in the metadata; empty if it has no leader.
 
         Raises:
             NoLeader: no broker answers.

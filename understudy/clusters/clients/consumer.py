@@ -26,12 +26,12 @@ MAX_BYTES = 1 << 20
 
 
 class Polled(NamedTuple):
-    """What a poll brought.
+    """The result of a poll.
 
     Attributes:
         records: (offset, value), ascending.
-        next_offset: where the next poll goes on.
-        reason: the error because of which there are no records; empty without one.
+        next_offset: the offset from which the next poll reads.
+        reason: the error because of which there are no records; empty if there is no error.
     """
 
     records: tuple[tuple[int, bytes], ...]
@@ -40,7 +40,7 @@ class Polled(NamedTuple):
 
 
 class Consumed(NamedTuple):
-    """A record with its partition, and whether its timestamp is that of the leader's append."""
+    """A record with its partition, and whether its timestamp is the time of the leader's append."""
 
     partition: TopicPartition
     offset: int
@@ -49,7 +49,7 @@ class Consumed(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """What a fetch brought of one partition; as `Polled`.
+    """The result of a fetch for one partition; see `Polled`.
 
     Attributes:
         error: the leader's error code; NONE also if there is no answer.
@@ -65,7 +65,7 @@ class Consumer:
     """Reads up to the high watermark. Several polls may not run at the same time.
 
     Args:
-        max_bytes: how much one answer may have of a partition, beyond its first batch.
+        max_bytes: the size of a partition's records in one answer, beyond its first batch.
         is_read_committed: leave out the records of transactions that are open or aborted (`isolation.level`).
     """
 
@@ -89,7 +89,7 @@ class Consumer:
     async def fetch(
         self, offsets: Mapping[TopicPartition, int], *, max_wait_ms: int = 500
     ) -> dict[TopicPartition, Fetched]:
-        """Return the records of partitions from their offsets on, of each as `poll` does.
+        """Return the records of partitions from their offsets on, as `poll` does for one.
 
         Each leader gets one request; it answers when one of its partitions has a record, or after `max_wait_ms`.
         """
@@ -113,7 +113,7 @@ class Consumer:
     async def _fetch_from(
         self, leader: int, offsets: Mapping[TopicPartition, int], max_wait_ms: int
     ) -> dict[TopicPartition, Fetched]:
-        """Return what one leader has of its partitions."""
+        """Return the records of partitions from their leader."""
         request = fetch_request(
             offsets,
             partition_max_bytes=self._max_bytes,
@@ -148,19 +148,19 @@ class Consumer:
             for record in records(batch)
             if record.offset >= offset
         )
-        # Not by the last record: compaction may have removed those at the end of a batch.
+        # Not by the last record: compaction may have removed the records at the end of a batch.
         return Fetched(found, max(offset, fetched[-1].header.next_offset) if fetched else offset)
 
     async def end_offset(self, topic_partition: TopicPartition) -> int | None:
-        """Return the offset after the last committed record; None if no leader can say it now.
+        """Return the offset after the last committed record; None if no leader returns it now.
 
-        A new leader's high watermark may be behind that of the leader before. A Fetch does not show it; ListOffsets is
-        refused until it has caught up (KIP-207).
+        A new leader's high watermark may be behind the former leader's. A Fetch does not show this; ListOffsets is
+        refused until the new leader has caught up (KIP-207).
         """
         return await self.offset_at(topic_partition, LATEST_TIMESTAMP)
 
     async def is_end_unavailable(self, topic_partition: TopicPartition) -> bool:
-        """Return whether the leader's high watermark has not caught up with the leader before (KIP-207)."""
+        """Return whether the leader's high watermark has not caught up with the former leader's (KIP-207)."""
         answer = await self._list_offset(topic_partition, LATEST_TIMESTAMP)
         return answer is not None and answer.error_code == Errors.OFFSET_NOT_AVAILABLE
 
@@ -172,7 +172,7 @@ class Consumer:
     async def _list_offset(
         self, topic_partition: TopicPartition, timestamp: int
     ) -> ListOffsetsPartitionResponse | None:
-        """Return the leader's answer; None without one. The leader is looked for anew after an error."""
+        """Return the leader's answer; None if there is none. After an error the leader is looked up again."""
         request = list_offsets_request({topic_partition: timestamp}, isolation_level=self._isolation_level)
         try:
             response = await self._connections.ask_leader(

@@ -1,6 +1,7 @@
 """A consumer that reads the topics of its group, or partitions that it is given, record by record.
 
-It joins the group again when it has to, goes on at the committed offsets, and commits how far it has read. Mirrors
+It joins the group again when it has to, continues at the committed offsets, and commits the offsets after the records
+that it has returned. Mirrors
 `KafkaConsumer` with the classic group protocol.
 """
 
@@ -29,13 +30,14 @@ COMMIT_TIMEOUT_MS = 30_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSettings:
-    """The settings, named as those of Kafka's consumer.
+    """The settings, named as in Kafka's consumer.
 
     Attributes:
-        topics: what the group reads; ignored if there are `partitions`.
-        partitions: what is read without the group, from these offsets on; `EARLIEST_TIMESTAMP` and `LATEST_TIMESTAMP`
-            stand for the log's start and end.
-        resets_to_earliest: where a partition without a committed offset begins (`auto.offset.reset`).
+        topics: the topics that the group reads; ignored if there are `partitions`.
+        partitions: partitions to read without the group, from these offsets on; `EARLIEST_TIMESTAMP` and
+            `LATEST_TIMESTAMP` stand for the log's start and end.
+        resets_to_earliest: whether a partition without a committed offset is read from the log's start; otherwise
+            from its end (`auto.offset.reset`).
     """
 
     bootstrap: tuple[str, ...]
@@ -92,7 +94,7 @@ class GroupConsumer:
         """Return the next records, at most `max_poll_records`; none if there are none within the time.
 
         Raises:
-            Refused: the group does not take this consumer.
+            MemberRefused: the group does not accept this consumer.
         """
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while True:
@@ -105,12 +107,12 @@ class GroupConsumer:
                 return self._take()
 
     def rewind(self, partition: TopicPartition, offset: int) -> None:
-        """Have nothing from `offset` on counted as read, so that it is not committed."""
+        """Count nothing from `offset` on as read, so that it is not committed."""
         if partition in self._given:
             self._given[partition] = min(self._given[partition], offset)
 
     async def close(self) -> None:
-        """Commit what was read, unless that is left to others, and leave the group."""
+        """Commit the offsets after the last records, if `enable_auto_commit` is set, and leave the group."""
         try:
             if self._member is not None:
                 await self._commit()
@@ -182,7 +184,7 @@ class GroupConsumer:
     # ------------------------------------------------------------------ records
 
     async def _find_positions(self) -> None:
-        """Look up where the partitions begin of which only the log's start or end is known."""
+        """Set the position of each partition that has none: the given offset, or the log's start or end."""
         for each, wanted in list(self._unknown.items()):
             offset: int | None = wanted
             if wanted < 0:

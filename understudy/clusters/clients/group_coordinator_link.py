@@ -16,7 +16,7 @@ R = TypeVar("R", bound=Message)
 
 
 class GroupError(Exception):
-    """A coordinator has answered with an error that another attempt may not get.
+    """A coordinator has answered with an error; another attempt may succeed.
 
     Attributes:
         code: Kafka's error code.
@@ -28,7 +28,7 @@ class GroupError(Exception):
 
 
 class CoordinatorLink:
-    """The coordinator of one group, as far as it is known."""
+    """The link to the coordinator of one group."""
 
     def __init__(self, connections: Connections, group_id: str) -> None:
         self._connections = connections
@@ -41,7 +41,7 @@ class CoordinatorLink:
         return self._coordinator
 
     def forget(self) -> None:
-        """Have the next request look for the coordinator first."""
+        """Forget the coordinator: the next request looks it up first."""
         self._coordinator = None
 
     async def ask(self, request: Message, version: int, response: type[R], *, wait_ms: int = 0) -> R:

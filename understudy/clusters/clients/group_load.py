@@ -45,7 +45,7 @@ _WATCH_BACKOFF_MS = 20
 
 
 class GroupLoad(Load):
-    """Members of one or more groups, each of which reads what it is assigned and commits where it is.
+    """Members of one or more groups, each of which reads its assigned partitions and commits its offsets.
 
     Args:
         step_s: how long a member pauses between two looks at its partitions, and a watcher between two fetches.
@@ -73,8 +73,8 @@ class GroupLoad(Load):
         """Be a member until `is_stopping`, or until `until` is true; then leave, unless all are stopping.
 
         Args:
-            name: unique among the members that run; the client id, too.
-            leaves: False for one that ends without a word, so that its session has to time out.
+            name: the client id, unique among the members that run.
+            leaves: whether it sends LeaveGroup at its end; otherwise its session has to time out.
         """
         with self.client(name) as connections:
             member = GroupMember(connections, self._clock, settings, Recorder(self.history, settings, name))
@@ -90,7 +90,7 @@ class GroupLoad(Load):
                         await member.leave()
                     del self._members[name]
             except MemberRefused:
-                # It is in the history; the others of the group go on.
+                # The refusal is in the history; the other members of the group continue.
                 del self._members[name]
 
     async def watch(self, group_id: str, partitions: Sequence[TopicPartition]) -> None:
@@ -105,9 +105,9 @@ class GroupLoad(Load):
                 await asyncio.sleep(self._step_s)
 
     async def commit_once(self, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit offsets of a group without being a member: again and again until it is acknowledged, and never more.
+        """Commit offsets of a group, of which it is no member, until all are acknowledged, and then never again.
 
-        What is committed early and never again is lost for good where one coordinator loses it.
+        If a coordinator loses these offsets, no later commit restores them.
         """
         with self.client(f"keeper of {group_id}") as connections:
             while not self.is_stopping and await self._offsets(connections, group_id).commit(offsets):
@@ -128,7 +128,7 @@ class GroupLoad(Load):
     async def wait_until_settled(self, timeout_ms: int) -> None:
         """Wait until every group has one generation and owners of all partitions, then note what each member has.
 
-        Also notes it where that is not so within `timeout_ms`; G3 says why.
+        After `timeout_ms` it notes what each member has even if the groups have not settled (see G3).
         """
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while self._clock.monotonic_ms() < deadline_ms:

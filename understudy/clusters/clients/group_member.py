@@ -1,7 +1,7 @@
 """A consumer that is a member of a group: it joins, takes part in rebalances, and commits and fetches offsets.
 
-Mirrors `AbstractCoordinator` and `ConsumerCoordinator` of Kafka's consumer, with few settings. One call at a time: who
-uses a member calls `heartbeat` often enough, and `join` where `needs_to_join`.
+Mirrors `AbstractCoordinator` and `ConsumerCoordinator` of Kafka's consumer, with few settings. One call at a time: the
+caller calls `heartbeat` often enough, and `join` if `needs_to_join` is true.
 """
 
 from __future__ import annotations
@@ -67,19 +67,19 @@ _REMOVED = frozenset({Errors.ILLEGAL_GENERATION, Errors.UNKNOWN_MEMBER_ID})
 
 
 class MemberRefused(Exception):
-    """The group does not take this member. The message has Kafka's name of the error."""
+    """The group does not accept this member. The message has Kafka's name of the error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberSettings:
-    """The settings of a member, named as those of Kafka's consumer where it has them.
+    """The settings of a member, named as in Kafka's consumer if it has them.
 
     Attributes:
         assignors: names of `PROTOCOLS`, the preferred one first; all cooperative or all eager.
-        instance_id: of a static member (KIP-345).
-        join_timeout_ms: how long a call of `join` tries.
-        request_timeout_ms: how long an offset is committed or fetched again.
-        topics_interval_ms: how often a group's leader looks whether a topic has other partitions than it assigned.
+        instance_id: the instance id of a static member (KIP-345).
+        join_timeout_ms: the time for which a call of `join` tries.
+        request_timeout_ms: the time for which a commit or a fetch of offsets is repeated.
+        topics_interval_ms: the interval at which a group's leader checks whether the partitions of topics have changed.
     """
 
     group_id: str
@@ -105,7 +105,7 @@ class GroupMember:
 
     Attributes:
         owned: the partitions that it may read and commit now.
-        generation: of the group as the member knows it; −1 without one.
+        generation: the generation in which it joined last; −1 if it has none.
         member_id: empty until the coordinator has given one.
         needs_to_join: it has no assignment, or the group rebalances.
     """
@@ -134,7 +134,7 @@ class GroupMember:
         """Join the group, or join it again; return whether there is an assignment within `join_timeout_ms`.
 
         Raises:
-            Refused: the group does not take this member.
+            MemberRefused: the group does not accept this member.
         """
         self._note(JoinBegan(self._now()))
         if not self._settings.is_cooperative:
@@ -160,10 +160,10 @@ class GroupMember:
         return False
 
     async def heartbeat(self) -> None:
-        """Renew the session if that is due; notice that the group rebalances, and a leader that a topic has grown.
+        """Send a heartbeat if it is due; notice a rebalance and, as the group's leader, new partitions of a topic.
 
         Raises:
-            Refused: another process has the same instance id.
+            MemberRefused: another process has the same instance id.
         """
         if self.needs_to_join or self._now() < self._next_heartbeat_ms:
             return
@@ -192,7 +192,7 @@ class GroupMember:
         return not errors
 
     async def leave(self) -> None:
-        """Leave the group, unless the member is static: its place is kept for `session_timeout_ms`, as in Kafka."""
+        """Leave the group. As in Kafka, a static member stays in it until its session times out."""
         self._release("leaves")
         if self.member_id and self._settings.instance_id is None:
             request = LeaveGroupRequest(
@@ -207,7 +207,7 @@ class GroupMember:
         self._reset(keep_member_id=False)
 
     async def _join_once(self) -> None:
-        """Send JoinGroup and SyncGroup; raises Refused, GroupError, or as `Connections.ask`."""
+        """Send JoinGroup and SyncGroup; raises MemberRefused, GroupError, or as `Connections.ask`."""
         settings = self._settings
         joined = await self._ask_to_join()
         self.member_id, self.generation = joined.member_id, joined.generation_id
@@ -295,13 +295,13 @@ class GroupMember:
         self._last = partitions, self.generation
         if leader != self.member_id:
             self._assigned_for = None
-        # What a cooperative member gives up is assigned by the next rebalance, which it asks for.
+        # The partitions that a cooperative member gives up are assigned by the next rebalance, which it requests.
         self.needs_to_join = bool(given_up)
         self._next_heartbeat_ms = self._now() + self._settings.heartbeat_interval_ms
         self._note(Assigned(self._now(), self.generation, self.member_id, leader, partitions))
 
     async def _look_at_topics(self) -> None:
-        """Join again where a topic has other partitions than this leader has assigned."""
+        """As the group's leader, join again if a topic has other partitions than it has assigned."""
         if self._assigned_for is None or self.needs_to_join or self._now() < self._next_look_ms:
             return
         self._next_look_ms = self._now() + self._settings.topics_interval_ms
@@ -310,7 +310,7 @@ class GroupMember:
             self.needs_to_join = True
 
     def _on_error(self, code: int) -> None:
-        """Act on an error of JoinGroup, SyncGroup or Heartbeat; raises Refused where another attempt is useless."""
+        """Act on an error of JoinGroup, SyncGroup or Heartbeat; raises MemberRefused if another attempt is useless."""
         error = error_for_code(code)
         if error in _MOVED:
             self._link.forget()

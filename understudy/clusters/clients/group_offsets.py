@@ -1,4 +1,4 @@
-"""Commits and fetches the offsets of a group, as a member or without being one."""
+"""Commits and fetches the offsets of a group, for a member or for another client."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class GroupOffsetsClient:
         """Commit offsets, again and again until each is acknowledged or refused, or the time is over.
 
         Returns:
-            The last error of each partition that is not acknowledged; NETWORK_EXCEPTION where there was no answer.
+            The last error of each partition that is not acknowledged; NETWORK_EXCEPTION if there was no answer.
 
         Raises:
             ValueError: an offset is negative or too large for 64 bits; nothing is sent.
@@ -122,7 +122,7 @@ class GroupOffsetsClient:
         return list(left.values())
 
     async def fetch(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int] | None:
-        """Return the committed offsets, −1 for a partition without one; None if the time is over before."""
+        """Return the committed offsets, −1 for a partition without one; None if there is no answer in time."""
         wanted = tuple(partitions)
         deadline_ms = self._clock.monotonic_ms() + self._timeout_ms
         while self._clock.monotonic_ms() < deadline_ms:

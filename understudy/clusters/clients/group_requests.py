@@ -45,7 +45,7 @@ class GroupRequests(ClusterRequests):
     """
 
     async def list_groups(self, states: Iterable[str] = (), types: Iterable[str] = ()) -> dict[str, ListedGroup]:
-        """Return the consumer groups of all brokers by name; of `states` and `types` only, where they name any."""
+        """Return the consumer groups of all brokers by name; only those of `states` and `types` if these name any."""
         request = ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(types))
         found = {}
         for broker in (await self.metadata((), call="findAllBrokers")).brokers:
@@ -55,7 +55,7 @@ class GroupRequests(ClusterRequests):
         return found
 
     async def describe_group(self, group: str) -> tuple[FindCoordinatorResponse, DescribedGroup]:
-        """Return the coordinator of a group and what it says of it; a group that does not exist is Dead."""
+        """Return the coordinator of a group and its description of it; a group that does not exist is Dead."""
         coordinator, answer = await self.ask_coordinator(
             group, DescribeGroupsRequest(groups=(group,)), DescribeGroupsResponse
         )
@@ -92,7 +92,7 @@ class GroupRequests(ClusterRequests):
     async def delete_offsets(
         self, group: str, partitions: Iterable[TopicPartition]
     ) -> tuple[int, dict[TopicPartition, int]]:
-        """Delete committed offsets, and return the error code of the request and that of each partition."""
+        """Delete committed offsets, and return the error codes of the request and of each partition."""
         asked = {each: OffsetDeleteRequestPartition(partition_index=each.partition) for each in sorted(partitions)}
         request = OffsetDeleteRequest(group_id=group, topics=nested(OffsetDeleteRequestTopic, asked))
         _, answer = await self.ask_coordinator(group, request, OffsetDeleteResponse)

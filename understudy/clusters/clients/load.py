@@ -1,4 +1,4 @@
-"""`Load`: what loads of clients have in common: their connections, how many of them run, and that they stop."""
+"""`Load`: the base of the loads of clients: their connections, how many of them run, and their end."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ OUTCOMES = {
     DeliveryOutcome.REFUSED: client_history.SendOutcome.FAIL,
     DeliveryOutcome.UNKNOWN: client_history.SendOutcome.INFO,
 }
-"""How a history names the end of a send or a commit."""
+"""Names of the outcomes of a send or a commit in a history."""
 
 
 class Load:
-    """Clients of a cluster, each a coroutine that goes on until `is_stopping`.
+    """Clients of a cluster, each a coroutine that runs until `is_stopping`.
 
-    They run on any event loop: that of a simulation, or that of a thread beside real processes.
+    They run on any event loop: the loop of a simulation, or of a thread beside real processes.
 
     Args:
         bootstrap: `host:port` of brokers; a function, because brokers of real processes get their ports late.
@@ -32,7 +32,7 @@ class Load:
     def __init__(self, network: Network, clock: Clock, bootstrap: Callable[[], Sequence[str]]) -> None:
         self.is_stopping = False
         self.running = 0
-        """How many clients run."""
+        """Number of clients that run."""
         self._network = network
         self._clock = clock
         self._bootstrap = bootstrap

@@ -1,4 +1,4 @@
-"""What a member of a group has seen and done, as values for a history that a check can judge.
+"""The events of a member of a group, as values for a history that a check can judge.
 
 Times are monotonic milliseconds.
 """
@@ -50,7 +50,7 @@ class CommitEnded(NamedTuple):
     """A commit of offsets has ended.
 
     Attributes:
-        generation: the one it was sent in.
+        generation: the generation in which it was sent.
     """
 
     began_ms: float

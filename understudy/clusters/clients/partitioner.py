@@ -46,8 +46,8 @@ def partition_for_key(key: bytes, partitions: int) -> int:
 class StickyPartition:
     """The partition of records without a key: a random one, until `batch_size` bytes were sent to it.
 
-    Kafka weights the choice by the queues of the partitions (`partitioner.adaptive.partitioning.enable`); with queues
-    of equal length that makes no difference, and there are no others here.
+    Kafka weights the choice by the queues of the partitions (`partitioner.adaptive.partitioning.enable`); here all
+    queues count as equally long.
 
     Args:
         available: the partitions that have a leader.

@@ -33,25 +33,25 @@ _TRY_AGAIN = frozenset(
     }
 )
 _NOT_APPENDED = frozenset({Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.LEADER_NOT_AVAILABLE, Errors.NOT_ENOUGH_REPLICAS})
-"""Errors that state that this attempt has appended nothing. NOT_LEADER_OR_FOLLOWER is none of them: it is also the
+"""Errors that state that this attempt has appended nothing. NOT_LEADER_OR_FOLLOWER is not among them: it is also the
 answer of a leader that was deposed while it waited for its followers."""
 
 
 class DeliveryOutcome(enum.Enum):
-    """How a send ended, or a commit of the offset of a partition."""
+    """The outcome of a send, or of a commit of the offset of a partition."""
 
     ACKNOWLEDGED = "acknowledged"
     REFUSED = "refused"
     """It was not appended, and will not be."""
     UNKNOWN = "unknown"
-    """It may be in the log, or get there."""
+    """It may have been appended, or may be later."""
 
 
 class Delivery(NamedTuple):
     """The end of one send.
 
     Attributes:
-        offset: of the first record; -1 unless acknowledged.
+        offset: the offset of the first record; -1 unless acknowledged.
         reason: the last error.
         errors: every error of its attempts, each once: Kafka's name of the error code in the answer, or the class of
             the exception; `NoProducerId` for one because of which the producer did not get its producer id.
@@ -64,7 +64,7 @@ class Delivery(NamedTuple):
 
 
 class Producer:
-    """Sends batches. One whose outcome is unknown in the end makes it begin with a new producer id.
+    """Sends batches. After a batch whose outcome stays unknown it uses a new producer id.
 
     Args:
         acks: 1, or −1 for all in-sync replicas. With 1 a record that is acknowledged may be lost.

@@ -1,4 +1,4 @@
-"""Requests about records: which offsets there are, and to read, append and delete records."""
+"""Requests about records: to look up offsets, and to read, append and delete records."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ _OFFSETS_LATER: Final = _LATER | {
 
 
 class RecordRequests(ClusterRequests):
-    """Looks up offsets, deletes records, and asks for what a producer needs."""
+    """Looks up offsets and log directories, deletes records, and gets producer ids."""
 
     async def list_offsets(
         self, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, ListOffsetsPartitionResponse]:
-        """Return what leaders say of the offset at a timestamp. Returns as `ask_leaders`. Mirrors `ListOffsetsHandler`.
+        """Return the leaders' offsets at timestamps. Returns as `ask_leaders`. Mirrors `ListOffsetsHandler`.
 
         Args:
             timestamps: milliseconds since 1970, or the constants of `understudy.foundation.wire.messages.list_offsets`.
@@ -67,7 +67,7 @@ class RecordRequests(ClusterRequests):
     async def delete_records(
         self, offsets: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, DeleteRecordsPartitionResult]:
-        """Delete the records before offsets, and return what the leaders answer. Returns as `ask_leaders`."""
+        """Delete the records before offsets, and return the leaders' answers. Returns as `ask_leaders`."""
 
         def request_of(asked: Mapping[TopicPartition, int]) -> DeleteRecordsRequest:
             partitions = {

@@ -54,7 +54,7 @@ LAST_WITH_TOPIC_NAMES: Final = 5
 
 
 class TopicRequests(ClusterRequests):
-    """Reads and changes topics and where their partitions are."""
+    """Reads and changes topics, their partitions and replicas."""
 
     async def topics(self, *, with_internal: bool = True) -> dict[str, MetadataResponseTopic]:
         """Return all topics by name, sorted; raises as `metadata`."""
@@ -146,7 +146,7 @@ class TopicRequests(ClusterRequests):
     async def elect(
         self, partitions: Iterable[TopicPartition] | None, election_type: int, *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, PartitionResult]:
-        """Elect leaders as `elect_leaders`, and return what the controller says of each."""
+        """Elect leaders as `elect_leaders`, and return the controller's answer about each."""
         asked = None
         if partitions is not None:
             topics = by_topic(sorted(partitions))
@@ -181,7 +181,7 @@ class TopicRequests(ClusterRequests):
     async def reassign(
         self, reassignments: Mapping[TopicPartition, Sequence[int] | None]
     ) -> dict[TopicPartition, ReassignablePartitionResponse]:
-        """Reassign partitions as `alter_partition_reassignments`, and return what the controller says of each."""
+        """Reassign partitions as `alter_partition_reassignments`, and return the controller's answer about each."""
         asked = {
             each: ReassignablePartition(
                 partition_index=each.partition, replicas=None if replicas is None else tuple(replicas)

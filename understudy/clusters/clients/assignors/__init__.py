@@ -1,6 +1,6 @@
 """The assignors of Kafka's consumer: which member of a group gets which partitions.
 
-Pure functions of subscriptions and partition counts. The results are those of Kafka 3.9's `RangeAssignor`,
-`RoundRobinAssignor`, `StickyAssignor` and `CooperativeStickyAssignor`, down to the choices that Kafka leaves to the
-order of a Java hash table.
+They are pure functions of subscriptions and partition counts. They return the same assignments as Kafka 3.9's
+`RangeAssignor`, `RoundRobinAssignor`, `StickyAssignor` and `CooperativeStickyAssignor`, even if Kafka's choice depends
+on the order of a Java hash table.
 """

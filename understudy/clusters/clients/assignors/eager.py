@@ -1,4 +1,4 @@
-"""The assignors that look at no earlier assignment: `assign_range` and `assign_round_robin`."""
+"""The assignors that ignore earlier assignments: `assign_range` and `assign_round_robin`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def assign_range(
 ) -> Assignment:
     """Give each member that is subscribed to a topic neighbouring partitions of it, the first members one more.
 
-    Topics with equal counts and subscribers are co-partitioned: a member gets the same numbers of each. Where racks
+    Topics with equal counts and subscribers are co-partitioned: a member gets the same numbers of each. If racks
     matter, a member gets partitions that have a replica in its rack as far as balance and co-partitioning allow
     (KIP-881). Mirrors `RangeAssignor`.
     """
@@ -67,7 +67,7 @@ def _subscribed(subscriptions: Subscriptions) -> list[str]:
 
 
 class _Topic:
-    """One topic on its way to be assigned in ranges. Mirrors `RangeAssignor.TopicAssignmentState`."""
+    """One topic while it is assigned in ranges. Mirrors `RangeAssignor.TopicAssignmentState`."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class _Topic:
 
     @property
     def co_partitioned_with(self) -> tuple[tuple[str, ...], tuple[tuple[str, str | None], ...], int]:
-        """What topics have in common of which a member gets the same numbers."""
+        """The key that co-partitioned topics have in common: members, their racks, and the number of partitions."""
         return tuple(self.members), tuple(self.rack_of.items()), len(self._racks)
 
     def matches(self, member: str, partition: TopicPartition) -> bool:
@@ -118,7 +118,7 @@ class _Topic:
 
 
 def _match_racks(topics: Sequence[_Topic]) -> None:
-    """Assign what can be aligned on racks, and leave the rest."""
+    """Assign the partitions that can be aligned on racks, and leave the rest."""
     groups: dict[object, list[_Topic]] = {}
     for topic in topics:
         groups.setdefault(topic.co_partitioned_with, []).append(topic)

@@ -19,7 +19,7 @@ from understudy.foundation.cluster.identifiers import TopicPartition
 
 
 class PreviousOwners(NamedTuple):
-    """What the members had, as far as it still exists.
+    """The partitions that the members had, without those that no longer exist.
 
     Attributes:
         owned: by member, in the order in which the members are asked.

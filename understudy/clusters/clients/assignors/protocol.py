@@ -28,7 +28,7 @@ ASSIGNMENT_VERSION: Final = 3
 
 
 class Protocol(NamedTuple):
-    """An assignor as members of a group know it.
+    """An assignor, as members of a group use it.
 
     Attributes:
         is_cooperative: a member keeps its partitions while the group rebalances (KIP-429).
@@ -72,7 +72,7 @@ def encode_subscription(
 
 
 def decode_subscription(protocol: str, metadata: bytes, instance_id: str | None = None) -> Subscription:
-    """Return the subscription of a member, with what it had last, as the protocol's assignor wants it.
+    """Return the subscription of a member, with what it had last, in the form that the protocol's assignor needs.
 
     Raises:
         MalformedMessage, UnsupportedVersion: the metadata is no subscription.
@@ -106,7 +106,7 @@ def decode_assignment(data: bytes) -> tuple[TopicPartition, ...]:
 
 
 BAD_BYTES = (MalformedMessage, UnsupportedVersion)
-"""What decoding raises."""
+"""Exceptions that decoding raises."""
 
 
 def _user_data(
@@ -125,7 +125,7 @@ def _user_data(
 
 
 def _sticky_data(data: bytes) -> tuple[tuple[TopicPartition, ...], int]:
-    """Return what a member had, and its generation; nothing where the bytes cannot be read, as in Kafka."""
+    """Return the partitions that a member had, and its generation; none if the bytes cannot be decoded, as in Kafka."""
     owned: list[TopicPartition] = []
     try:
         (topics,) = struct.unpack_from(">i", data)

@@ -1,4 +1,4 @@
-"""The assignors that keep what members have: `assign_sticky` and `assign_cooperative_sticky`."""
+"""The assignors that let members keep their partitions: `assign_sticky` and `assign_cooperative_sticky`."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _NO_RACKS: ReplicaRacks = {}
 def assign_sticky(
     partitions: PartitionCounts, subscriptions: Subscriptions, racks: ReplicaRacks = _NO_RACKS, /
 ) -> Assignment:
-    """Balance the partitions over the members, and move as few as that takes (KIP-54, KIP-341).
+    """Balance the partitions over the members, and move as few as possible (KIP-54, KIP-341).
 
-    Where racks matter, a partition moves to a member that has a replica in its rack. Mirrors `StickyAssignor`.
+    If racks matter, a partition moves to a member that has a replica in its rack. Mirrors `StickyAssignor`.
     """
     return _assign(partitions, subscriptions, racks)[0]
 
@@ -47,7 +47,7 @@ def assign_cooperative_sticky(
 def _assign(
     partitions: PartitionCounts, subscriptions: Subscriptions, racks: ReplicaRacks
 ) -> tuple[Assignment, frozenset[TopicPartition]]:
-    """Return the assignment, and the partitions that their new owner must not have before their last one has left."""
+    """Return the assignment, and the partitions that their last owner must give up before the new one gets them."""
     if not subscriptions:
         return {}, frozenset()
     subscribed = {topic for each in subscriptions.values() for topic in each.topics}

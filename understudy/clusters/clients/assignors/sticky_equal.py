@@ -11,9 +11,9 @@ class EqualAssignment:
     """Gives each member the least that a balanced share can be, or one more. Used once, by `build`.
 
     1. A member keeps what it owned up to its share: the least, or one more while that many members may have it.
-       Where racks matter, only what has a replica in its rack.
-    2. Where racks matter, the rest goes round the members that have room and a replica in their rack.
-    3. What remains goes round the members that have less than the least, and then to those that have just that.
+       If racks matter, it keeps only partitions that have a replica in its rack.
+    2. If racks matter, the rest goes round the members that have room and a replica in their rack.
+    3. What remains goes round the members that have less than the least, and then to those that have just the least.
 
     Mirrors `AbstractStickyAssignor.ConstrainedAssignmentBuilder`.
 
@@ -81,7 +81,7 @@ class EqualAssignment:
             self._at_least.clear()
 
     def _assign_nearby(self, unassigned: list[TopicPartition]) -> list[TopicPartition]:
-        """Assign what can be aligned on racks, round the members; return the rest."""
+        """Assign the partitions that can be aligned on racks, round the members; return the rest."""
         rest = []
         turn = 0
         for partition in unassigned:

@@ -20,7 +20,7 @@ from understudy.foundation.cluster.identifiers import TopicPartition
 
 
 class GeneralAssignment:
-    """Keeps what members own, gives the rest to those with the fewest, and moves partitions while that helps.
+    """Lets members keep their partitions, gives the rest to those with the fewest, and moves partitions while that helps.
 
     Used once, by `build`. Mirrors `AbstractStickyAssignor.GeneralAssignmentBuilder`.
     """
@@ -47,7 +47,7 @@ class GeneralAssignment:
         self._assigned = {member: self._kept(member, owned[member]) for member in owned}
         self._owner = {partition: member for member, assigned in self._assigned.items() for partition in assigned}
         self._of_topic = {topic: Counter[str]() for topic in partitions}
-        """How many partitions of a topic each member has."""
+        """Number of partitions of a topic that each member has."""
         for partition, member in self._owner.items():
             self._of_topic[partition.topic][member] += 1
         self._by_load = sorted((len(assigned), member) for member, assigned in self._assigned.items())
@@ -85,7 +85,7 @@ class GeneralAssignment:
         return kept
 
     def _movable(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Return those that more than one member can have."""
+        """Return the partitions that more than one member can have."""
         return [partition for partition in partitions if len(self._members[partition.topic]) > 1]
 
     def _can_change(self, member: str) -> bool:
@@ -178,7 +178,7 @@ def _previous_owners(subscriptions: Subscriptions) -> dict[TopicPartition, _Prev
         generation = subscriptions[member].generation
         if generation < newest:
             for partition in subscriptions[member].owned:
-                # Kafka does not look whether the member is still subscribed.
+                # Kafka does not check whether the member is still subscribed.
                 if partition.topic not in subscriptions[member].topics:
                     continue
                 if partition not in previous or generation > previous[partition].generation:

@@ -1,4 +1,4 @@
-"""What an assignor is given and returns, and the orders in which members are considered."""
+"""The arguments and results of assignors, and the orders in which they consider members."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _FIRST_CAPACITY = 16
 
 
 class Subscription(NamedTuple):
-    """What a member tells the leader of its group. Mirrors `ConsumerPartitionAssignor.Subscription`.
+    """The subscription that a member sends to its group's leader. Mirrors `ConsumerPartitionAssignor.Subscription`.
 
     Attributes:
         owned: the partitions that the member had last, for the sticky assignors.
-        generation: in which it had them.
-        instance_id: of a static member.
-        rack: of the member's host; None or empty if it has none.
+        generation: the generation in which it had them.
+        instance_id: the instance id of a static member.
+        rack: the rack of the member's host; None or empty if it has none.
     """
 
     topics: tuple[str, ...]
@@ -32,7 +32,7 @@ class Subscription(NamedTuple):
 
 
 PartitionCounts: TypeAlias = Mapping[str, int]
-"""How many partitions each topic has; a topic that does not exist is missing."""
+"""Number of partitions of each topic; a topic that does not exist is missing."""
 Subscriptions: TypeAlias = Mapping[str, Subscription]
 """The subscription of each member id, in the order in which the coordinator lists the members."""
 ReplicaRacks: TypeAlias = Mapping[TopicPartition, frozenset[str]]
@@ -85,7 +85,7 @@ def in_order(assigned: Mapping[str, Iterable[TopicPartition]], members: Iterable
 
 
 def use_racks(consumer_racks: Collection[str], partition_racks: Collection[frozenset[str]]) -> bool:
-    """Return whether racks matter: some are common, and some partition is not in all of those that have replicas.
+    """Return whether racks matter: members and replicas share a rack, and some partition is not in all replicas' racks.
 
     Mirrors `AbstractPartitionAssignor.useRackAwareAssignment`.
     """
