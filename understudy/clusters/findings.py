@@ -1,10 +1,10 @@
-"""Finds what is wrong with a cluster at one moment; used for real processes, simulations and `understudy status`.
+"""Finds the problems of a cluster at one moment; used for real processes, simulations and `understudy status`.
 
-`findings` compares the parts of a `ClusterPicture` with each other, with the running processes and, where it can be
-read, with the memory of the brokers. Some findings only say what is missing, as
+`findings` compares the parts of a `ClusterPicture` with each other, with the running processes and, if it can be
+read, with the memory of the brokers. Some findings only name missing replicas, as
 `kafka-topics --describe --under-replicated-partitions` does. Those with `resolves_itself` must disappear without an
-operator, and a cluster has settled when none of them is left (L1 to L4, and L8 where a broker is away). What must hold
-at every moment is checked by `understudy.checks`.
+operator, and a cluster has settled when none of them is left (L1 to L4, and L8 if a broker is away). Invariants that
+must hold at every moment are checked by `understudy.checks`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderRecover
 from understudy.foundation.zk.admin_znodes import ReassignPartitionsZNode
 
 _IN_WORDS = 6
-"""How many findings a message lists: a broken cluster has one for each partition and broker."""
+"""Maximum number of findings in a message: a broken cluster has one for each partition and broker."""
 
 
 class FindingKind(Enum):
@@ -56,7 +56,7 @@ class FindingKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that is wrong."""
+    """One problem of a cluster."""
 
     kind: FindingKind
     message: str
@@ -75,7 +75,7 @@ class Findings:
 
     found: tuple[Finding, ...] = ()
     examined: Mapping[FindingKind, int]
-    """How many brokers, partitions, topics or znodes were compared, by kind. A kind with 0 has shown nothing."""
+    """Number of brokers, partitions, topics or znodes that were compared, by kind. A kind with 0 was not checked."""
 
     @property
     def is_well(self) -> bool:
@@ -108,7 +108,7 @@ class Findings:
 
 
 def in_words(found: Sequence[Finding]) -> str:
-    """Return the first findings for a message, and how many more there are."""
+    """Return the first findings for a message, and the number of further ones."""
     words = [str(finding) for finding in found[:_IN_WORDS]]
     more = [f"and {len(found) - _IN_WORDS} more"] if len(found) > _IN_WORDS else []
     return "; ".join([*words, *more])
@@ -121,13 +121,13 @@ def findings(
     missing: Collection[BrokerId] = (),
     memories: Mapping[BrokerId, BrokerMemory] | None = None,
 ) -> Findings:
-    """Find what is wrong with the cluster in `picture`.
+    """Find the problems of the cluster in `picture`.
 
     Args:
         running: the brokers whose processes run and are not paused; they count as live. None if the processes are
-            unknown: then every registered broker counts as live. Where no broker runs, only `missing` is reported.
+            unknown: then every registered broker counts as live. If no broker runs, only `missing` is reported.
         missing: the brokers that should run and do not.
-        memories: what running brokers hold in memory; None or empty if it cannot be read.
+        memories: the memories of running brokers; None or empty if it cannot be read.
     """
     inspection = _Inspection(picture, running, memories or {})
     inspection.missing_processes(missing)
@@ -201,10 +201,10 @@ class _Inspection:
             if number not in self._running:
                 self._report(FindingKind.REGISTRATION, f"broker {number} is registered but does not run")
 
-    # -- what the controller has to do
+    # -- requests to the controller
 
     def _deletions(self) -> None:
-        """A topic marked for deletion is deleted once the brokers of all its replicas are live."""
+        """Require that a topic marked for deletion is deleted once the brokers of all its replicas are live."""
         self.examined[FindingKind.DELETION] += len(self._to_delete)
         for topic in sorted(self._to_delete):
             placed = (seen.assignment for tp, seen in self._picture.partitions.items() if tp.topic == topic)
@@ -212,7 +212,7 @@ class _Inspection:
                 self._report(FindingKind.DELETION, f"topic {topic} is still to be deleted")
 
     def _context(self) -> None:
-        """The active controller's context has the assignments that ZooKeeper holds."""
+        """Require that the active controller's context has the assignments that ZooKeeper holds."""
         assigned = {partition: seen.assignment for partition, seen in self._picture.partitions.items()}
         self.examined[FindingKind.CONTEXT] += len(assigned)
         for number, memory in self._memories.items():
@@ -223,7 +223,7 @@ class _Inspection:
                 self._report(FindingKind.CONTEXT, message, partition=wrong)
 
     def _requests(self) -> None:
-        """Requests in znodes have been handled, except for reassignments that are in progress."""
+        """Require that requests in znodes have been handled, except for reassignments that are in progress."""
         self.examined[FindingKind.REQUEST] += 1
         for path in self._picture.controller_requests:
             self._report(FindingKind.REQUEST, f"{path} has not been handled")
@@ -263,7 +263,7 @@ class _Inspection:
     def _leader(self, partition: TopicPartition, seen: PartitionPicture, state: LeaderAndIsr | None) -> None:
         """Require that a partition with a live in-sync replica has a live leader, and one with a live replica a state.
 
-        The controller writes the first state, whose ISR is all live replicas, when it knows a live one (L2).
+        The controller writes the first state, with all live replicas as ISR, once a replica is live (L2).
         """
         self.examined[FindingKind.LEADERLESS] += 1
         self.examined[FindingKind.NOT_PREFERRED] += 1
@@ -299,9 +299,9 @@ class _Inspection:
         )
 
     def _reassignment(self, partition: TopicPartition, seen: PartitionPicture, state: LeaderAndIsr | None) -> None:
-        """A reassignment ends once all its target replicas are live, where the partition has a live leader.
+        """Require that a reassignment ends once all its target replicas are live, if the partition has a live leader.
 
-        As in Kafka, the controller looks at the ISR when a leader changes it, when a target's broker starts and when it
+        As in Kafka, the controller checks the ISR when a leader changes it, when a target's broker starts and when it
         takes over, not when it changes the ISR itself by an unclean election.
         """
         if not seen.assignment.is_being_reassigned:
@@ -313,10 +313,10 @@ class _Inspection:
             is_looked_at = state.leader_recovery_state is LeaderRecoveryState.RECOVERED
             self._report(FindingKind.REASSIGNMENT, message, partition=partition, resolves_itself=is_looked_at)
 
-    # -- what brokers hold in memory
+    # -- the memory of brokers
 
     def _replica_roles(self, partition: TopicPartition, seen: PartitionPicture, state: LeaderAndIsr | None) -> None:
-        """Each live replica has the leader and the leader epoch of the newest election."""
+        """Require that each live replica has the leader and the leader epoch of the newest election."""
         for replica in seen.assignment.replicas:
             memory = self._memories.get(replica)
             if memory is None:
@@ -359,7 +359,7 @@ class _Inspection:
                 self._report(FindingKind.METADATA, message, partition=partition)
 
     def _fetchers(self, number: BrokerId, memory: BrokerMemory) -> None:
-        """A broker fetches only partitions that it follows, and from their leader."""
+        """Require that a broker fetches only partitions that it follows, and from their leader."""
         self.examined[FindingKind.FETCHER] += len(memory.fetched)
         for partition, leader in sorted(memory.fetched.items()):
             hosted = memory.hosted.get(partition)

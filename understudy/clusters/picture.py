@@ -1,7 +1,7 @@
-"""`ClusterPicture` and `BrokerMemory`: what ZooKeeper and the running brokers hold at one moment, as values.
+"""`ClusterPicture` and `BrokerMemory`: the state in ZooKeeper and in running brokers at one moment, as values.
 
 `processes.cluster_view` reads a picture from a real ZooKeeper, `simulated.znode_view` from the simulated one.
-`findings` lists what is wrong with a picture.
+`findings` lists the problems that a picture shows.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class PartitionPicture:
 
     assignment: ReplicaAssignment
     state: LeaderIsrAndControllerEpoch | None
-    """None if the partition has no state znode yet, or one that cannot be read."""
+    """State in the partition's state znode; None if there is no such znode yet, or it cannot be decoded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPicture:
-    """What ZooKeeper held when it was read.
+    """The state of a cluster in ZooKeeper.
 
     The znodes are read one after the other, so during a failover they may contradict each other.
     """
@@ -58,13 +58,13 @@ class ClusterPicture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerMemory:
-    """What a running broker holds in memory; only the simulator can read it."""
+    """The state that a running broker holds in memory; only the simulator can read it."""
 
     metadata: MetadataSnapshot
     hosted: Mapping[TopicPartition, Partition]
     """The partitions of which it has a replica."""
     topic_ids_on_disk: Mapping[TopicPartition, TopicId]
-    """The topic id of every log in its directory, also of logs that it has no replica of."""
+    """The topic id of every log in its directory, also of logs without a replica."""
     fetched: Mapping[TopicPartition, int]
     """The partitions that it fetches, each with the broker that it fetches from."""
     controller_assignments: Mapping[TopicPartition, ReplicaAssignment] | None

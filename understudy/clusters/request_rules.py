@@ -1,6 +1,6 @@
 """The rules by which single requests between nodes are held, lost, repeated or damaged, and single writes to ZooKeeper.
 
-The proxy of the testbed applies them to the bytes of sockets, the network of the simulator to those of its connections.
+The proxy of the testbed applies them to the bytes of sockets, the simulator to the bytes of its simulated connections.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from struct import Struct
 from typing import Final, Literal, TypeAlias
 
 Direction: TypeAlias = Literal["both", "sent", "received"]
-"""Which traffic of a broker a cut applies to."""
+"""Directions of a broker's traffic to which a cut applies."""
 
 KAFKA_REQUEST: Final = Struct(">ihhi")
-"""What a request of Kafka's begins with: size, API key, API version, correlation id."""
+"""Beginning of a Kafka request: size, API key, API version, correlation id."""
 KAFKA_ANSWER: Final = Struct(">ii")
-"""What an answer begins with: size, correlation id."""
+"""Beginning of an answer: size, correlation id."""
 _SIZE: Final = Struct(">i")
 
 
 class Effect(enum.Enum):
-    """What happens to a request that a rule selects."""
+    """The effect of a rule on the requests that it selects."""
 
     HOLD = "hold"
-    """It waits until the rule is released, and with it what follows on its connection."""
+    """It waits until the rule is released, as does all that follows on its connection."""
     DELAY = "delay"
-    """It waits for `delay_ms`, and with it what follows on its connection."""
+    """It waits for `delay_ms`, as does all that follows on its connection."""
     LOSE_ANSWER = "lose-answer"
     """It is forwarded; its connection is reset instead of forwarding the answer."""
     CUT_BEFORE = "cut-before"
@@ -39,7 +39,7 @@ class Effect(enum.Enum):
     CORRUPT = "corrupt"
     """`count` bytes of its body are inverted."""
     SHORTEN = "shorten"
-    """Its last `count` bytes are removed; its size says so."""
+    """Its last `count` bytes are removed, and its size is set accordingly."""
 
 
 NEEDS_WHOLE_FRAME = frozenset({Effect.DUPLICATE, Effect.CORRUPT, Effect.SHORTEN})
@@ -50,13 +50,13 @@ class RequestRule:
     """A rule for the requests that some nodes send to others.
 
     Attributes:
-        name: under this name it is released and removed.
+        name: the name by which it is released and removed.
         sources: the senders; a broker is `broker-1`, all clients are `client`.
         api: the API key of the requests; None for all.
-        nth: which matching request is the first that it selects, counted from 1.
-        every: it selects every so manieth request after that one; None selects no further one.
-        delay_ms: for `Effect.DELAY`.
-        count: how many bytes, for `Effect.CORRUPT` and `Effect.SHORTEN`.
+        nth: the number of the first matching request that it selects, counted from 1.
+        every: the interval at which it selects further requests: 2 for every second one; None for no further one.
+        delay_ms: the delay, for `Effect.DELAY`.
+        count: the number of bytes, for `Effect.CORRUPT` and `Effect.SHORTEN`.
     """
 
     name: str
@@ -69,13 +69,13 @@ class RequestRule:
     delay_ms: float = 0.0
     count: int = 1
     matched: int = field(default=0, init=False)
-    """How many requests had its API."""
+    """Number of requests that had its API."""
     applied: int = field(default=0, init=False)
-    """How many requests it has changed."""
+    """Number of requests to which it was applied."""
 
     @property
     def missed(self) -> str:
-        """What to say of a rule that has changed no request."""
+        """The message about a rule that has changed no request."""
         senders, receivers = ", ".join(self.sources), ", ".join(self.destinations)
         return f"{self.effect.value}: {senders} sent no such request to {receivers}"
 
@@ -83,7 +83,7 @@ class RequestRule:
         """Count a request, and return whether the rule applies to it.
 
         Args:
-            is_whole: whether the proxy has the whole frame; it has not where the frame is very large.
+            is_whole: whether the proxy has the whole frame; it does not if the frame is very large.
         """
         if self.api is not None and api != self.api:
             return False

@@ -24,9 +24,9 @@ def software_version() -> str:
 
 
 def software_commit(checkout: Path = Path(__file__).parents[2]) -> str:
-    """Return the commit of the sources: `UNDERSTUDY_COMMIT`, or what is checked out where they are in a Git repository.
+    """Return the commit of the sources: `UNDERSTUDY_COMMIT`, or the commit that their Git repository has checked out.
 
-    It is empty if neither is known. Changes that are not committed do not show.
+    It is empty if there is neither. Uncommitted changes are ignored.
     """
     given = os.environ.get("UNDERSTUDY_COMMIT", "")
     return given[:_SHOWN_DIGITS] or _checked_out(checkout)[:_SHOWN_DIGITS]

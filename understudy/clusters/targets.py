@@ -10,11 +10,11 @@ from understudy.clusters.values import Target
 from understudy.foundation.cluster.identifiers import TopicPartition
 
 DRAWN: Final = ("random", "follower")
-"""The roles that mean one of several brokers."""
+"""Roles that mean one of several brokers."""
 
 
 class Resolver(NamedTuple):
-    """What a target is resolved by.
+    """Resolves targets to brokers.
 
     Attributes:
         rack: returns the rack of a broker.
@@ -30,7 +30,7 @@ class Resolver(NamedTuple):
     isr: Callable[[TopicPartition], Collection[int]]
 
     def candidates(self, target: Target) -> tuple[int, ...]:
-        """Return every broker that a target may mean now; of `random` and `follower` one of them is meant."""
+        """Return every broker that a target may mean now; for `random` and `follower` the target means one of them."""
         match target.role:
             case "broker":
                 return (target.broker_id,)
@@ -53,7 +53,7 @@ class Resolver(NamedTuple):
         """Return the brokers that a target means now, and by which role.
 
         Args:
-            choose: draws one of those that `random` and `follower` may mean.
+            choose: draws one of the brokers that `random` and `follower` may mean.
 
         Raises:
             ClusterError: there is no such rack, or no broker has the role.

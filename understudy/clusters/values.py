@@ -65,7 +65,7 @@ def parse_duration(text: object) -> float:
     """Return milliseconds of `4s`, `200ms`, `1.5s` or `2m`.
 
     Raises:
-        BadValue: it is none, or longer than a day.
+        BadValue: it is no duration, or longer than a day.
     """
     match = _DURATION.fullmatch(str(text).strip())
     if match is None:
@@ -112,9 +112,9 @@ class Target:
 
     Attributes:
         role: `controller`, `leader`, `follower`, `rack`, `random`, `all`, `zookeeper`, `broker` or `bound`.
-        partition: of `leader` and `follower`.
-        name: of `bound` the name that an earlier step gave, of `rack` the rack.
-        broker_id: of `broker`.
+        partition: the partition, for `leader` and `follower`.
+        name: for `bound` the name that an earlier step gave, for `rack` the rack.
+        broker_id: the id, for `broker`.
     """
 
     role: str
@@ -143,7 +143,7 @@ def parse_target(text: object) -> Target:
     """Return the target of `controller`, `leader(orders/0)`, `leader:orders/0`, `rack(a)`, `2` or a bound name.
 
     Raises:
-        BadValue: it is none of them.
+        BadValue: it is no target.
     """
     word = str(text).strip()
     if word.isdecimal():
@@ -184,7 +184,7 @@ class Trigger:
 
     Attributes:
         event: one of `TRIGGERS`.
-        arguments: what stands in parentheses.
+        arguments: the words in parentheses.
     """
 
     event: str
@@ -198,9 +198,9 @@ class TriggerForm(NamedTuple):
     """How a trigger is written, and what it waits for."""
 
     arguments: tuple[str, ...]
-    """What each argument is: `broker`, `partition`, `fence`, `point`, `path`, `record`."""
+    """Kind of each argument: `broker`, `partition`, `fence`, `point`, `path`, `record`."""
     optional: int
-    """How many arguments from the end may be left out."""
+    """Number of arguments that may be left out, from the end."""
     meaning: str
 
 

@@ -15,14 +15,14 @@ class Verb(NamedTuple):
     """One verb.
 
     Attributes:
-        meaning: what it does, as an imperative without full stop.
-        done: what has been done to its target, for example `killed`.
+        meaning: its effect, as an imperative without full stop.
+        done: its past participle, for example `killed`.
         undo: the verb that ends it after `for`; empty if it cannot be given a duration. Until then a broker does not
             serve requests.
-        states: those in which a process must be for it; empty for any.
-        ends: the undos of other verbs that are pointless once it is done, if they are not itself.
+        states: the states in which a process may be for it; empty for any.
+        ends: the undos that are pointless once it is done; if empty, only this verb as an undo.
         on_zookeeper: whether ZooKeeper can be its target.
-        on_compose: what does it on the compose cluster; empty if nothing does.
+        on_compose: the command that does it on the compose cluster; empty if there is none.
     """
 
     meaning: str
@@ -111,8 +111,8 @@ TARGETS: Final[Mapping[str, str]] = MappingProxyType(
         "zookeeper": "the ZooKeeper server, if the cluster has started it",
     }
 )
-"""The forms of a target, each with what it means. A role is resolved when the verb is done."""
+"""Forms of a target, each with its meaning. A role is resolved when the verb is done."""
 
 ARM: Final = "arm"
 POINT_ACTIONS: Final = ("pause", "crash")
-"""What an armed point does to its broker."""
+"""Actions of an armed point on its broker."""

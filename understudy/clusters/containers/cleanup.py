@@ -1,8 +1,8 @@
 """Removes a compose project: `take_down` now, `CleanupProcess` if the program that started it was killed.
 
-The engine runs containers for as long as it likes: unlike child processes they do not end with the program that has
-started them. So that program starts a cleanup process first, and keeps the writing end of a pipe to it open. The system
-closes that end when the program ends, however it ends. If `done` has not come before, the project is taken down.
+Unlike child processes, containers do not end with the program that has started them. So that program starts a cleanup
+process first, and keeps the writing end of a pipe to it open. The system closes that end when the program ends, however
+it ends. If `done` was not written before, the project is taken down.
 
     python -m understudy.clusters.containers.cleanup FOLDER PROJECT
 """
@@ -39,7 +39,7 @@ _PAUSE_S: Final = 1.0
 class CleanupProcess:
     """A process that takes one project down when this program has ended without dismissing it.
 
-    It has to be started before the project, and leads a session of its own.
+    It has to be started before the project, and leads its own session.
 
     Args:
         folder: the run folder, which gets its log.
@@ -83,8 +83,8 @@ class CleanupProcess:
 def take_down(folder: Path, project: str) -> None:
     """Remove the containers, the network and the volumes of a project, whatever state they are in.
 
-    Where a command that creates containers was interrupted, the engine may go on with it for a moment: that is removed,
-    too.
+    If a command that creates containers was interrupted, the engine may continue it for a moment; these containers are
+    also removed.
 
     Raises:
         DockerFailed: something is left after several attempts; the message names it.
@@ -107,7 +107,7 @@ def take_down(folder: Path, project: str) -> None:
 
 
 def leftovers(folder: Path, project: str) -> dict[str, list[str]]:
-    """The ids of what the engine has of a project, by kind: `container`, `network`, `volume`. Raises as `docker`."""
+    """The ids of a project's resources in the engine, by kind: `container`, `network`, `volume`. Raises as `docker`."""
     found = {}
     for kind in _KINDS:
         every = ("--all",) if kind == "container" else ()
@@ -118,7 +118,7 @@ def leftovers(folder: Path, project: str) -> dict[str, list[str]]:
 
 
 def main(folder: Path, project: str) -> int:
-    """Wait for the end of the pipe; take the project down unless the word has come. Return the exit code."""
+    """Wait for the end of the pipe; take the project down unless `done` was read. Return the exit code."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     sys.stdout.buffer.write(_READY)
@@ -129,7 +129,7 @@ def main(folder: Path, project: str) -> int:
     where = folder if folder.is_dir() else Path("/")
     try:
         take_down(where, project)
-        # A command that was creating containers may still be at work: what it makes after the first time goes, too.
+        # A command that was creating containers may still be at work: the second time removes its last containers.
         time.sleep(_SETTLES_S)
         take_down(where, project)
     except DockerFailed as failed:

@@ -1,4 +1,4 @@
-"""`ComposeCluster`: a cluster whose brokers and ZooKeeper run in containers of a compose project of its own.
+"""`ComposeCluster`: a cluster whose brokers and ZooKeeper run in containers of their own compose project.
 
 It is a `LocalCluster` with another kind of process: the same waits, roles, records and run folder. Everything that it
 makes carries the name of its project, and is removed at the end: by `stop` or `close`, and by a `CleanupProcess` if
@@ -44,9 +44,9 @@ class ComposeCluster(LocalCluster):
     """Brokers 1 to `brokers`, and a ZooKeeper, in containers.
 
     Args:
-        name: what the name of the project contains, for people.
-        image: the image of all containers; None for that of `UNDERSTUDY_IMAGE`, or `understudy`.
-        The others are those of `LocalCluster`.
+        name: a readable part of the project's name.
+        image: the image of all containers; None for the value of `UNDERSTUDY_IMAGE`, or `understudy`.
+        The others are as in `LocalCluster`.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class ComposeCluster(LocalCluster):
         )
 
     def _start_zookeeper(self, server: ZooKeeperServer) -> None:
-        """Create all containers, and start that of ZooKeeper. The cleanup process is there before the first of them."""
+        """Start the cleanup process, create all containers, and start ZooKeeper's container."""
         folder = self._plan.folder
         require_engine(folder)
         require_image(folder, self._image)
@@ -128,7 +128,7 @@ class ComposeCluster(LocalCluster):
         server.start()
 
     def _take_down(self) -> None:
-        """Keep what the containers have written, and remove everything; then dismiss the cleanup process."""
+        """Save the logs of the brokers, and remove the project; then dismiss the cleanup process."""
         if self._cleanup is None:
             return
         for broker_id in self.broker_ids:
@@ -140,7 +140,7 @@ class ComposeCluster(LocalCluster):
     # ------------------------------------------------------------------ faults of links
 
     def isolate_broker(self, broker_id: int, role: str = "") -> None:
-        """Take a broker's container off the project's network: what it sends is refused, not held."""
+        """Take a broker's container off the project's network: its traffic is refused, not held."""
         broker = self.process_of(broker_id)
         if not broker.is_running:
             raise ClusterError(f"isolate was not injected: {broker.name} is not running")

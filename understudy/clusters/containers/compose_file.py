@@ -1,8 +1,8 @@
 """`ComposePlan`: the compose project of one cluster, and the file that describes it.
 
 The containers run as the user of this program and write into the run folder, which is mounted into them: data, event
-logs and ZooKeeper's transaction log are where a cluster of processes has them. All ports are published on the loopback
-interface. The settings of the containers are those of the repository's docker-compose.yml.
+logs and ZooKeeper's transaction log have the same paths there as in a cluster of processes. All ports are published on
+the loopback interface. The containers have the same settings as in the repository's docker-compose.yml.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import yaml
 from understudy.clusters.containers.compose_project import ZOOKEEPER
 
 HOME: Final = "/var/lib/understudy"
-"""Where a container has its folder of the run folder."""
+"""Path at which a container's folder of the run folder is mounted."""
 CONFIG: Final = "server.properties"
 ZOOKEEPER_PORT: Final = 2181
 INTERNAL_PORT: Final = 9092
@@ -44,7 +44,7 @@ class ComposePlan:
         folder: the run folder.
         user: `uid:gid` of the processes in the containers.
         environment: the environment variables of every broker.
-        zookeeper_port, broker_ports: where this machine reaches ZooKeeper and each broker.
+        zookeeper_port, broker_ports: the ports at which this machine reaches ZooKeeper and each broker.
     """
 
     project: str

@@ -19,31 +19,31 @@ from understudy.clusters.cluster import ClusterError
 from understudy.clusters.containers.docker_command import DockerFailed, docker
 
 EVENTS_TARGET: Final = "/run/understudy"
-"""Where the repository's compose file mounts the folder of the event logs in a broker's container."""
+"""Path at which the repository's compose file mounts the folder of the event logs in a broker's container."""
 ZOOKEEPER: Final = "zookeeper"
-"""The service that is ZooKeeper."""
+"""Name of ZooKeeper's service."""
 _ID_AND_SERVICE: Final = '{{.Id}} {{index .Config.Labels "com.docker.compose.service"}}'
 LABEL: Final = "com.docker.compose.project"
-"""The label that has the name of the project, of everything that compose makes."""
+"""Label with the name of the project, on everything that compose creates."""
 _LOOK_TIMEOUT_S: Final = 10.0
 _PAUSE_ATTEMPTS: Final = 20
 _PAUSE_WAIT_S: Final = 0.25
 
 _COMMANDS: Final = {"resume": "unpause"}
-"""The command of `docker compose`, and of `docker`, for a change, where it has another name."""
+"""Command of `docker compose`, and of `docker`, for a change whose name differs from it."""
 _STATE: Final = "{{.Id}} {{.State.Status}} {{.State.ExitCode}} {{.State.Pid}}"
 _MISSING: Final = "No such object"
 _SIGNALLED: Final = 128
 """A container whose process was ended by signal n has the exit code 128 + n."""
 _FRESH_S: Final = 0.25
-"""How old a state may be that is used again; each command on a container makes them all old."""
+"""Maximum age of a state that is used again; after a command on a container, all states are read again."""
 
 
 class Service(NamedTuple):
     """A broker or ZooKeeper of the project, as the resolved compose file has it.
 
     Attributes:
-        broker_id: None of ZooKeeper.
+        broker_id: the broker's id; None for ZooKeeper.
     """
 
     name: str
@@ -52,12 +52,12 @@ class Service(NamedTuple):
 
 
 class ContainerState(NamedTuple):
-    """What the engine says of a container.
+    """The state of a container in the engine.
 
     Attributes:
-        status: such as `running`, `paused` or `exited`; `removed` if there is none any more.
-        exit_code: as of `ChildProcess`: negative for the signal that ended it.
-        pid: that of its first process, 0 if none runs.
+        status: such as `running`, `paused` or `exited`; `removed` if it no longer exists.
+        exit_code: the exit code as in `ChildProcess`: negative for the signal that ended it.
+        pid: the pid of its first process, 0 if none runs.
     """
 
     status: str
@@ -78,7 +78,7 @@ class ComposeProject:
     Args:
         folder: the folder of the compose file.
         config: the resolved compose file, as `docker compose config --format json` prints it.
-        flags: what `docker compose` is given before each command; empty if it finds file and name by itself.
+        flags: the options of `docker compose` before each command; empty if it finds file and name by itself.
     """
 
     def __init__(self, folder: Path, config: Mapping[str, Any], flags: Sequence[str] = ()) -> None:
@@ -86,7 +86,7 @@ class ComposeProject:
         self._config = config
         self._flags = tuple(flags)
         self.ids: dict[str, str] = {}
-        """The container of each service, where `create` has read them; commands are faster with them."""
+        """The container id of each service, if `create` has read the ids; commands are faster with them."""
         self._states: dict[str, ContainerState] = {}
         self._read_s = 0.0
         self.services = _services(config)
@@ -103,7 +103,7 @@ class ComposeProject:
         """
         return cls(folder, json.loads(docker(folder, "compose", "config", "--format", "json")))
 
-    # ------------------------------------------------------------------ what it is
+    # ------------------------------------------------------------------ settings
 
     @property
     def run_id(self) -> str:
@@ -119,7 +119,7 @@ class ComposeProject:
 
     @property
     def session_timeout_ms(self) -> int | None:
-        """The session timeout of the brokers; None if their command does not say it."""
+        """The session timeout of the brokers; None if their command does not set it."""
         text = _overrides(self._config, "broker-1").get("zookeeper.session.timeout.ms", "")
         return int(text) if text.isdecimal() else None
 
@@ -160,11 +160,11 @@ class ComposeProject:
         return self._states.get(service, _REMOVED)
 
     def log(self, service: str, *, tail: int | str = "all") -> str:
-        """What a container has written, or its last lines. Raises DockerFailed."""
+        """The log of a container, or its last lines. Raises DockerFailed."""
         return self.compose("logs", "--no-color", "--no-log-prefix", "--tail", str(tail), service)
 
     def save_log(self, service: str, file: Path) -> None:
-        """Write everything that a container has written to a file. Harmless if there is no container."""
+        """Write the log of a container to a file. Harmless if there is no container."""
         with contextlib.suppress(DockerFailed, OSError):
             file.write_text(self.log(service), encoding="utf-8")
 
@@ -175,7 +175,7 @@ class ComposeProject:
         return docker(self.folder, "compose", *self._flags, *words)
 
     def create(self) -> None:
-        """Create all containers, start none, and read their full ids, which stay those until they are removed."""
+        """Create all containers, start none, and read their full ids, which stay the same until they are removed."""
         self.compose("create", "--no-build")
         short = [str(each["ID"]) for each in self._containers()]
         found = docker(self.folder, "inspect", "--format", _ID_AND_SERVICE, *short) if short else ""
@@ -258,7 +258,7 @@ class ComposeProject:
         except DockerFailed as failed:
             if _MISSING not in str(failed):
                 raise
-            # One that is missing lets the whole command fail.
+            # The whole command fails if one container is missing.
             for each in containers if len(containers) > 1 else ():
                 yield from self._inspected((each,))
             return

@@ -58,7 +58,7 @@ class ContainerProcess:
             self._project.change("pause", self.name)
 
     def resume(self) -> None:
-        """Let it go on. Harmless if it is not paused."""
+        """Resume the process. Harmless if it is not paused."""
         if self._is_frozen:
             self._project.change("resume", self.name)
         if self._has_stopped_itself:
@@ -81,7 +81,7 @@ class ContainerProcess:
         return not self.is_running
 
     def check(self) -> None:
-        """Raise ProcessDied where the process has ended."""
+        """Raise ProcessDied if the process has ended."""
         code = self.exit_code
         if code is not None:
             raise ProcessDied(f"{self.name} ended with {describe_exit(code)}. End of its log:\n{self.log_tail()}")

@@ -39,7 +39,7 @@ def docker(folder: Path, *arguments: str, timeout_s: float = COMMAND_TIMEOUT_S) 
             text=True,
             timeout=timeout_s,
             check=False,
-            # Ctrl-C in the terminal is for this program, which then takes its containers down by further commands.
+            # Ctrl-C in the terminal reaches only this program, which then takes its containers down by commands.
             start_new_session=True,
         )
     except FileNotFoundError:
@@ -53,7 +53,7 @@ def docker(folder: Path, *arguments: str, timeout_s: float = COMMAND_TIMEOUT_S) 
 
 
 def require_engine(folder: Path) -> None:
-    """Raise NoDocker where no engine answers, or docker has no compose plugin."""
+    """Raise NoDocker if no engine answers, or docker has no compose plugin."""
     for probe in (("version", "--format", "{{.Server.Version}}"), ("compose", "version")):
         try:
             docker(folder, *probe)

@@ -53,7 +53,7 @@ ANSWERS: Final = {
 
 
 def openapi(version: str) -> dict[str, Any]:
-    """Return the OpenAPI document. `version` is that of the program."""
+    """Return the OpenAPI document. `version` is the program's version."""
     _, schemas = msgspec.json.schema_components([operation.body for operation in OPERATIONS], ref_template=_COMPONENTS)
     answers = {code: {"description": meaning} for code, meaning in ANSWERS.items()}
     paths: dict[str, Any] = {

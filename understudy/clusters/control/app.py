@@ -40,7 +40,7 @@ from understudy.foundation.cluster.identifiers import TopicPartition
 T = TypeVar("T")
 
 VERB_TIMEOUT_S: Final = 180.0
-"""How long an answer waits for a verb. `start` waits until ZooKeeper has ended the old session of a killed broker."""
+"""Time that an answer waits for a verb. `start` waits until ZooKeeper has ended the old session of a killed broker."""
 CLIENT_TIMEOUT_MS: Final = 30_000
 _CLIENT_ID: Final = "understudy-control"
 
@@ -51,7 +51,7 @@ def application(cluster: Commanded, view: ClusterView, *, hosts: frozenset[str],
     Args:
         view: reads the cluster for `GET /cluster`.
         hosts: the values of the header Host that are accepted.
-        token: what a request that changes something must carry.
+        token: the token that a request must carry if it changes something.
     """
     port = _ControlPort(cluster, view)
     routes = [
@@ -150,7 +150,7 @@ class _ControlPort:
 
 
 async def _body(request: Request, kind: type[B]) -> B:
-    """Read and decode the body of a request. Raises BadValue, and HTTPException where it is too large or too slow."""
+    """Read and decode the body of a request. Raises BadValue, and HTTPException if it is too large or too slow."""
     return decode(await read_body(request), kind)
 
 

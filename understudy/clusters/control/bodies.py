@@ -1,4 +1,4 @@
-"""The bodies of the control port's requests, as structs: they check what is received and make the OpenAPI page."""
+"""The bodies of the control port's requests, as structs, which check the data and describe it on the OpenAPI page."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Arm(OnTarget, frozen=True, kw_only=True):
 
 
 class NewTopic(Body, frozen=True, kw_only=True):
-    """A topic to create. Without a number of replicas, `default.replication.factor` of the brokers counts."""
+    """A topic to create. Without a number of replicas, it has the brokers' `default.replication.factor`."""
 
     name: Annotated[str, Meta(min_length=1, max_length=249, examples=["orders"])]
     partitions: Annotated[int, Meta(ge=1, le=MOST_PARTITIONS)] = 1
@@ -59,7 +59,7 @@ class NewTopic(Body, frozen=True, kw_only=True):
 
 
 class Election(Body, frozen=True, kw_only=True):
-    """An election of leaders. Without partitions, of all of them."""
+    """An election of leaders, of all partitions if none is given."""
 
     partitions: Annotated[tuple[Partition, ...], Meta(min_length=1, max_length=MOST_PARTITIONS)] | None = None
     type: Literal["preferred", "unclean"] = "preferred"
@@ -82,7 +82,7 @@ def body_of(verb: str) -> type[OnTarget]:
 
 
 def decode(data: bytes, kind: type[B]) -> B:
-    """Decode the body of a request. Raises BadValue, which says what is wrong at which key."""
+    """Decode the body of a request. Raises BadValue, which names the key and the problem."""
     try:
         return msgspec.json.decode(data or b"{}", type=kind)
     except msgspec.DecodeError as error:

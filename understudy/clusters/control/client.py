@@ -11,18 +11,18 @@ from typing import Any, Final
 from understudy.clusters.control.control_file import ControlEntry, NoControlPort, read_control_file
 
 TIMEOUT_S: Final = 200.0
-"""Longer than the server waits for a verb."""
+"""Time that a request may take, longer than the server waits for a verb."""
 _WRONG_REQUEST: Final = (400, 404, 413)
 
 
 class ControlRefused(Exception):
-    """The control port refused a request, or could not do it. The message is that of the answer."""
+    """The control port refused a request, or could not do it. The message comes from the answer."""
 
     def __init__(self, message: str, status: int, answer: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.answer: Mapping[str, Any] = {"error": message} if answer is None else answer
-        """The answer's JSON object, which may say more than the message."""
+        """The answer's JSON object, which may have more keys than the message."""
 
     @property
     def is_wrong_request(self) -> bool:

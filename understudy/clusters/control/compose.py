@@ -33,7 +33,7 @@ class ComposeVerbs:
     """The verbs on one project.
 
     Args:
-        run: the id of the run in which faults are recorded; None for that of the compose file.
+        run: the id of the run in which faults are recorded; None for the run of the compose file.
     """
 
     def __init__(self, project: ComposeProject, run: str | None = None) -> None:
@@ -49,7 +49,7 @@ class ComposeVerbs:
         """Do a verb.
 
         Args:
-            note: is called with each service when it is done to it, so that it can be undone where a later one fails.
+            note: is called with each service after the verb, so that it can be undone if a later service fails.
 
         Raises:
             ClusterError: it is refused, cannot be recorded, or the command of docker failed.
@@ -71,7 +71,7 @@ class ComposeVerbs:
         return VerbOutcome(request.verb, names, skipped, note_of(request))
 
     def undo(self, verb: str, services: Sequence[Service]) -> str:
-        """Do the verb that ends another one, where that still holds, and return what was done. Raises as `do`."""
+        """Undo a fault by `verb` on the services whose state allows it; return the result in words. Raises as `do`."""
         states = self._project.statuses()
         able = tuple(service for service in services if not self._refusal(verb, service, states))
         self._inject(verb, able, "")
@@ -112,7 +112,7 @@ class ComposeVerbs:
     # ------------------------------------------------------------------ states
 
     def _refusal(self, verb: str, service: Service, states: Mapping[str, str]) -> str:
-        """Why a container is not in the state for a verb; empty if it is."""
+        """The reason why a container is not in the state for a verb; empty if it is."""
         state = states.get(service.name)
         if state is None:
             return f"{service.name} cannot be {VERBS[verb].done}: it has no container; `docker compose up` creates it"
@@ -153,7 +153,7 @@ class ComposeVerbs:
 
     @contextlib.contextmanager
     def _event_log(self) -> Iterator[TestbedLog]:
-        """Open an event log beside those of the brokers.
+        """Open an event log beside the brokers' event logs.
 
         Raises:
             ClusterError: its folder cannot be written, or the compose file shares none with the brokers.

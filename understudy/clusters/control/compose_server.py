@@ -26,9 +26,9 @@ _FAILURES: Final = (ClusterError, OSError, *NO_ANSWER)
 
 
 class ComposeControl(ControlPort):
-    """The control port of one project; its end undoes what has a duration.
+    """The control port of one project; its end undoes the verbs that have a duration.
 
-    Its address and token are in no file: only `client` knows them.
+    Its address and token are in no file, only in `client`.
 
     Args:
         run: the id of the run in which faults are recorded.
@@ -48,7 +48,7 @@ class ComposeControl(ControlPort):
 class ComposeCommands:
     """Does verbs on the containers of one project, and on no others.
 
-    The containers outlive this program: `close` undoes what has a duration, and nothing else.
+    The containers outlive this program: `close` undoes the verbs that have a duration, and nothing else.
 
     Args:
         run: the id of the run in which faults are recorded.
@@ -71,7 +71,7 @@ class ComposeCommands:
         """Return the addresses of the brokers that can answer, as this machine reaches them; see `Commanded`.
 
         Raises:
-            ClusterError: none is running, or the compose file publishes no port of one that is.
+            ClusterError: none is running, or the compose file publishes no port of a running one.
         """
         states = self._project.statuses()
         running = [service.name for service in self._project.brokers if states.get(service.name) == RUNNING]
@@ -83,7 +83,7 @@ class ComposeCommands:
         return addresses
 
     def described(self, view: ClusterView) -> dict[str, Any]:
-        """Return what `GET /cluster` answers; see `Commanded`."""
+        """Return the answer of `GET /cluster`; see `Commanded`."""
         states = self._project.statuses()
         found = summary(view.picture(), None)
         addresses = [self._project.published(service.name) for service in self._project.brokers]
@@ -98,7 +98,7 @@ class ComposeCommands:
         }
 
     def close(self) -> None:
-        """Do no further verb, and undo at once what waits to be undone."""
+        """Do no further verb, and do the waiting undos at once."""
         has_ended = self._jobs.close(CLOSE_TIMEOUT_S)
         if has_ended:
             for name, undo in self._undos.take():

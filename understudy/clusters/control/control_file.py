@@ -36,7 +36,7 @@ class ControlEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_control_file(folder: Path, entry: ControlEntry) -> None:
-    """Replace `control.json` in one step. Other users can read it at no moment."""
+    """Replace `control.json` in one step. Other users can never read it."""
     beside = folder / f".{CONTROL_FILE}.new"
     beside.unlink(missing_ok=True)
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

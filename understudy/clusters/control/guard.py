@@ -1,7 +1,7 @@
 """`Guard`: refuses requests that a web page or another machine could send, and those without the token.
 
 A page in a browser can send requests to this machine: under its own origin, which the header Origin then names, or
-under a host name of its own that it has let resolve to 127.0.0.1 (DNS rebinding), which the header Host then names.
+under its own host name, which it has let resolve to 127.0.0.1 (DNS rebinding), which the header Host then names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 LARGEST_BODY: Final = 1 << 20
 _READING = ("GET", "HEAD")
 READ_TIMEOUT_S: Final = 10.0
-"""How long the body of a request may take to arrive."""
+"""Time within which the body of a request has to arrive."""
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 
@@ -29,11 +29,11 @@ class Guard:
 
     Args:
         hosts: the values of the header Host that are accepted.
-        token: what a request that changes something must carry, as `Authorization: Bearer TOKEN`; None if none may
-            change anything.
-        has_page: whether the application serves a page of its own that sends requests. Then a request that changes
-            something must come from it; otherwise requests of all pages are refused.
-        policy: the Content-Security-Policy of every answer that has none of its own.
+        token: the token that a request must carry if it changes something, as `Authorization: Bearer TOKEN`; None if
+            no request may change anything.
+        has_page: whether the application serves a page that sends requests. Then a request that changes something
+            must come from this page; otherwise requests of all pages are refused.
+        policy: the Content-Security-Policy of every answer that has none.
         token_hint: where the token is found, for the message that it is missing.
     """
 
@@ -117,7 +117,7 @@ def refused(status: int, message: str, **further: object) -> JSONResponse:
 
 
 async def read_body(request: Request) -> bytes:
-    """Return the body of a request. Raises HTTPException where it is too large or takes too long."""
+    """Return the body of a request. Raises HTTPException if it is too large or takes too long."""
     found = bytearray()
     try:
         async with asyncio.timeout(READ_TIMEOUT_S):

@@ -1,4 +1,4 @@
-"""`HttpThread`: serves an HTTP application on a socket of this machine, in a thread of its own."""
+"""`HttpThread`: serves an HTTP application on a socket of this machine, in its own thread."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _POLL_S: Final = 0.005
 
 
 class HttpThread:
-    """A server that listens already; `start` makes it answer, `close` ends it.
+    """A server on a listening socket; `start` makes it answer, `close` ends it.
 
     Args:
-        application: what answers.
+        application: the application that answers.
         listener: the socket that it is served on; `close` closes it.
         name: the name of the thread.
         beside: runs in the same event loop while the server does, and is cancelled at its end.
-        before_end: is called in that loop when the server is asked to end, so that answers that go on can end.
+        before_end: is called in that loop when the server is asked to end, so that endless answers can end.
     """
 
     def __init__(
@@ -72,10 +72,10 @@ class HttpThread:
         return self._thread.is_alive()
 
     def start(self) -> None:
-        """Start to answer, and return once it does.
+        """Start to answer, and return once the server answers.
 
         Raises:
-            ClusterError: it does not within ten seconds.
+            ClusterError: it does not answer within ten seconds.
         """
         self._thread.start()
         deadline = time.monotonic() + _START_TIMEOUT_S
@@ -163,7 +163,7 @@ def listen(host: str, port: int, *, what: str, option: str) -> socket.socket:
     Args:
         host: an IP address or `localhost`.
         port: 0 is any free one.
-        what: what is served, for messages: `the control port`.
+        what: a name for the server in messages, such as `the control port`.
         option: the option of the command line that gives another address.
 
     Raises:

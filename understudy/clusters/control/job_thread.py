@@ -45,7 +45,7 @@ class JobThread:
         """Run `call` when the jobs before it have ended. Cancel the future to leave it out.
 
         Raises:
-            TooManyWait: `MOST_WAITING` jobs wait already, those for later not counted.
+            TooManyWait: `MOST_WAITING` jobs wait already, without those for later.
             ClusterError: the thread has been closed.
         """
         with self._changed:
@@ -57,9 +57,9 @@ class JobThread:
             return self._add(_Job(now_s, next(self._numbers), call))
 
     def later(self, delay_s: float, call: Callable[[], T]) -> Future[T]:
-        """Run `call` once `delay_s` have passed; the future is cancelled where the thread has been closed.
+        """Run `call` once `delay_s` have passed; the future is cancelled if the thread has been closed.
 
-        How many wait is bounded by the callers, which cancel one before they replace it.
+        The callers bound the number of waiting jobs: they cancel a job before they replace it.
         """
         with self._changed:
             job = _Job(time.monotonic() + delay_s, next(self._numbers), call)

@@ -1,6 +1,6 @@
 """`ControlServer`: serves the control port of one cluster, in a thread of the process that runs the cluster.
 
-`ControlPort` is the server of any kind of cluster; `compose_server` has another one of it.
+`ControlPort` is the server of any kind of cluster; `compose_server` has its subclass for compose projects.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Commands(Commanded, Protocol):
     """A running cluster with the verbs that wait or have to be undone."""
 
     def close(self) -> None:
-        """Do no further verb, and undo what has to be undone."""
+        """Do no further verb, and do the undos that are still needed."""
 
 
 class ControlPort(HttpServer):
     """The HTTP server of a control port; after its end no further verb is done.
 
     Args:
-        commands: what the requests act on; it is closed at the end.
-        zookeeper_connect: where `GET /cluster` reads the cluster.
+        commands: the cluster that requests act on; it is closed at the end.
+        zookeeper_connect: the ZooKeeper from which `GET /cluster` reads the cluster.
         listener: a socket of `listen_for_control`.
     """
 
@@ -102,7 +102,7 @@ def check_loopback(host: str) -> str:
     """Return the address for a host that is loopback.
 
     Raises:
-        ClusterError: it is another one, or a name other than localhost.
+        ClusterError: the host is another address, or a name other than localhost.
     """
     if not is_loopback(host):
         raise ClusterError(

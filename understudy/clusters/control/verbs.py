@@ -28,12 +28,12 @@ from understudy.clusters.values import Target, duration, parse_duration, parse_t
 from understudy.clusters.verb_table import GONE, PAUSED, RUNNING, TARGETS, VERBS
 
 ANSWER_TIMEOUT_S: Final = 5.0
-"""How long ZooKeeper may take to answer which broker has a role."""
+"""Time within which ZooKeeper has to answer which broker has a role."""
 CLOSE_TIMEOUT_S: Final = 10.0
 NO_BROKER: Final = "no broker is running that is not paused"
 _ENDING_S: Final = 5.0
 _REASONS: Final = {GONE: "it is not running", PAUSED: "it is paused already", RUNNING: "it is not paused"}
-"""By the state of a process: why most verbs cannot be done to it, if they cannot."""
+"""Reasons why most verbs cannot be done to a process, by its state."""
 
 Handle: TypeAlias = LocalBroker | ZooKeeperHandle
 
@@ -42,9 +42,9 @@ class VerbRequest(NamedTuple):
     """A verb with its target, both checked.
 
     Attributes:
-        lasts_ms: after how many milliseconds it is undone; None if it is not.
-        point: of `arm`, the named point; otherwise empty.
-        action: of `arm`, what happens there; otherwise empty.
+        lasts_ms: the number of milliseconds after which it is undone; None if it is not.
+        point: for `arm`, the named point; otherwise empty.
+        action: for `arm`, the action at this point; otherwise empty.
     """
 
     verb: str
@@ -55,12 +55,12 @@ class VerbRequest(NamedTuple):
 
 
 class VerbOutcome(NamedTuple):
-    """What a verb has done.
+    """The result of a verb.
 
     Attributes:
         done: the names of the processes that it acted on.
-        skipped: of a target with several brokers, why some were left out.
-        note: what follows later, in words; empty if nothing does.
+        skipped: the reasons why some of several brokers were left out.
+        note: the undo that follows later, in words; empty if none follows.
     """
 
     verb: str
@@ -77,7 +77,7 @@ def checked(verb: str, body: OnTarget) -> VerbRequest:
     """Check the target and the duration of a request.
 
     Raises:
-        BadValue: one of them is wrong, or the verb cannot be done to such a target. The message says what is expected.
+        BadValue: a value is wrong, or the verb cannot be done to such a target. The message names the expected values.
     """
     target = _target(body.target)
     if target.role == "zookeeper" and not VERBS[verb].on_zookeeper:
@@ -122,7 +122,7 @@ class Commanded(Protocol):
     def begin(self, request: VerbRequest) -> Future[VerbOutcome]:
         """Do a verb when the verbs before it are done. It may wait for ZooKeeper in the calling thread.
 
-        It raises, and so does the future: ClusterError if the verb is refused, one of `NO_ANSWER` where ZooKeeper
+        It raises, and so does the future: ClusterError if the verb is refused, one of `NO_ANSWER` if ZooKeeper
         does not answer, ZooKeeperNotStarted, and OSError if the fault cannot be recorded.
         """
 
@@ -134,7 +134,7 @@ class Commanded(Protocol):
         """
 
     def described(self, view: ClusterView) -> dict[str, Any]:
-        """Return what `GET /cluster` answers.
+        """Return the answer of `GET /cluster`.
 
         Args:
             view: reads the cluster in ZooKeeper.
@@ -161,7 +161,7 @@ class ClusterVerbs:
         self._reading = threading.Lock()
         self._undos = WaitingUndos(self._jobs)
         self._to_undo: dict[tuple[str, str], Handle] = {}
-        """What has to be undone before the cluster can stop in order, by the process and the verb that undoes."""
+        """Processes with a fault that must be undone before the cluster can stop in order, by name and undoing verb."""
 
     def find(self, request: VerbRequest) -> Sequence[Handle]:
         """Return the processes that the target of a request means now.
@@ -184,13 +184,13 @@ class ClusterVerbs:
             return handles
 
     def begin(self, request: VerbRequest) -> Future[VerbOutcome]:
-        """Do a verb on what its target means now; see `Commanded`."""
+        """Do a verb on the processes that its target means now; see `Commanded`."""
         return self.submit(request, self.find(request))
 
     def submit(self, request: VerbRequest, handles: Sequence[Handle]) -> Future[VerbOutcome]:
-        """Do a verb on what `find` has returned, when the verbs before it are done.
+        """Do a verb on the processes that `find` has returned, when the verbs before it are done.
 
-        The future raises what the verb raises: ClusterError if it is refused, one of `NO_ANSWER` where ZooKeeper
+        The future raises what the verb raises: ClusterError if it is refused, one of `NO_ANSWER` if ZooKeeper
         does not answer, ZooKeeperNotStarted, and OSError if the fault cannot be recorded.
         """
         return self._jobs.submit(lambda: self._do(request, handles))
@@ -215,10 +215,10 @@ class ClusterVerbs:
         }
 
     def close(self) -> None:
-        """Do no further verb, and undo what would keep the cluster from stopping in order.
+        """Do no further verb, and undo the faults that would keep the cluster from stopping in order.
 
-        That is an isolation, a paused broker, and a ZooKeeper that a verb has paused or ended: while the controller or
-        ZooKeeper is paused, no broker can finish its controlled shutdown.
+        These are an isolation, a paused broker, and a ZooKeeper that a verb has paused or ended: while the controller
+        or ZooKeeper is paused, no broker can finish its controlled shutdown.
         """
         has_ended = self._jobs.close(CLOSE_TIMEOUT_S)
         if has_ended:
@@ -261,11 +261,11 @@ class ClusterVerbs:
         return outcome
 
     def _refusal(self, verb: str, handle: Handle) -> str:
-        """Why a process is not in the state for a verb; empty if it is."""
+        """The reason why a process is not in the state for a verb; empty if it is."""
         if isinstance(handle, LocalBroker):
             _await_end(handle)
         if isinstance(handle, LocalBroker) and not handle.is_running:
-            # Also if it was ended from outside: what waits for another broker later must not fail because of it.
+            # Also if it was ended from outside: later waits for other brokers must not fail because of it.
             handle.process.should_run = False
         states = VERBS[verb].states
         state = PAUSED if handle.is_running and handle.is_paused else RUNNING if handle.is_running else GONE
@@ -277,7 +277,7 @@ class ClusterVerbs:
         return reason and f"{handle.name} cannot be {VERBS[verb].done}: {reason}"
 
     def _note(self, verb: str, handle: Handle) -> None:
-        """Leave out the undos that a verb has made pointless, and keep what must be undone at the end."""
+        """Leave out the undos that a verb has made pointless, and note the undo that is needed at the end."""
         self._undos.note(verb, handle.name)
         for undo in ended_by(verb):
             self._to_undo.pop((handle.name, undo), None)
@@ -326,14 +326,14 @@ class ClusterVerbs:
 
 
 def _await_end(broker: LocalBroker) -> None:
-    """Wait for the end of a process that is ending: the system has left its threads to end, and cannot reap it yet."""
+    """Wait for the end of a process that is ending; it cannot be reaped before all its threads have ended."""
     child = broker.process.process
     if child is not None and child.is_running and linux.start_time(child.pid) != child.started:
         child.wait(_ENDING_S)
 
 
 def note_of(request: VerbRequest) -> str:
-    """Return what follows a verb later, in words; empty if nothing does."""
+    """Return the undo that follows a verb later, in words; empty if none follows."""
     if request.lasts_ms is None:
         return ""
     return f"to be {VERBS[VERBS[request.verb].undo].done} after {duration(request.lasts_ms)}"
@@ -344,5 +344,5 @@ def _with_role(handle: Handle) -> str:
 
 
 def _do_to(handle: Handle, verb: str) -> None:
-    """Do a verb without further arguments, which is the method of its name."""
+    """Do a verb without further arguments, by the method of its name."""
     getattr(handle, verb)()

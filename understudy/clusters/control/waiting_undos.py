@@ -1,4 +1,4 @@
-"""`WaitingUndos`: the undos of verbs that wait for their time."""
+"""`WaitingUndos`: the undos of verbs that are due later."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from understudy.clusters.verb_table import VERBS
 
 
 def ended_by(verb: str) -> tuple[str, ...]:
-    """Return the undos that are pointless once a verb is done: what they would end has ended."""
+    """Return the undos that are pointless once a verb is done, because the verb has ended the fault."""
     return VERBS[verb].ends or (verb,)
 
 

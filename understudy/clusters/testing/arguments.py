@@ -14,7 +14,7 @@ KEYS: Final = ("brokers", "racks", "topics", "session_timeout_ms", "properties",
 
 
 class BadArguments(ValueError):
-    """An argument does not exist or has a value that it cannot have. The message names it and what is allowed."""
+    """An argument does not exist or has a value that it cannot have. The message names it and the allowed values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class ClusterArguments:
         session_timeout_ms: the ZooKeeper session timeout of the brokers: how long a killed broker stays registered.
         properties: further keys of `server.properties` for every broker, sorted.
         proxied: whether the traffic of the brokers goes through a proxy, so that they can be isolated.
-        scope: `session` where tests with the same arguments share the cluster, otherwise `function`.
+        scope: `session` if tests with the same arguments share the cluster, otherwise `function`.
     """
 
     brokers: int = 3

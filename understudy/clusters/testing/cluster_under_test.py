@@ -26,12 +26,12 @@ T = TypeVar("T")
 
 WAIT_TIMEOUT_S: Final = 30.0
 ADMIN_TIMEOUT_MS: Final = 20_000
-"""Less than the view waits for any call."""
+"""Time that a call of the admin client may take, less than the view waits for any call."""
 
 
 @dataclass(slots=True)
 class Before:
-    """What the conditions compare with: the roles before the last fault into their holder, or when the test began."""
+    """The roles that conditions compare with: before the last fault into the role's holder, or at the test's start."""
 
     controller_epoch: int = 0
     leaders: dict[TopicPartition, int] = field(default_factory=dict)
@@ -126,7 +126,7 @@ class ClusterUnderTest:
         self.begin_test(test)
 
     def close(self) -> None:
-        """Kill all processes at once. The run folder stays where `directory` named it."""
+        """Kill all processes at once. The run folder stays if `directory` was given."""
         self.local.close()
 
     def __enter__(self) -> ClusterUnderTest:
@@ -144,7 +144,7 @@ class ClusterUnderTest:
         self.local.__exit__(kind, error, trace)
 
     def begin_test(self, test: str = "") -> None:
-        """Undo what an earlier test has left, and record that a test begins.
+        """Undo the faults of an earlier test, and record that a test begins.
 
         Every broker is started, resumed and reachable, no point is armed, and the topics of the arguments exist.
 
@@ -176,7 +176,7 @@ class ClusterUnderTest:
                 broker.resume()
         for broker in self.local.brokers:
             if broker.is_running:
-                broker.process.should_run = True  # arming a crash had said that it may end
+                broker.process.should_run = True  # arming a crash had set this to False
             else:
                 broker.start()
 
@@ -276,7 +276,7 @@ class ClusterUnderTest:
     def assert_injected(
         self, fault: str, *, role: str | None = None, broker: int | None = None, point: str | None = None
     ) -> None:
-        """Fail where the event logs do not record the fault in this test.
+        """Fail if the event logs do not record the fault in this test.
 
         Args:
             fault: `kill`, `pause`, `resume`, `stop`, `start`, `depose`, `isolate`, `heal`; `crash` at a point.

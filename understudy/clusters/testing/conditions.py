@@ -8,9 +8,9 @@ from understudy.foundation.cluster.identifiers import TopicPartition
 
 
 def controller_change() -> Condition[LocalBroker]:
-    """A controller was elected since the last fault that the test injected into a controller; else since it began.
+    """A controller was elected after the last fault that the test injected into a controller, or after the test began.
 
-    It need not be another broker: after `depose` the same one may win. The wait returns the new controller.
+    It need not be another broker: after `depose` the same broker may win. The wait returns the new controller.
     """
 
     def evaluate(cluster: ClusterUnderTest) -> LocalBroker | None:
@@ -23,9 +23,9 @@ def controller_change() -> Condition[LocalBroker]:
 
 
 def leader_change(topic: str, partition: int = 0) -> Condition[LocalBroker]:
-    """Another broker leads the partition than at the last fault that the test injected into its leader.
+    """Another broker leads the partition than before the last fault that the test injected into its leader.
 
-    Without such a fault: than when the test began. The wait returns the new leader.
+    Without such a fault, another broker than when the test began. The wait returns the new leader.
     """
     key = TopicPartition(topic, partition)
 

@@ -1,4 +1,4 @@
-"""Reads from a run's event logs which faults were injected, for assertions and for the report of a failed test."""
+"""Reads the injected faults from a run's event logs, for assertions and for the report of a failed test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from understudy.history.reading.reader import read
 TEST_BEGUN: Final = "test begun"
 """The step that `ClusterUnderTest` records when a test begins; faults before it belong to an earlier test."""
 _FORMER_NAMES: Final = {"continue": "resume"}
-"""The faults to which older event logs give another name."""
+"""Current names of faults, by their names in older event logs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class RecordedFault:
         target: the broker, for example `broker-1`.
         role: the role by which the broker was chosen, for example `leader of orders-0`; empty for a broker by id.
         point: the named point; empty for other faults.
-        wall_ms: when it was recorded, in milliseconds since 1970.
+        wall_ms: the time at which it was recorded, in milliseconds since 1970.
     """
 
     fault: str
@@ -57,7 +57,7 @@ class FaultsOfTest:
     """The faults of one test.
 
     Attributes:
-        begun_ms: when the test began, in milliseconds since 1970.
+        begun_ms: the time at which the test began, in milliseconds since 1970.
         faults: in order of time.
     """
 
@@ -73,7 +73,7 @@ class FaultsOfTest:
 
 
 def faults_of_test(run_folder: Path) -> FaultsOfTest:
-    """Read the faults since the last test began in a run. The folder may be that of a cluster that is running."""
+    """Read the faults since the last test began in a run. The run's cluster may still be running."""
     folders = [run_folder / "testbed" / "events", *run_folder.glob("broker-*/events")]
     records = read([folder for folder in folders if folder.is_dir()]).records
     begun_ms = max((record.wall_ms for record in records if _begins_a_test(record)), default=0.0)

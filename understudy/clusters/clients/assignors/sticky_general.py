@@ -20,7 +20,7 @@ from understudy.foundation.cluster.identifiers import TopicPartition
 
 
 class GeneralAssignment:
-    """Lets members keep their partitions, gives the rest to those with the fewest, and moves partitions while that helps.
+    """Keeps the partitions of members, gives the rest to those with the fewest, and moves partitions while that helps.
 
     Used once, by `build`. Mirrors `AbstractStickyAssignor.GeneralAssignmentBuilder`.
     """
