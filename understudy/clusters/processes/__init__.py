@@ -3,5 +3,5 @@
 `embedded_zookeeper` starts Apache ZooKeeper from jars of the wheel, or of PySpark in a checkout; `local_cluster` runs
 brokers as child processes that end with their owner, and injects faults into a broker by its id or role. Every fault is
 recorded before it is injected. Kafka's counterparts are `EmbeddedZookeeper` and ducktape's `KafkaService`. Imports the
-configuration of `brokers` and what is below it, never `simulated`.
+configuration of `brokers` and the layers below it, never `simulated`.
 """

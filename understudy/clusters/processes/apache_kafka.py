@@ -1,7 +1,7 @@
 """Runs Apache Kafka 3.9 in ZooKeeper mode: its brokers as processes in a local cluster, its tools as commands.
 
 Kafka is neither downloaded nor shipped here: `ApacheKafka` takes the folder with its jars (`libs/` of a download, or
-what Maven copies for `org.apache.kafka:kafka_2.13:3.9.1`, with `kafka-tools` for the tools).
+the jars that Maven copies for `org.apache.kafka:kafka_2.13:3.9.1`, with `kafka-tools` for the tools).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from understudy.clusters.java import JavaRuntime, choose_java
 from understudy.clusters.processes.broker_process import BrokerProcess
 
 SMALL_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""JVM options for tests on small machines: a broker starts sooner and uses less memory than with Kafka's own."""
+"""JVM options for tests on small machines: a broker starts sooner and uses less memory than with Kafka's options."""
 
 SMALL_BROKER = {
     "offsets.topic.replication.factor": "1",
@@ -43,7 +43,7 @@ _REQUEST_LOGGING = {
     "log4j.appender.requests.layout.ConversionPattern": "%m%n",
 }
 _OWN_KEY_PREFIX = "understudy."
-"""How the configuration keys begin that only brokers of Understudy have."""
+"""Prefix of the configuration keys that only brokers of Understudy have."""
 
 
 class KafkaNotFound(Exception):
@@ -113,7 +113,7 @@ class KafkaProcess(BrokerProcess):
         self._logs_requests = logs_requests
 
     def prepare(self) -> None:
-        """Do nothing: a Java process reads its configuration when it starts, so it cannot be started before."""
+        """Do nothing: a Java process reads its configuration when it starts, so it cannot be started before that."""
 
     def _command(self) -> list[str]:
         logging = self.directory / "log4j.properties"

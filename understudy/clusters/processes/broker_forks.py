@@ -1,7 +1,7 @@
 """`BrokerForks`: a process that does a broker's imports once, and of which every broker process is a fork.
 
-The imports take a second of processor time for each broker, and almost nothing else takes any while a broker starts. A
-fork has them done. Linux only: a pidfd stands for the process of a fork, whose parent is not this process.
+The imports take a second of processor time for each broker, almost all of the time that its start takes. A fork has
+already done them. Linux only: a pidfd stands for the process of a fork, whose parent is not this process.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from understudy.clusters.processes.broker_template import ForkRequest
 from understudy.clusters.processes.processes import ChildProcess, LoggedProcess, ProcessDied
 
 _FORK_TIMEOUT_S: Final = 60.0
-"""How long the template may take for its imports and a fork."""
+"""Time that the template may take for its imports and a fork."""
 _END_TIMEOUT_S: Final = 10.0
 _PAUSE_TIMEOUT_S: Final = 5.0
 _POLL_S: Final = 0.001
 
 
 def can_fork_brokers() -> bool:
-    """Whether this system has what forks need; an old kernel and some sandboxes refuse pidfds."""
+    """Whether this system supports forks of brokers; an old kernel and some sandboxes refuse pidfds."""
     if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
         return False
     try:
@@ -88,18 +88,18 @@ class BrokerForks:
 
     @property
     def is_running(self) -> bool:
-        """Whether the template has not ended; it forks no more once it has."""
+        """Whether the template runs; once it has ended, it forks no more brokers."""
         return self._template.is_running
 
     def fork(self, name: str, config: str, *, log: Path, directory: Path, environment: Mapping[str, str]) -> Fork:
-        """Start a broker as a fork; wait for the imports where they are not done.
+        """Start a broker as a fork; wait until the template has done its imports.
 
         Args:
             config: the name of its `server.properties` in `directory`.
 
         Raises:
-            ClusterError: the template has ended, the message ends with its log; or it did not fork in time; or the
-                request, with its environment, is too large for a message.
+            ClusterError: the template has ended (the message ends with its log), did not fork in time, or the request
+                with its environment is too large.
         """
         status, inherited = os.pipe()
         request = ForkRequest(directory=str(directory), config=config, environment=dict(environment))
@@ -111,12 +111,12 @@ class BrokerForks:
                 os.close(inherited)
             pid = self._read_pid(name, status)
         except BaseException:
-            os.close(status)  # the template kills the fork where it comes later
+            os.close(status)  # the template kills a fork that it makes later
             raise
         return Fork(name, log, pid, status)
 
     def _send(self, name: str, request: ForkRequest, descriptors: list[int]) -> None:
-        # Not msgspec's JSON, which refuses what the bytes of an environment become that are not UTF-8.
+        # Not msgspec's JSON, which refuses the surrogates of environment variables that are not UTF-8.
         sent = json.dumps(msgspec.to_builtins(request)).encode()
         try:
             socket.send_fds(self._requests, [sent], descriptors)
@@ -146,7 +146,7 @@ class Fork(LoggedProcess):
     """One run of a broker that is a fork; implements `RunningProcess`.
 
     Args:
-        status: where the template writes the exit code. Until then no other process gets the pid.
+        status: the pipe to which the template writes the exit code. Until then no other process gets the pid.
     """
 
     is_waiting = False
@@ -163,7 +163,7 @@ class Fork(LoggedProcess):
         self.started = linux.start_time(pid) or 0
         """The start time in clock ticks, which with `pid` identifies the process, also to other programs."""
         if self.exit_code is not None:
-            self.started = 0  # the pid may be that of another process already
+            self.started = 0  # another process may already have the pid
 
     @property
     def exit_code(self) -> int | None:
@@ -174,7 +174,7 @@ class Fork(LoggedProcess):
     def _read_exit_code(self, timeout_s: float) -> None:
         if self._exit_code is None and _is_readable(self._status, timeout_s):
             word = os.read(self._status, broker_template.WORD_BYTES)
-            # Where the template ends, the kernel kills its forks, shortly after it has closed the pipe.
+            # If the template ends, the kernel kills its forks, shortly after it has closed the pipe.
             self._exit_code = int.from_bytes(word, "big", signed=True) if word else -signal.SIGKILL
             os.close(self._status)
             if self._pidfd is not None:

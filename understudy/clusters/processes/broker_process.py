@@ -23,7 +23,7 @@ HOST = "127.0.0.1"
 
 
 class BrokerProcess:
-    """A broker that can be started many times; it keeps its folder and, where that is free, its port.
+    """A broker that can be started many times; it keeps its folder and, if it is free, its port.
 
     Args:
         forked: whether its processes are forks of `forks_of_this_process()`, if the system has them; otherwise they do
@@ -70,7 +70,7 @@ class BrokerProcess:
 
     @property
     def is_missing(self) -> bool:
-        """Whether it should run and does not, or not for long."""
+        """Whether it should run and does not, or is being restarted."""
         return self.is_restarting or (self.should_run and not self.is_running)
 
     @property
@@ -129,7 +129,7 @@ class BrokerProcess:
         return {str(point): str(action) for point, action in found.items()}
 
     def set_faults(self, faults: MachineFaults) -> None:
-        """Let its disk and clock have these faults, and no others, from now on; also in later processes.
+        """Give its disk and clock these faults, and no others, from now on; also in later processes.
 
         It reads them only if `understudy.faults.file` among its properties names the file.
         """
@@ -165,7 +165,7 @@ class BrokerProcess:
         )
 
     def _command(self) -> list[str]:
-        # With -P, a folder `brokers` or `controller` in the working directory does not hide ours (D17).
+        # With -P, a folder `brokers` or `controller` in the working directory does not hide our packages (D17).
         return [sys.executable, "-P", "-m", "understudy.brokers", self.config.name]
 
     def _all_properties(self) -> dict[str, str]:

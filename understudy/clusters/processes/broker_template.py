@@ -1,9 +1,9 @@
 """`python -m understudy.clusters.processes.broker_template`: does a broker's imports, and forks a broker for each
 request.
 
-Its standard input is a socket. A request comes with two file descriptors: that of the broker's log, and a pipe to which
-the pid is written at once and the exit code at the end. It has one thread, so that a fork is complete. The kernel
-kills the forks where the template ends.
+Its standard input is a socket. A request comes with two file descriptors: the broker's log, and a pipe to which the
+pid is written at once and the exit code at the end. The template has one thread, so that a fork is complete. The
+kernel kills the forks when the template ends.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LOG, _STATUS = 0, 1
 
 
 class ForkRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a fork is: `config` is the name of its `server.properties` in `directory`."""
+    """The request for a fork: `config` is the name of its `server.properties` in `directory`."""
 
     directory: str
     config: str
@@ -49,7 +49,7 @@ class _Template:
         self._status_by_pid: dict[int, int] = {}
 
     def serve(self) -> ForkRequest | None:
-        """Fork for each request; return the request in each fork, and None in the template when its owner has gone."""
+        """Fork for each request; return the request in each fork, and None in the template when its owner has ended."""
         while True:
             for key, _ in self._selector.select():
                 if key.data is not None:
@@ -74,7 +74,7 @@ class _Template:
         return pid
 
     def _become(self, request: ForkRequest, descriptors: list[int]) -> None:
-        """Be a broker process of its own, which has nothing of the template and of other forks open."""
+        """Make this fork independent: close all that the template and other forks have open."""
         linux.end_with(self._pid)
         os.setsid()
         os.chdir(request.directory)

@@ -1,4 +1,4 @@
-"""Summarizes a cluster as JSON: what `understudy status --json` prints and the control port answers."""
+"""Summarizes a cluster as JSON, for `understudy status --json` and the answers of the control port."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _brokers(picture: ClusterPicture, cluster: ClusterEntry | None) -> list[dict
     entries = {broker.id: broker for broker in cluster.brokers} if cluster else {}
     lines = []
     for broker_id in sorted({*entries, *picture.brokers}):
-        registered = picture.brokers.get(broker_id)  # type: ignore[call-overload]  # a plain int is a valid key, too
+        registered = picture.brokers.get(broker_id)  # type: ignore[call-overload]  # a plain int is also a valid key
         entry = entries.get(broker_id)
         endpoint = registered.broker.endpoints[0] if registered else None
         lines.append(

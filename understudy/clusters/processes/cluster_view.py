@@ -1,6 +1,6 @@
 """Reads the state of a cluster from ZooKeeper, for code that is not in an event loop.
 
-A `ClusterView` has one session, on a loop and a thread of its own. It serves the waits of `LocalCluster`, its look-ups
+A `ClusterView` has one session, on its own loop and thread. It serves the waits of `LocalCluster`, its look-ups
 of roles, and `understudy status`. It writes only in `delete_controller`, and to create a chroot that does not exist.
 """
 
@@ -40,7 +40,7 @@ from understudy.foundation.zk.znodes import ControllerEpochZNode, ControllerZNod
 
 T = TypeVar("T")
 
-# Reads fail with an exception where the connection is broken: kazoo need not print it unless logging is configured.
+# Reads fail with an exception if the connection is broken: kazoo need not print it unless logging is configured.
 logging.getLogger("kazoo").addHandler(logging.NullHandler())
 
 SESSION_TIMEOUT_MS = CONNECTION_TIMEOUT_MS = 10_000
@@ -48,11 +48,11 @@ ANSWER_TIMEOUT_S = 30.0
 _ATTEMPTS = 3
 
 NO_ANSWER = (MalformedZNode, SessionLost, TimeoutError, ZooKeeperFailure, ZooKeeperUnreachable)
-"""The exceptions of a read: no server answers, none answers in time, or a znode cannot be decoded."""
+"""Exceptions of a read: no server answers, none answers in time, or a znode cannot be decoded."""
 
 
 class RegisteredBroker(NamedTuple):
-    """A registration in `/brokers/ids`; host and port are those of the first listener."""
+    """A registration in `/brokers/ids`, with host and port of the first listener."""
 
     host: str
     port: int
@@ -71,8 +71,8 @@ class _ViewSession:
 class ClusterView:
     """The state of the cluster at `zookeeper_connect`, read on demand; the first read opens the session.
 
-    All reads may raise the exceptions of `NO_ANSWER`: for example `ZooKeeperUnreachable` where no server answers,
-    `TimeoutError` where it stops answering, `MalformedZNode` where a znode cannot be decoded.
+    All reads may raise the exceptions of `NO_ANSWER`: for example `ZooKeeperUnreachable` if no server answers,
+    `TimeoutError` if it stops answering, `MalformedZNode` if a znode cannot be decoded.
 
     Args:
         answer_timeout_s: how long one read may take.
@@ -150,7 +150,7 @@ class ClusterView:
             ) from None
 
     async def _read_on_session(self, read: Callable[[_ViewSession], Awaitable[T]]) -> T:
-        """Read, on a new session where the old one has expired."""
+        """Read, on a new session if the old one has expired."""
         for _ in range(_ATTEMPTS - 1):
             try:
                 return await read(await self._open_session())

@@ -1,7 +1,7 @@
-"""`python -m understudy.clusters.processes.describe_run`: writes how a run is set up, where no testbed starts its
-brokers.
+"""`python -m understudy.clusters.processes.describe_run`: describes a run in an event log, if no testbed starts
+its brokers.
 
-docker-compose.yml runs it before the brokers start, so that their event logs have the settings of the run beside them.
+docker-compose.yml runs it before the brokers start, so that the run's settings are recorded beside their event logs.
 """
 
 from __future__ import annotations

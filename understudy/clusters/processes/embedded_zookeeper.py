@@ -39,9 +39,9 @@ class EmbeddedZooKeeper(ZooKeeperServer):
         tick_time_ms: the granularity of session expiry. It is short, so that sessions end soon after their timeout.
         min_session_timeout_ms, max_session_timeout_ms: the bounds of the timeout that a client may request. ZooKeeper's
             default, 2 to 20 ticks, would silently shorten a session of 6 s to 4 s.
-        force_sync: fsync every transaction. Without it a killed server loses nothing, but a machine that loses its
-            power may.
-        java: the runtime; None for that of `choose_java()`.
+        force_sync: fsync every transaction. Without it a killed server loses nothing, but a loss of the machine's
+            power may lose transactions.
+        java: the runtime; None for the result of `choose_java()`.
     """
 
     def __init__(
@@ -238,7 +238,7 @@ def _free_port(host: str) -> int:
 
 
 def _in_latin_1(text: str) -> str:
-    """Escape what is not ASCII as `\\uXXXX` per UTF-16 unit: ZooKeeper reads its file as ISO 8859-1."""
+    """Escape characters that are not ASCII as `\\uXXXX` per UTF-16 unit: ZooKeeper reads its file as ISO 8859-1."""
     units = text.encode("utf-16-be")
     pairs = (int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2))
     return "".join(chr(unit) if unit < 0x80 else f"\\u{unit:04x}" for unit in pairs)

@@ -1,7 +1,7 @@
 """`LinkFaults`: the faults that a cluster injects into the links between its brokers, their clients and ZooKeeper.
 
-A fault is recorded before it is injected, in the words of the simulator. A cut delays what is sent over it and loses
-nothing, as TCP does; resetting a connection loses what was on its way.
+A fault is recorded before it is injected, in the words of the simulator. A cut delays the bytes that are sent and loses
+none, as TCP does; resetting a connection loses the bytes on their way.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _EXPIRE_TIMEOUT_S = 10.0
 class LinkFaults:
     """The faults of links; `LocalCluster` inherits them.
 
-    All of them raise `Unsupported` where the cluster was created without `proxied=True`, and `ClusterError` where it
-    has no such broker.
+    All of them raise `Unsupported` if the cluster was created without `proxied=True`, and `ClusterError` if it has no
+    such broker.
     """
 
     embedded_zookeeper: ZooKeeperServer | None
@@ -57,7 +57,7 @@ class LinkFaults:
             self._proxied = ProxiedBrokers(self.broker_ids, zookeeper_connect)
 
     def _proxied_properties(self, broker_id: int) -> dict[str, str]:
-        """The keys of `server.properties` by which a broker's traffic goes through the proxy; empty without one."""
+        """The keys of `server.properties` by which a broker's traffic goes through the proxy; empty without a proxy."""
         return self._proxied.properties_of(broker_id) if self._proxied is not None else {}
 
     def _close_proxy(self) -> None:
@@ -99,14 +99,14 @@ class LinkFaults:
         proxy.release(_both_ways(node_of(one), nodes))
 
     def heal_links(self) -> None:
-        """End all faults of links, those to ZooKeeper included; what was held arrives late and in order."""
+        """End all faults of links, also of links to ZooKeeper; what was held arrives late and in order."""
         proxy = self._proxy_to("links cannot be healed")
         self.record_fault("heal", "all links")
         self._isolated.clear()
         proxy.heal()
 
     def refuse(self, one: int, others: Sequence[int], is_refusing: bool) -> None:
-        """Reset every connection that a broker opens to others, or let it connect; those that are open stay."""
+        """Reset every connection that a broker opens to others, or let it connect; open ones stay."""
         nodes = self._nodes(one, others)
         proxy = self._proxy_to("connections cannot be refused")
         self.record_fault("refuse" if is_refusing else "heal", _target(one, others, "sent"))
@@ -127,7 +127,7 @@ class LinkFaults:
         proxy.release(_both_ways(node, [CLIENT]))
 
     def not_injected(self) -> list[str]:
-        """The faults of single requests and writes that have found none so far: they were recorded, and did nothing."""
+        """The faults of single requests and writes that were recorded, but have met no request or write so far."""
         return self._proxy_to("the faults of requests are unknown").not_injected()
 
     def reset(self, one: int, others: Sequence[int]) -> None:
@@ -145,14 +145,14 @@ class LinkFaults:
         proxy.delay(_both_ways(node_of(one), nodes), by_ms)
 
     def throttle(self, one: int, others: Sequence[int], bytes_per_s: float) -> None:
-        """Let at most so many bytes a second pass on each connection between a broker and others; 0 ends it."""
+        """Limit each connection between a broker and others to `bytes_per_s` bytes a second; 0 ends the limit."""
         nodes = self._nodes(one, others)
         proxy = self._proxy_to("links cannot be throttled")
         self.record_fault("throttle" if bytes_per_s else "heal", _target(one, others))
         proxy.throttle(_both_ways(node_of(one), nodes), bytes_per_s)
 
     def split(self, one: int, others: Sequence[int], piece_bytes: int) -> None:
-        """Forward what a broker and others send to each other in pieces of so many bytes; 0 ends it."""
+        """Forward what a broker and others send to each other in pieces of `piece_bytes` bytes; 0 ends it."""
         nodes = self._nodes(one, others)
         proxy = self._proxy_to("traffic cannot be split")
         self.record_fault("split" if piece_bytes else "heal", _target(one, others))

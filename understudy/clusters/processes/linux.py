@@ -22,7 +22,7 @@ def launcher(command: list[str]) -> list[str]:
     """The command line that runs `command` so that it ends with the calling process, even if that is killed.
 
     The kernel ends it with the *thread* that forks (see `processes._spawner`). On other systems than Linux the command
-    runs as it is, and ends only if its owner stops it.
+    ends only if its owner stops it.
     """
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
 
@@ -71,10 +71,10 @@ def resident_memory(pid: int) -> int:
 
 
 def limit_files(pid: int, count: int) -> int:
-    """Let a process have at most so many files and sockets open, at most as many as its hard limit.
+    """Limit the open files and sockets of a process to `count`, or to its hard limit if that is lower.
 
     Returns:
-        How many it might have open before.
+        The limit before.
 
     Raises:
         OSError: the process has ended, or the system cannot limit it.
@@ -127,17 +127,17 @@ def _may_exist(pid: int) -> bool:
 
 
 def end_with(owner: int) -> None:
-    """Let the kernel kill this process when `owner`, its parent, ends; exit where `owner` has ended."""
+    """Let the kernel kill this process when `owner`, its parent, ends; exit if `owner` has ended."""
     if sys.platform == "linux":
         if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
             sys.exit(f"prctl(PR_SET_PDEATHSIG): {os.strerror(ctypes.get_errno())}")
-        # Where the owner ended before prctl was called, the kernel would never send the signal.
+        # If the owner ended before prctl was called, the kernel would never send the signal.
         if os.getppid() != owner:
             sys.exit(f"the owner, process {owner}, has ended")
 
 
 def _exec(owner: int, command: list[str]) -> None:
-    """Replace this process with `command`, which the kernel kills when `owner` ends; exit where `owner` has ended."""
+    """Replace this process with `command`, which the kernel kills when `owner` ends; exit if `owner` has ended."""
     end_with(owner)
     try:
         os.execvp(command[0], command)

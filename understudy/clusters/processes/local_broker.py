@@ -14,7 +14,7 @@ STOP_TIMEOUT_S = 15.0
 
 
 class BrokerOwner(Protocol):
-    """What the handles of brokers use of their cluster."""
+    """The part of a cluster that the handles of its brokers use."""
 
     is_proxied: bool
     """Whether a proxy can hold the traffic of its brokers."""
@@ -36,7 +36,7 @@ class BrokerOwner(Protocol):
         """
 
     def stop_broker(self, broker_id: int, role: str, timeout_s: float) -> None:
-        """Inject `stop`, wait for the end of the process, and inject `kill` where it has not ended in time."""
+        """Inject `stop`, wait for the end of the process, and inject `kill` if it has not ended in time."""
 
     def begin_start(self, broker_id: int) -> None:
         """Start the broker, and do not wait."""

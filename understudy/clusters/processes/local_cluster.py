@@ -58,7 +58,7 @@ class LocalCluster(LinkFaults):
     Args:
         racks: the racks of the brokers in order; they are repeated if there are fewer racks than brokers.
         zookeeper: a server to share, which is started if it does not run, and in which this cluster has a chroot; or
-            a connect string to use as it is; None for a server of its own, in the run folder.
+            a connect string to use unchanged; None for its own server, in the run folder.
         directory: the run folder, which may have been used before; None for a temporary one, which is deleted at the
             end.
         session_timeout_ms: the ZooKeeper session timeout of the brokers.
@@ -66,10 +66,10 @@ class LocalCluster(LinkFaults):
         environment: further environment variables of every broker.
         kafka_brokers: the ids that are brokers of Apache Kafka. They start after the others, so that the first
             controller is a broker of Understudy.
-        java: the runtime for a server of its own.
+        java: the runtime for its own server.
         proxied: let the traffic of all brokers go through a proxy, so that the faults of `LinkFaults` can be injected.
         run: the run id of every record; None for a new one.
-        described: what `RunDescribed` has beside what the cluster itself knows, for example the planned fault.
+        described: the fields of `RunDescribed` that the cluster does not set itself, for example the planned fault.
         forked: whether the brokers are forks of one process that has done their imports, if the system has pidfds; they
             start in a fraction of the time.
     """
@@ -203,7 +203,7 @@ class LocalCluster(LinkFaults):
         return self.view.picture()
 
     def findings(self) -> Findings:
-        """Compare ZooKeeper and the processes now; return what is wrong. The brokers' memories cannot be read."""
+        """Compare ZooKeeper and the processes now; return the findings. The brokers' memories cannot be read."""
         brokers = self._brokers.values()
         return findings(
             self.picture(),
@@ -216,7 +216,7 @@ class LocalCluster(LinkFaults):
     def start(self) -> None:
         """Start ZooKeeper and all brokers; return when every broker has metadata of the controller and all brokers.
 
-        Harmless if the cluster has been started; where this fails, it ends the processes that it has started.
+        Harmless if the cluster has been started. If this fails, it ends the processes that it has started.
 
         Raises:
             ClusterError: the run folder is in use, or a broker did not come up; the message ends with its log.
@@ -322,7 +322,7 @@ class LocalCluster(LinkFaults):
         """Wait until no finding is left that the live brokers must resolve.
 
         Raises:
-            Unsettled: one was left after `timeout_s`.
+            Unsettled: such findings were left after `timeout_s`.
         """
         left: tuple[Finding, ...] = ()
 

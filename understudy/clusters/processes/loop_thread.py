@@ -1,4 +1,4 @@
-"""`LoopThread`: an event loop in a thread of its own, for code that runs on none."""
+"""`LoopThread`: an event loop in its own thread, for code that runs on no event loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class LoopThread:
     Its methods can be called from any other thread.
 
     Args:
-        name: of the thread.
+        name: the name of the thread.
     """
 
     def __init__(self, name: str) -> None:
@@ -52,12 +52,12 @@ class LoopThread:
 
     @property
     def failure(self) -> BaseException | None:
-        """What a coroutine that was begun has raised; None if none has failed."""
+        """The exception of a coroutine that was begun; None if none has failed."""
         ended = (each for each in self._begun if each.done() and not each.cancelled())
         return next((failure for each in ended if (failure := each.exception()) is not None), None)
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until all that was begun has ended, and return whether it has. Raises what one of them has raised."""
+        """Wait until begun coroutines have ended, and return whether all have. Raises the exception of a failed one."""
         running = wait(self._begun, timeout_s, FIRST_EXCEPTION).not_done
         if (failure := self.failure) is not None:
             raise failure
@@ -68,7 +68,7 @@ class LoopThread:
         return self._loop.is_closed()
 
     def close(self) -> None:
-        """Cancel what still runs, and end the thread, within ten seconds. Closing twice is harmless."""
+        """Cancel the running coroutines, and end the thread, within ten seconds. Closing twice is harmless."""
         if not self.is_closed:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(CLOSE_TIMEOUT_S)

@@ -1,7 +1,7 @@
 """Starts, signals and stops child processes.
 
-A child ends with its owner: on Linux the kernel kills it, even if the owner is killed by SIGKILL. Each child leads a
-session of its own, so that a Ctrl-C in the terminal reaches only the owner, which then stops its children in order.
+A child ends with its owner: on Linux the kernel kills it, even if the owner is killed by SIGKILL. Each child leads its
+own session, so that a Ctrl-C in the terminal reaches only the owner, which then stops its children in order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ProcessDied(Exception):
 
 
 class RunningProcess(Protocol):
-    """One run of a broker or of ZooKeeper: a child process, or what a container runs. See `ChildProcess`."""
+    """One run of a broker or of ZooKeeper: a child process, or the process in a container. See `ChildProcess`."""
 
     @property
     def pid(self) -> int: ...
@@ -65,7 +65,7 @@ class RunningProcess(Protocol):
 
 
 class LoggedProcess(ABC):
-    """What every process has that is started here, whoever its parent is: signals, its end, and its log."""
+    """The signals, end and log of a process that is started here, whichever process is its parent."""
 
     name: str
     log: Path
@@ -93,7 +93,7 @@ class LoggedProcess(ABC):
         self.send(signal.SIGCONT)
 
     def check(self) -> None:
-        """Raise ProcessDied where the process has ended."""
+        """Raise ProcessDied if the process has ended."""
         code = self.exit_code
         if code is not None:
             raise ProcessDied(f"{self.name} ended with {describe_exit(code)}. End of {self.log}:\n{self.log_tail()}")
@@ -112,7 +112,7 @@ class ChildProcess(LoggedProcess):
     Args:
         waits: whether the command reads a line from its standard input before it starts its work; `go_ahead` writes
             that line.
-        source: a file descriptor that is its standard input; None for one that is empty, or that `waits` needs.
+        source: the file descriptor of its standard input; None for an empty input, or the pipe that `waits` needs.
     """
 
     def __init__(

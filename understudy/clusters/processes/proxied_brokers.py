@@ -1,7 +1,7 @@
 """`ProxiedBrokers`: the addresses of the brokers of a cluster whose traffic goes through a proxy.
 
-Broker i listens on 127.0.1.i and connects from there; it advertises a port of the proxy on 127.0.0.1, and has a port of
-its own there for each server of ZooKeeper.
+Broker i listens on 127.0.1.i and connects from there; it advertises a port of the proxy on 127.0.0.1, and has its own
+port there for each server of ZooKeeper.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ProxiedBrokers:
         zookeeper_connect: the servers, and the chroot.
 
     Raises:
-        ClusterError: this system has no loopback addresses but 127.0.0.1, as macOS.
+        ClusterError: this system has no loopback addresses but 127.0.0.1, as on macOS.
     """
 
     def __init__(self, broker_ids: Sequence[int], zookeeper_connect: str) -> None:

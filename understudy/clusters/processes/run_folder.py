@@ -11,7 +11,7 @@ RUN/broker-N/broker.log           its operators' log
 RUN/testbed/events/               the event log of the testbed: the injected faults
 RUN/run.lock                      of an experiment: held from before its cluster starts until after it has ended
 RUN/compose.yaml                  of an experiment in containers: the compose project, removed with the experiment
-RUN/cleanup.log                   of an experiment in containers: what its cleanup process had to do; empty otherwise
+RUN/cleanup.log                   of an experiment in containers: the log of its cleanup process; usually empty
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ClusterEntry(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     run: str
     owner: ProcessEntry
-    """The process that runs the cluster; all its processes end with that one."""
+    """The process that runs the cluster; all its processes end with this one."""
     zookeeper: str
     """The value of `zookeeper.connect`."""
     zookeeper_process: ProcessEntry | None

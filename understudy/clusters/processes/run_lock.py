@@ -13,12 +13,12 @@ LOCK_FILE: Final = "run.lock"
 
 
 class RunLock:
-    """The lock of a run folder. The system releases it with the program that holds it, however that ends.
+    """The lock of a run folder. The system releases it when the program that holds it ends, however it ends.
 
     `cluster.json`, which `run_folder.claim` reads, names the program only once every broker serves requests.
 
     Args:
-        program: what kind of program takes it, for the message of a second one.
+        program: the kind of program that takes it, for the error of a second program.
     """
 
     def __init__(self, folder: Path, program: str = "experiment") -> None:

@@ -18,7 +18,7 @@ class TestbedLog:
     """Writes the records of the testbed: how the run was set up, injected faults, and steps of experiments.
 
     Args:
-        folder: the folder of its files.
+        folder: the folder of the log's files.
         run: the run id of every record.
     """
 
@@ -38,8 +38,8 @@ class TestbedLog:
         """Write the first records: that the process has started, and how the run is set up.
 
         Args:
-            described: what only the experiment knows, for example the planned fault. Without a `world`, the brokers
-                are processes of this machine.
+            described: the fields that only the experiment can set, for example the planned fault. Without a `world`,
+                the brokers are processes of this machine.
         """
         self.append(ProcessStarted(role="testbed", pid=run_folder.this_process().pid))
         self.append(

@@ -3,7 +3,7 @@ starts.
 
 It imports the modules of a broker, waits for a line on its standard input, and then runs `python -m
 understudy.brokers`. Started together with ZooKeeper's Java, it has done its imports when ZooKeeper is ready, and has
-not tried to connect before. Where its standard input ends without a line, because its owner has ended, it exits without
+not tried to connect before. If its standard input ends without a line, because its owner has ended, it exits without
 starting a broker.
 """
 

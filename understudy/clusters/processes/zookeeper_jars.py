@@ -1,6 +1,6 @@
 """Finds the jars of the embedded ZooKeeper.
 
-A wheel of ours holds them. An editable installation does not: it finds them in PySpark. This module imports only the
+Our wheel contains them. An editable installation does not: it finds them in PySpark. This module imports only the
 standard library, because the build of the wheel loads it before anything is installed.
 """
 
@@ -18,22 +18,22 @@ PATTERNS = (
     "metrics-core-*.jar",
     "snappy-java-*.jar",
 )
-"""The jars that a standalone server needs."""
+"""Jars that a standalone server needs."""
 VARIABLE = "UNDERSTUDY_ZOOKEEPER_JARS"
-"""The environment variable that names another folder with the jars."""
+"""Environment variable that names another folder with the jars."""
 PACKAGED = Path(__file__).parent / "jars"
-"""The folder of a wheel that has them, and in every installation their licences."""
+"""Folder that has the jars in a wheel, and their licences in every installation."""
 
 
 class JarsNotFound(Exception):
-    """A jar of ZooKeeper's is missing. The message names it, the folder, and what to do."""
+    """A jar of ZooKeeper is missing. The message names it, the folder, and what to do."""
 
 
 def zookeeper_jars(environment: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
     """Find the five jars, without importing PySpark: in the folder that the variable names, in our wheel, in PySpark.
 
     Raises:
-        JarsNotFound: none of these folders is there, or the first that is there lacks a jar.
+        JarsNotFound: there is no folder, or the first of them lacks a jar.
     """
     folder = jar_folder(environment)
     jars = []
@@ -49,10 +49,10 @@ _ADVICE = f"install the wheel of kafka-understudy, which has ZooKeeper's jars, o
 
 
 def jar_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder in which the jars are looked for.
+    """Return the folder in which `zookeeper_jars` looks for the jars.
 
     Raises:
-        JarsNotFound: there is none.
+        JarsNotFound: there is no folder.
     """
     named = environment.get(VARIABLE)
     if named:

@@ -9,11 +9,11 @@ from understudy.clusters.processes.processes import RunningProcess
 
 
 class ZooKeeperNotStarted(Exception):
-    """The server cannot run. The message names what is missing, or ends with the server's log."""
+    """The server cannot run. The message names the missing part, or ends with the server's log."""
 
 
 class ZooKeeperServer(ABC):
-    """What a cluster uses of the server that it has started; `start` sets `_process`."""
+    """A server that a cluster has started; `start` sets `_process`."""
 
     def __init__(self) -> None:
         self._process: RunningProcess | None = None
@@ -26,7 +26,7 @@ class ZooKeeperServer(ABC):
     @property
     @abstractmethod
     def transaction_log_dir(self) -> Path:
-        """Where the server keeps its transaction logs and snapshots (`log.<zxid>`, `snapshot.<zxid>`)."""
+        """The folder of the server's transaction logs and snapshots (`log.<zxid>`, `snapshot.<zxid>`)."""
 
     @abstractmethod
     def start(self) -> None:

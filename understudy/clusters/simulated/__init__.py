@@ -5,6 +5,6 @@ with the sessions, watches and lost responses of the real one; `network` carries
 gives all of it to a broker; `cluster` is the `Cluster` that tests and commands use.
 
 Everything random is drawn from one seed: the same seed gives the same event log, byte for byte. Nothing in this package
-asks the machine for time, randomness or a socket. It imports `understudy.checks`, `brokers` and what is below them.
+uses time, randomness or sockets of the machine. It imports `understudy.checks`, `brokers` and the layers below them.
 Kafka has no counterpart.
 """

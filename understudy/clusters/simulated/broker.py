@@ -13,13 +13,13 @@ from understudy.clusters.simulated.world import Node
 from understudy.foundation.cluster.identifiers import BrokerId
 
 _RESTART_AFTER_MS = 1_000
-"""How long after its end a broker that ended by itself is started again."""
+"""Time after which a broker that ended by itself is started again."""
 
 
 class SimulatedBroker:
     """One broker of a simulation; implements `BrokerHandle`.
 
-    `kill`, `lose_power`, `pause`, `resume`, `depose`, `isolate`, `heal` and `arm` act at once and let no time pass.
+    `kill`, `lose_power`, `pause`, `resume`, `depose`, `isolate`, `heal` and `arm` act at once; no time passes.
     `start`, `stop` and `restart` run the simulated loop until they are done; actions that are scheduled inside that
     loop use `begin_start` and `begin_stop` instead.
 
@@ -118,7 +118,7 @@ class SimulatedBroker:
         self.node.process.spawn(self._run(broker), name=self.node.name)
 
     def begin_start(self) -> None:
-        """Start the broker, and do not wait. Where it is stopping, it is started once it has stopped."""
+        """Start the broker, and do not wait. If it is stopping, it is started once it has stopped."""
         if not self.is_running:
             self._record("start")
         self.launch()
@@ -159,9 +159,9 @@ class SimulatedBroker:
         self._end()
 
     def lose_power(self) -> None:
-        """Turn the broker's machine off: its process ends, and its disk loses part of what was not flushed.
+        """Turn the broker's machine off: its process ends, and its disk loses part of the data that was not flushed.
 
-        Other machines notice it as they notice a kill: their connections to it are closed.
+        For other machines this is like a kill: their connections to it are closed.
         """
         self._require_running("power_loss")
         self.should_run = False
@@ -225,7 +225,7 @@ class SimulatedBroker:
             self._environment.after(resume_after_ms, self.resume_if_paused)
 
     def resume_if_paused(self) -> None:
-        """Resume the broker where it is paused. Scheduled actions use it: the broker may have been killed meanwhile."""
+        """Resume the broker if it is paused. Scheduled actions use it: the broker may have been killed meanwhile."""
         if self.is_paused:
             self.resume()
 
@@ -243,7 +243,7 @@ class SimulatedBroker:
         try:
             await broker.start()
             await broker.wait_closed()
-        except Exception as error:  # noqa: BLE001  `judge` reports it where it is unexpected
+        except Exception as error:  # noqa: BLE001  `judge` reports it if it is unexpected
             if not self.is_stopping:
                 self._exited(error)
             return

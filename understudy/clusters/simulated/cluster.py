@@ -73,7 +73,7 @@ class SimulatedCluster(SimulatedEnvironment):
         reordering: change the order in which processes run their callbacks at random. See `SimulatedLoop`.
         trace: compute a checksum over every callback. See `SimulatedLoop`.
         run_id: the run id of every record; by default the seed gives one.
-        described: what the first record contains beside what the cluster itself knows, for example the planned fault.
+        described: the fields of the first record that the cluster does not set itself, for example the planned fault.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class SimulatedCluster(SimulatedEnvironment):
         _disable_operator_logs()
         super().__init__(seed, run_id=run_id, reordering=reordering, trace=trace)
         self.examined = Counter[FindingKind]()
-        """How many cases all calls of `findings` have examined, by kind."""
+        """Number of cases that all calls of `findings` have examined, by kind."""
         self._brokers: dict[BrokerId, SimulatedBroker] = {}
         names = [f"broker-{first_broker_id + position}" for position in range(brokers)]
         for position, name in enumerate(names):
@@ -214,7 +214,7 @@ class SimulatedCluster(SimulatedEnvironment):
         return self.znodes.picture()
 
     def findings(self) -> Findings:
-        """Compare what ZooKeeper and the running brokers hold now; return what is wrong."""
+        """Compare the states of ZooKeeper and the running brokers now; return the findings."""
         memories = {broker.id: memory for broker in self.brokers if (memory := broker.memory()) is not None}
         missing = [
             broker.id for broker in self.brokers if broker.should_run and (broker.is_stopping or not broker.is_running)
@@ -227,7 +227,7 @@ class SimulatedCluster(SimulatedEnvironment):
         """Let time pass until no finding is left that the live brokers must resolve.
 
         Raises:
-            Unsettled: one was left after `timeout_s`.
+            Unsettled: such findings were left after `timeout_s`.
         """
         began_ms = self.now_ms
         while left := self.findings().unresolved:

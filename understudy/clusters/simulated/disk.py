@@ -1,12 +1,13 @@
-"""The disk of a simulated node: files and folders in memory, what a loss of power does to them, and faults by rule.
+"""The disk of a simulated node: files and folders in memory, the effects of a loss of power, and faults by rule.
 
-The end of a process keeps everything, since the operating system has it. What a loss of power may undo:
+The end of a process keeps everything, since the operating system has it. A loss of power may undo:
 
 - Bytes that were added to a file after its last flush: the file is cut at any byte from there on. A truncation, which a
   real disk may also undo, is durable at once.
-- Names: each file or folder that was created, renamed or deleted since the last flush of its folder may be so or may
-  not. A rename is undone as a whole, and what happened to a name is undone from the last change back, so that no file
-  has two names and none loses its only one, as on a file system with a journal. The flush of a file keeps no name.
+- Names: each file or folder that was created, renamed or deleted since the last flush of its folder may keep
+  this change or lose it. A rename is undone as a whole, and the changes of a name are undone from the last one back, so
+  that no file has two names and none loses its only name, as on a file system with a journal. The flush of a file keeps
+  no name.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from understudy.clusters.simulated.disk_faults import DiskFaults, ProcessEnded
 from understudy.foundation.records.varint import Buffer
 
 VOLUME_BYTES = 2**40
-"""The size of a node's disk: more than any simulation fills."""
+"""Size of a node's disk: more than any simulation fills."""
 
 _MOST_CHANGES = 1_000
-"""How many changes of names a loss of power may undo; the operating system has written older ones."""
+"""Number of changes of names that a loss of power may undo; the operating system has written older ones."""
 
 
 class _File:
-    """The bytes of a file, and how many of them a loss of power keeps in any case.
+    """The bytes of a file, and the number of bytes that every loss of power keeps.
 
     Attributes:
         is_rest_lost: whether a failed flush has lost the bytes that are not flushed.
@@ -51,7 +52,7 @@ class _File:
 
 
 class _Folder:
-    """The names in a folder, now and after a loss of power that undoes all it can."""
+    """The names in a folder, now and after a loss of power that undoes all possible changes."""
 
     __slots__ = ("durable", "names")
 
@@ -61,15 +62,15 @@ class _Folder:
 
 
 _Change: TypeAlias = tuple[tuple[_Folder, str, _File | _Folder | None], ...]
-"""What has the name in the folder since; None if nothing has. A rename changes two names at once."""
+"""Folders, names, and the new file or folder of each name; None if it has none. A rename changes two names at once."""
 
 
 class SimulatedDisk:
     """The files of a node, in memory; implements `Disk`. They outlive the node's processes.
 
     Attributes:
-        volume_bytes: how many bytes all files together may have; an append beyond it adds what has room, and raises
-            ENOSPC.
+        volume_bytes: the number of bytes that all files together may have; an append beyond it adds the bytes that
+            fit, and raises ENOSPC.
     """
 
     directory = "/data"
@@ -85,12 +86,12 @@ class SimulatedDisk:
         """The changes of names that a loss of power may undo, oldest first."""
         self.faults = DiskFaults()
         self._failed_flushes: set[_File | _Folder] = set()
-        """What this process has failed to flush."""
+        """Files and folders that this process has failed to flush."""
 
     # ------------------------------------------------------------------ the port
 
     def lock(self) -> None:
-        """Does nothing: no other process uses these files."""
+        """Do nothing: no other process uses these files."""
 
     def volume(self) -> Volume:
         self._fail_by_rule("volume", "")
@@ -258,20 +259,20 @@ class SimulatedDisk:
         Args:
             operation: one of `OPERATIONS`; a rename fails by the path that it renames.
             error: an errno, such as `errno.EIO` or `errno.ENOSPC`.
-            times: how many calls fail; None for all.
+            times: the number of calls that fail; None for all.
         """
         self.faults.fail(path_prefix, operation, error, times=times)
 
     def clear_faults(self) -> None:
-        """Let every operation succeed again. What a failed flush has lost stays lost."""
+        """Let every operation succeed again. The bytes that a failed flush has lost stay lost."""
         self.faults.clear()
 
     def end_process(self) -> None:
-        """Let the next process flush what this one failed to flush: it cannot know. All files stay as they are."""
+        """Let the next process flush files that this one failed to flush, which it cannot detect. Files do not change."""
         self._failed_flushes.clear()
 
     def lose_power(self, source: random.Random) -> None:
-        """Undo what was not flushed, as far as `source` draws it (module docstring), and end the process."""
+        """Undo changes that were not flushed, as `source` draws them (module docstring), and end the process."""
         probability = source.choice((0.0, 0.5, 1.0))
         undone: set[tuple[_Folder, str]] = set()
         for change in self._changes:
@@ -333,13 +334,13 @@ class SimulatedDisk:
         return folder, name
 
     def _place_of_file(self, path: str) -> tuple[_Folder, str]:
-        """As `_place`. Raises OSError, too, where `path` is a folder."""
+        """As `_place`. Also raises OSError if `path` is a folder."""
         if path in self._folders:
             raise _error(errno.EISDIR, check_path(path))
         return self._place(path)
 
     def _missing(self, path: str) -> OSError:
-        """The error for a path at which there is no file; it depends on what is there, or above it."""
+        """The error for a path without a file; it depends on whether there is a folder, or a file above it."""
         if path in self._folders:
             return _error(errno.EISDIR, path)
         folder = path

@@ -11,11 +11,11 @@ OPERATIONS: Final = (
     "append", "delete", "delete_folder", "flush", "flush_directory", "list_folder", "make_folder", "read", "read_at",
     "rename", "truncate", "volume", "write",
 )  # fmt: skip
-"""The methods of `Disk` that a rule can make fail."""
+"""Methods of `Disk` that a rule can make fail."""
 
 
 class ProcessEnded(BaseException):
-    """Ends the callback in whose middle its process was killed."""
+    """Ends a callback whose process was killed during it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class DiskFaults:
         self._rules: list[_Rule] = []
         self._missed: list[str] = []
         self.stall: Callable[[float], None] = lambda ms: None
-        """Lets the running process wait so many milliseconds."""
+        """Lets the running process wait for a number of milliseconds."""
 
     def fail(
         self, path_prefix: str, operation: str, error: int, *, times: int | None = None, name: str = "fail"
@@ -50,7 +50,7 @@ class DiskFaults:
         self._rules.append(_Rule(name=name, path_prefix=path_prefix, operation=operation, error=error, times=times))
 
     def slow(self, operation: str, delay_ms: float, *, name: str) -> None:
-        """Let the process wait so long at each such operation."""
+        """Let the process wait for `delay_ms` at each such operation."""
         self._rules.append(_Rule(name=name, path_prefix="", operation=operation, delay_ms=delay_ms))
 
     def skip_flushes(self, *, name: str) -> None:
@@ -81,7 +81,7 @@ class DiskFaults:
         return sorted(found - {rule.name for rule in self._rules if rule.hits})
 
     def apply(self, operation: str, path: str) -> bool:
-        """Apply the rules to an operation; return whether it is to do nothing.
+        """Apply the rules to an operation; return whether the operation must do nothing.
 
         Raises:
             OSError: it fails.

@@ -1,7 +1,7 @@
 """The environment of simulated brokers: virtual time, ZooKeeper, the network, and the faults injected into them.
 
 A fault is recorded in the event log of the node `simulator` before it is injected. A cut link or connection delays
-what is sent over it and loses nothing, as TCP does; resetting a connection loses what was on its way.
+the bytes that are sent and loses none, as TCP does; resetting a connection loses the bytes on their way.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 WAIT_TIMEOUT_S = 60.0
 STEP_MS = 100
-"""How much virtual time passes between two evaluations of a condition."""
+"""Virtual time between two evaluations of a condition."""
 
 
 class Exit(NamedTuple):
@@ -43,7 +43,7 @@ class Exit(NamedTuple):
     def is_unexpected(self) -> bool:
         """Whether a correct broker would not have ended.
 
-        It may end where ZooKeeper is unreachable, its session is lost, or its id is registered by another session.
+        It may end if ZooKeeper is unreachable, its session is lost, or its id is registered by another session.
         """
         return not isinstance(self.error, TEMPORARY)
 
@@ -79,7 +79,7 @@ class SimulatedEnvironment:
         self._records: list[Envelope] = []
         self._isolated: set[str] = set()
         self._rules: dict[str, RequestRule] = {}
-        """Every rule for requests that there was, by its name."""
+        """Every rule for requests, also removed ones, by its name."""
 
     # ------------------------------------------------------------------ time
 
@@ -168,27 +168,27 @@ class SimulatedEnvironment:
         self.network.refuse(*_names(one, others), is_refusing)
 
     def reset(self, one: int, others: Sequence[int]) -> None:
-        """Break all connections of a broker, with whom they may be; it may connect again at once."""
+        """Break all connections of broker `one`, not only to `others`; it may connect again at once."""
         self.record_fault("reset", f"broker-{one} -> all")
         self.network.reset(f"broker-{one}")
 
     def delay(self, one: int, others: Sequence[int], by_ms: float) -> None:
-        """Delay what a broker and others send to each other by `by_ms` more each way; 0 ends it."""
+        """Delay what a broker and others send to each other by `by_ms` milliseconds more each way; 0 ends it."""
         self._record_link("delay", one, others, by_ms)
         self.network.delay(*_names(one, others), by_ms)
 
     def throttle(self, one: int, others: Sequence[int], bytes_per_s: float) -> None:
-        """Let at most so many bytes a second pass on each connection between a broker and others; 0 ends it."""
+        """Limit each connection between a broker and others to `bytes_per_s` bytes a second; 0 ends the limit."""
         self._record_link("throttle", one, others, bytes_per_s)
         self.network.throttle(*_names(one, others), bytes_per_s)
 
     def split(self, one: int, others: Sequence[int], piece_bytes: int) -> None:
-        """Carry what a broker and others send to each other in pieces of so many bytes; 0 ends it."""
+        """Carry what a broker and others send to each other in pieces of `piece_bytes` bytes; 0 ends it."""
         self._record_link("split", one, others, piece_bytes)
         self.network.split(*_names(one, others), piece_bytes)
 
     def _record_link(self, fault: str, one: int, others: Sequence[int], degree: float) -> None:
-        """Record a fault of links, or its end if there is nothing left of it."""
+        """Record a fault of links, or its end if `degree` is 0."""
         own, peers = _names(one, others)
         self.record_fault(fault if degree else "heal", f"{own[0]} -> {', '.join(peers)}")
 
@@ -219,13 +219,13 @@ class SimulatedEnvironment:
         return rule.name
 
     def remove_rule(self, name: str) -> None:
-        """End a fault of requests, and send those that it holds."""
+        """End a fault of requests, and send the requests that it holds."""
         rule = self._rules[name]
         self.record_fault("heal", f"{rule.effect.value} of {', '.join(rule.sources)}")
         self.network.requests.remove(name)
 
     def heal_network(self) -> None:
-        """End all cuts and delays of the network."""
+        """End all faults of links and requests."""
         self.record_fault("heal", "all links")
         self._isolated.clear()
         self.network.heal()
@@ -260,7 +260,7 @@ class SimulatedEnvironment:
         self.zookeeper.reset(f"broker-{broker_id}")
 
     def refuse_to_zookeeper(self, broker_id: int, is_refusing: bool) -> None:
-        """Break a broker's connection to ZooKeeper and refuse those that it opens; or let it connect again."""
+        """Break a broker's connection to ZooKeeper and refuse new ones; or let it connect again."""
         if is_refusing:
             self.record_fault("refuse", f"broker-{broker_id} -> zookeeper")
             self.zookeeper.cut(f"broker-{broker_id}")
@@ -278,7 +278,7 @@ class SimulatedEnvironment:
         self.zookeeper.hold_next_event(f"broker-{broker_id}")
 
     def delay_zookeeper(self, by_ms: float) -> None:
-        """Let ZooKeeper answer so many milliseconds later; 0 ends it."""
+        """Delay everything that ZooKeeper sends to clients by `by_ms` milliseconds; 0 ends it."""
         self.record_fault("delay" if by_ms else "heal", "zookeeper")
         self.zookeeper.slow_ms = by_ms
 

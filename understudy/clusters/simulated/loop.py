@@ -5,7 +5,7 @@ Callbacks that are ready run first-in first-out; when none is ready, time advanc
 `call_soon`, `call_at` and `time` of a loop.
 
 Every callback belongs to a `Process`, one incarnation of one node. The process is part of the callback's context, so a
-task keeps its own process wherever it is resumed from: a response from another node cannot run a task of an incarnation
+task keeps its own process whatever resumes it: a response from another node cannot run a task of an incarnation
 that was killed. Killing a process skips all its later callbacks, as SIGKILL does: no `finally:` runs, because
 unfinished tasks are kept until the loop is closed. Pausing (SIGSTOP) collects them in order, timers included, and
 resuming (SIGCONT) makes them ready.
@@ -74,7 +74,7 @@ class Process:
         return self._loop.create_task(coroutine, name=name, context=self.context.copy())
 
     def on_kill(self, callback: Callable[[], None]) -> None:
-        """Call `callback` when the process is killed: what the operating system does then, such as closing sockets."""
+        """Call `callback` when the process is killed, for the work of the operating system such as closing sockets."""
         self._on_kill.append(callback)
 
     def kill(self) -> None:
@@ -100,7 +100,7 @@ class Process:
         self._release()
 
     def stall(self, ms: float) -> None:
-        """Collect its callbacks for so long, after the one that runs now, as where it waits for its disk."""
+        """Collect its callbacks for `ms` milliseconds, after the one that runs now, as if it waited for its disk."""
         if self.alive:
             self._stalled_until = max(self._stalled_until, self._loop.time()) + ms / 1000
             self._collect()
@@ -170,9 +170,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     """The loop of one run.
 
     Args:
-        reordering: decides at random when the callbacks of one process run after those of the others. The callbacks of
-            one process always keep their order, because asyncio guarantees it. None: all keep their order.
-        budget: how many callbacks the whole run may take.
+        reordering: decides at random when the callbacks of one process run after all others. The callbacks of one
+            process always keep their order, because asyncio guarantees it. None: all keep their order.
+        budget: the number of callbacks that the whole run may take.
         trace: compute a checksum over every callback's time, process and number, to compare two runs of a seed.
     """
 
@@ -186,7 +186,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._trace = trace
         self._reordering = reordering
         self.now = 0.0
-        """What `time` returns, without the price of a call."""
+        """The value that `time` returns, without the cost of a call."""
         self._ready: deque[_Handle] = deque()
         self._timers: list[tuple[float, int, _Handle]] = []
         self._sequence = 0
@@ -334,7 +334,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             asyncio._set_running_loop(None)
 
     def _advance(self) -> bool:
-        """Move time to the next timer and make ready all that are due then; False if there is none."""
+        """Move time to the next timer and make all due timers ready; return False if there is none."""
         timers, ready = self._timers, self._ready
         while timers and (not ready or timers[0][0] <= self.now):
             when, _, handle = heappop(timers)
@@ -348,7 +348,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         return bool(ready)
 
     def _run_ready(self, awaited: asyncio.Future[Any] | None) -> None:
-        """Run the ready callbacks, and those that become ready meanwhile, until none is left or `awaited` is done."""
+        """Run ready callbacks, also those that become ready meanwhile, until none is left or `awaited` is done."""
         ready = self._ready
         if self._reordering is not None and len(ready) > 1:
             self._reorder(self._reordering)
@@ -372,13 +372,13 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                 self.trace_checksum = zlib.crc32(fields, self.trace_checksum)
             try:
                 handle._context.run(callback, *handle._args)
-            except Exception as error:  # noqa: BLE001  a callback's exception is reported; the run goes on
+            except Exception as error:  # noqa: BLE001  a callback's exception is reported; the run continues
                 self.failures.append(f"{process}: {handle!r} raised {error!r}")
             if self._stopping or (awaited is not None and awaited.done()):
                 return
 
     def _reorder(self, source: random.Random) -> None:
-        """Move the callbacks of the first process behind those of the others, with a probability of 0.1."""
+        """Move the callbacks of the first process behind all others, with a probability of 0.1."""
         if source.random() < 0.1:
             first = self._ready[0].process
             of_first = [handle for handle in self._ready if handle.process is first]
@@ -405,7 +405,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._ready.clear()
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Collect the errors that asyncio reports, except those of killed processes."""
+        """Collect the errors that asyncio reports, except for killed processes."""
         task = context.get("task") or context.get("future")
         process = getattr(task, "process", None)
         if self._dropping or (process is not None and not process.alive):
@@ -428,7 +428,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         return False
 
     def set_debug(self, enabled: bool) -> None:
-        """Do nothing: the debug mode of asyncio asks the machine for time."""
+        """Do nothing: the debug mode of asyncio uses the machine's time."""
 
     async def shutdown_asyncgens(self) -> None:
         return None

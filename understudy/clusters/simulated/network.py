@@ -1,7 +1,7 @@
 """A network between simulated nodes: it carries bytes over connections, in order, after a delay drawn from the seed.
 
-A connection belongs to two processes. A link is one direction between two nodes. Cutting it holds what is sent over it,
-as TCP does: nothing is lost, and the held bytes arrive when the link is healed, however old they are by then; so a
+A connection belongs to two processes. A link is one direction between two nodes. Cutting it holds the sent bytes, as
+TCP does: nothing is lost, and the held bytes arrive when the link is healed, however old they are by then; so a
 broker may receive requests of an old controller. When a process is killed, its connections are closed (reset, if
 received bytes were not read) and new ones are refused; while it is paused, connections are accepted but not read.
 """
@@ -21,35 +21,35 @@ from understudy.clusters.simulated.request_faults import End, RequestFaults
 from understudy.foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network, ServerSocket
 
 BUFFER_BYTES = 4 * 1024 * 1024
-"""How many bytes of one direction, unread ones included, may be on their way before `send` waits."""
+"""Number of bytes of one direction, unread ones included, that may be on their way before `send` waits."""
 
 FRAGMENTED = 0.05
-"""The probability that a read returns less than has arrived."""
+"""Probability that a read returns only part of the bytes that have arrived."""
 
 _BACKLOG = 50
 _LOOPBACK_MS = 0.02
 _PIECE_GAP_S = 0.001
-"""The time between two pieces of what a link carries in pieces."""
+"""Time between two pieces of bytes that a link carries in pieces."""
 _DUPLICATE_S = 5.0
-"""How long the second connection of a duplicated request stays open."""
+"""Time for which the second connection of a duplicated request stays open."""
 _FIRST_EPHEMERAL_PORT = 20_000
 _LOCAL_HOSTS = ("", "localhost", "127.0.0.1", "0.0.0.0")
 
 
 @dataclass(slots=True)
 class _Link:
-    """One direction between two nodes: its latency, and what it holds while it is cut."""
+    """One direction between two nodes: its latency, and the packets that it holds while it is cut."""
 
     latency_ms: float
     delay_ms: float = 0.0
-    """What an injected fault adds to the latency."""
+    """Milliseconds that an injected fault adds to the latency."""
     cut: bool = False
     is_refusing: bool = False
     """Whether connections that the source opens are refused."""
     bytes_per_s: float = 0.0
-    """How much arrives in a second on each connection; 0 for no limit."""
+    """Number of bytes that arrive in a second on each connection; 0 for no limit."""
     piece_bytes: int = 0
-    """In pieces of how many bytes it carries what is sent; 0 for whole."""
+    """Size of the pieces in which it carries bytes; 0 for no splitting."""
     held: deque[Callable[[], None]] = field(default_factory=deque)
 
     def heal(self) -> None:
@@ -63,7 +63,7 @@ class _Link:
 
 @dataclass(slots=True)
 class _Listener:
-    """A listening socket: its connections that wait to be accepted, and those that are served."""
+    """A listening socket: its connections that wait to be accepted, and its served connections."""
 
     process: Process
     host: str
@@ -80,7 +80,7 @@ class SimulatedNetwork:
     def __init__(self, loop: SimulatedLoop, *, seed: int, latency_ms: tuple[float, float] = (0.1, 3.0)) -> None:
         self.loop = loop
         self.context = contextvars.Context()
-        """The context of packets that are sent: they belong to no process, and arrive after it was killed."""
+        """The context of sent packets: they belong to no process, and arrive after it was killed."""
         self.messages = 0
         self._seed = seed
         self._latency_ms = latency_ms
@@ -96,11 +96,11 @@ class SimulatedNetwork:
 
     @property
     def connections(self) -> int:
-        """How many ends of connections are open."""
+        """Number of ends of connections that are open."""
         return len(self._connections)
 
     def node(self, process: Process) -> NodeNetwork:
-        """The network as one incarnation of a node sees it."""
+        """The network of one incarnation of a node."""
         process.on_kill(lambda: self._close_sockets(process))
         return NodeNetwork(self, process)
 
@@ -128,7 +128,7 @@ class SimulatedNetwork:
                     self._link(source, destination).delay_ms = self._link(destination, source).delay_ms = by_ms
 
     def throttle(self, one_side: Iterable[str], other_side: Iterable[str], bytes_per_s: float) -> None:
-        """Limit each connection between two groups of nodes to so many bytes a second, both ways; 0 ends it."""
+        """Limit each connection between two groups of nodes to `bytes_per_s`, both ways; 0 ends the limit."""
         for link in self._both_ways(one_side, other_side):
             link.bytes_per_s = bytes_per_s
 
@@ -194,7 +194,7 @@ class SimulatedNetwork:
         Args:
             sender: the end of a connection that sends the packet; its packets keep their order. None for a packet that
                 opens or refuses a connection.
-            size: how many bytes it has, for a link that is limited.
+            size: the number of its bytes, for a limited link.
         """
         if link.cut:
             link.held.append(lambda: self.carry(link, sender, arrive, size=size))
@@ -211,7 +211,7 @@ class SimulatedNetwork:
         self.loop.call_at(when, arrive, context=self.context)
 
     def readable(self, size: int) -> int:
-        """Draw how many of `size` bytes that have arrived one read returns.
+        """Draw the number of bytes that one read returns, of `size` that have arrived.
 
         TCP has no message boundaries: a frame may be read in several parts.
         """
@@ -361,24 +361,24 @@ class SimulatedConnection:
         self.process = process
         self.has_opened = has_opened
         self.last_arrival = 0.0
-        """When the last packet that this end has sent reaches the other end."""
+        """Time at which the last packet that this end has sent reaches the other end."""
         self._network = network
         self._link = link
-        """What carries the bytes that this end sends."""
+        """Link that carries the bytes that this end sends."""
         self._peer = peer
         self._open = True
         self._received: deque[bytes] = deque()
         self._unread_bytes = 0
         self._ended: str | None = None
-        """How the other end has ended the connection: `closed` or `reset`; None if it has not."""
+        """Ending of the connection by the other end: `closed` or `reset`; None if it has not ended it."""
         self._reader: asyncio.Future[None] | None = None
         self._in_transit_bytes = 0
         self._writers: deque[asyncio.Future[None]] = deque()
         self._holds = 0
-        """How many faults keep what this end sends."""
+        """Number of faults that hold the packets of this end."""
         self._held: deque[tuple[Callable[[], None], int]] = deque()
         self._lost_answers: set[int] = set()
-        """The requests that this end must not answer, by correlation id."""
+        """Correlation ids of the requests that this end must not answer."""
 
     @property
     def nodes(self) -> tuple[str, str]:
@@ -483,7 +483,7 @@ class SimulatedConnection:
     # ------------------------------------------------------------------ packets that arrive
 
     def arrived(self, data: bytes) -> None:
-        """Receive bytes; reset the connection where this end is closed."""
+        """Receive bytes; reset the connection if this end is closed."""
         if not self._open:
             self._carry(lambda: self.other.end("reset"))
             return

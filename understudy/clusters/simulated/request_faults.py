@@ -1,4 +1,4 @@
-"""The faults of single requests between simulated nodes: held, lost, repeated or damaged, as the proxy's on processes.
+"""The faults of single requests between simulated nodes: held, lost, repeated or damaged, as by the proxy of processes.
 
 A request is one call of `send` on the end of a connection that has opened it, as all clients and brokers send them.
 """
@@ -14,11 +14,11 @@ _SIZE_BYTES: Final = 4
 
 
 class End(Protocol):
-    """What the faults use of one end of a connection."""
+    """The part of one end of a connection that the faults use."""
 
     @property
     def nodes(self) -> tuple[str, str]:
-        """The node of this end, and that of the other one."""
+        """The nodes of this end and of the other end."""
 
     @property
     def has_opened(self) -> bool:
@@ -30,7 +30,7 @@ class End(Protocol):
         """Keep everything that this end sends from now on, its closing included."""
 
     def release(self) -> None:
-        """Send what was kept, in order."""
+        """Send the kept packets, in order."""
 
     def lose_answer(self, correlation_id: int) -> None:
         """Break the connection instead of carrying the answer to this request."""
@@ -40,7 +40,7 @@ class End(Protocol):
     def break_both(self) -> None: ...
 
     def break_after_sending(self) -> None:
-        """Break this end; the other one receives what was sent."""
+        """Break this end; the other end receives everything sent before."""
 
     def send_again(self, data: bytes) -> None:
         """Send a request on a second connection, and ignore its answer."""
@@ -50,7 +50,7 @@ class RequestFaults:
     """The rules for requests on one network.
 
     Args:
-        after: calls a function after so many milliseconds.
+        after: calls a function after a number of milliseconds.
     """
 
     def __init__(self, after: Callable[[float, Callable[[], None]], None]) -> None:
@@ -60,7 +60,7 @@ class RequestFaults:
         """The ends that a rule holds, by its name."""
         self._missed: list[str] = []
         self.is_used = False
-        """Whether there has been a rule; otherwise `send` need not be asked."""
+        """Whether there has been a rule; otherwise `send` need not be called."""
 
     def add(self, rule: RequestRule) -> None:
         """Apply a rule to requests that are sent from now on."""
@@ -86,7 +86,7 @@ class RequestFaults:
         return [*self._missed, *(rule.missed for rule in self._rules if not rule.applied)]
 
     def send(self, end: End, data: bytes) -> None:
-        """Transmit what an end sends, as far as no rule says otherwise."""
+        """Transmit the data that an end sends, with the effect of the first rule that selects the request."""
         if not end.has_opened:
             is_answer = len(data) >= KAFKA_ANSWER.size
             if is_answer and end.is_lost(KAFKA_ANSWER.unpack_from(data)[1]):

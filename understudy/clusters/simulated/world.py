@@ -1,7 +1,7 @@
-"""A simulated node: its disk, clock, event log and points, and the `World` that its broker gets of them.
+"""A simulated node: its disk, clock, event log and points, and the `World` that its broker gets.
 
-A `Node` outlives its processes. Each start is an incarnation with a process, a session, connections and an event log of
-its own; disk and clock are those of the node. Wall clocks start at `EPOCH_MS`, so that two runs of a seed write the
+A `Node` outlives its processes. Each start is an incarnation with its own process, session, connections and event log;
+all incarnations share the node's disk and clock. Wall clocks start at `EPOCH_MS`, so that two runs of a seed write the
 same event logs.
 """
 
@@ -47,8 +47,8 @@ class SimulatedClock:
     """A node's clock.
 
     Args:
-        offset_ms: by how much its wall clock is ahead; may be changed during the run (a step).
-        drift: the part by which its monotonic clock runs too fast, for example 0.001.
+        offset_ms: the time by which its wall clock is ahead; may be changed during the run (a step).
+        drift: the fraction by which its monotonic clock runs too fast, for example 0.001.
     """
 
     def __init__(self, loop: SimulatedLoop, *, offset_ms: float = 0.0, drift: float = 0.0) -> None:
@@ -66,12 +66,12 @@ class SimulatedClock:
         return now_ms if self._rate == 1.0 else now_ms + self._drifted_ms()
 
     def run_at(self, rate: float) -> None:
-        """Let the wall clock run at another speed from now on: 1.0 is right, 0.0 stands still."""
+        """Let the wall clock run at another speed from now on: 1.0 is the right speed; at 0.0 it stands still."""
         self.offset_ms += self._drifted_ms()
         self._rate, self._since_ms = rate, self._loop.now * 1000
 
     def correct(self) -> None:
-        """Let the wall clock be right again."""
+        """Set the wall clock to the right time and speed."""
         self.offset_ms, self._rate = 0.0, 1.0
 
     def _drifted_ms(self) -> float:
@@ -92,7 +92,7 @@ class SimulatedPoints:
         if (armed := node.armed.pop(name, None)) is not None:
             self._events.append(PointReached(point=name, action=armed.action))
             armed.inject()
-            await asyncio.sleep(0)  # the process has been paused or killed: it gets no further
+            await asyncio.sleep(0)  # the process has been paused or killed: it does not continue
 
 
 class Armed(NamedTuple):
@@ -134,7 +134,7 @@ class Node:
         self.process: Process | None = None
         self.events: EventLog | None = None
         self.fence_hits: Counter[Switch] = Counter()
-        """How often each fence was reached with an old epoch, in all incarnations."""
+        """Number of times that each fence was reached with an old epoch, in all incarnations."""
         self._run = run
         self._seed = seed
         self._loop = loop
@@ -189,7 +189,7 @@ class Node:
         )
 
     def lose_power(self) -> None:
-        """Undo what was not flushed to the disk, as far as the seed draws it; the process has ended."""
+        """Undo changes that were not flushed to the disk, as the seed draws them; the process has ended."""
         self.disk.lose_power(derived(self._seed, self.name, "loss of power", self.incarnation))
 
     def arm(self, point: str, action: str, inject: Callable[[], None]) -> None:

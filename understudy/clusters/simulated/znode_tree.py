@@ -1,4 +1,4 @@
-"""The tree of znodes of the simulated ZooKeeper: it applies transactions, and says which watches they may fire.
+"""The tree of znodes of the simulated ZooKeeper: it applies transactions, and returns changes that may fire watches.
 
 A failed `multi` changes nothing. Mirrors `org.apache.zookeeper.server.DataTree` and the checks of
 `PrepRequestProcessor`. It has no connections and no clock; sessions are only ids here.
@@ -63,7 +63,7 @@ class _Znode:
     pzxid: int = 0
     ctime_ms: int = 0
     creates: int = 0
-    """How many children were ever created; the number of the next sequential child."""
+    """Number of children that were ever created; the number of the next sequential child."""
     ephemeral_owner: int = 0
     children: set[str] = field(default_factory=set)
 

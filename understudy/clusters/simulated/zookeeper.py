@@ -40,7 +40,7 @@ _T = TypeVar("_T")
 FIRST_SESSION_ID = 0x1000_0000_0000_0001
 
 Reply: TypeAlias = Callable[[_T, int], None]
-"""What the client does with the answer to a request and the server's last zxid."""
+"""Function of the client for the answer to a request and the server's last zxid."""
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ class SimulatedZooKeeper:
         self.reachable = True
         """Whether the ensemble runs; otherwise no node can open a connection."""
         self.slow_ms = 0.0
-        """How much later than it could the server answers."""
+        """Milliseconds by which each packet to a client is delayed."""
         self.waiting: deque[Callable[[], None]] | None = None
         """The requests that have arrived since the server was paused; None if it is not."""
         self._missed_events: list[str] = []
@@ -132,7 +132,7 @@ class SimulatedZooKeeper:
             connection.reset(arriving=arriving)
 
     def heal(self, node: str) -> None:
-        """Accept connections of the node again, and send what was held."""
+        """Accept connections of the node again, and send the held packets."""
         link = self.link(node)
         if link.holds_next_event:
             self._missed_events.append(node)
@@ -158,7 +158,7 @@ class SimulatedZooKeeper:
             self.waiting = deque()
 
     def resume(self) -> None:
-        """Serve what has arrived meanwhile, and go on. Sessions may expire then. Harmless if it is not paused."""
+        """Resume the server, and serve waiting requests. Sessions may expire again. Harmless if it is not paused."""
         waiting, self.waiting = self.waiting, None
         for arrive in waiting or ():
             arrive()
@@ -168,7 +168,7 @@ class SimulatedZooKeeper:
         self.link(node).holds_next_event = True
 
     def missed_events(self) -> list[str]:
-        """The nodes for which an event was to be held, and for which none has come."""
+        """The nodes for which an event had to be held, but none has come."""
         return [*self._missed_events, *(link.node for link in self._links.values() if link.holds_next_event)]
 
     def expire(self, session_id: int) -> None:
@@ -329,7 +329,7 @@ class SimulatedZooKeeper:
             connection.answer(lambda: reply(results, zxid))
 
     def multi(self, connection: ServerConnection, ops: Sequence[Op], reply: Reply[MultiOk | MultiFailed]) -> None:
-        """Serve one transaction. A failed one takes a zxid too, as ZooKeeper's error transactions do."""
+        """Serve one transaction. A failed one also takes a zxid, as ZooKeeper's error transactions do."""
         if not self._serves(connection):
             return
         breaks = self._breaks_connection(connection, ops)
@@ -352,7 +352,7 @@ class SimulatedZooKeeper:
             connection.answer(lambda: reply(answer, zxid), after_ms=self._random.random())
 
     def _breaks_connection(self, connection: ServerConnection, ops: Sequence[Op]) -> Literal["before", "after"] | None:
-        """When a fault breaks the connection of this write: before or after it is applied, or never (None)."""
+        """Return whether a fault breaks the connection before or after this write is applied; None if no fault does."""
         for rule in self.lost_answers:
             if rule.node == connection.link.node and any(rule.path in op.path for op in ops):
                 self.lost_answers.remove(rule)

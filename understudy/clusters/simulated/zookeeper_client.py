@@ -90,7 +90,7 @@ class NodeZooKeeper:
 
 
 class _ConnectionState(Enum):
-    """Whether a session has a connection; it is CLOSED for ever once the session has ended or was abandoned."""
+    """The connection state of a session; it stays CLOSED once the session has ended or was abandoned."""
 
     CONNECTING = "connecting"
     CONNECTED = "connected"
@@ -251,7 +251,7 @@ class SimulatedSession:
         self._link.requests += 1
         number = self._link.requests
         self._link.before_request(number)
-        await asyncio.sleep(0)  # a process that `before_request` has killed or paused gets no further
+        await asyncio.sleep(0)  # a process that `before_request` has killed or paused does not continue
         connection = self._connection
         if self._state is _ConnectionState.CLOSED:
             return Failure.SESSION_EXPIRED
@@ -338,8 +338,8 @@ class SimulatedSession:
         """Send a ping or give up the connection, depending on when the last packet arrived; called every sixth of the
         session timeout.
 
-        A ping is sent after a sixth of the timeout without a packet, the connection is given up after two thirds.
-        Real clients ping after a third: with a check only every sixth that could be too late.
+        A ping is sent after a sixth of the timeout without a packet; the connection is given up after two thirds.
+        Real clients ping after a third: with a check only every sixth, such a ping could be too late.
         """
         self._ping_timer = None
         if self._state is _ConnectionState.CLOSED:

@@ -12,11 +12,11 @@ from typing import Protocol, TypeAlias
 from understudy.clusters.simulated.loop import Process, SimulatedLoop
 
 Deliver: TypeAlias = Callable[[], None]
-"""What the client does when a packet reaches it."""
+"""Function of the client for a packet that reaches it."""
 
 
 class Server(Protocol):
-    """What a connection uses of the server."""
+    """The part of the server that a connection uses."""
 
     loop: SimulatedLoop
     context: contextvars.Context
@@ -36,11 +36,11 @@ class Link:
         self.refusing = False
         """Whether new connections are refused."""
         self.holds_next_event = False
-        """Whether the next watch event, and what follows it, is held."""
+        """Whether the next watch event and all packets after it are held."""
         self.requests_held = False
         self.answers_held = False
         self.requests = 0
-        """How many requests the node has sent; `before_request` and `after_answer` are called with that number."""
+        """Number of requests that the node has sent; `before_request` and `after_answer` are called with it."""
         self.before_request: Callable[[int], None] = _do_nothing
         self.after_answer: Callable[[int], None] = _do_nothing
         self.connections: list[ServerConnection] = []
@@ -164,7 +164,7 @@ class ServerConnection:
             self.link.connections.remove(self)
 
     def flush(self) -> None:
-        """Send what was held, requests also if the client has closed its end meanwhile."""
+        """Send the held packets; requests are sent even if the client has closed its end meanwhile."""
         held_requests, self._held_requests = self._held_requests, deque()
         for serve in held_requests:
             self._transmit_request(serve)

@@ -30,25 +30,25 @@ from understudy.clusters.request_rules import (
 
 CONNECT_TIMEOUT_S: Final = 5.0
 DUPLICATE_TIMEOUT_S: Final = 5.0
-"""How long the second connection of a duplicated request waits for the answer."""
+"""Time that the second connection of a duplicated request waits for the answer."""
 PIECE_GAP_S: Final = 0.001
-"""The time between two pieces of what a link forwards in pieces."""
+"""Time between two pieces of bytes that a link forwards in pieces."""
 DELAYED_BYTES: Final = 4 * 1024 * 1024
-"""How many bytes of one direction a delay or a limit keeps; beyond, they stay in the kernel."""
+"""Number of bytes of one direction that a delay or a limit keeps; further bytes stay in the kernel."""
 
 _RESET_AT_CLOSE: Final = struct.pack("ii", 1, 0)
 _numbers = itertools.count(1)
 
 
 class Language(enum.Enum):
-    """What the frames of a connection are."""
+    """The protocol of a connection's frames."""
 
     KAFKA = "Kafka"
     ZOOKEEPER = "ZooKeeper"
 
 
 class Route(NamedTuple):
-    """Where a listener of the proxy leads to."""
+    """The destination of a listener of the proxy."""
 
     destination: str
     """The node, such as `broker-1` or `zookeeper`."""
@@ -71,16 +71,16 @@ class ProxiedLink:
     """Whether connections that the source opens are reset."""
     delay_ms: float = 0.0
     bytes_per_s: float = 0.0
-    """How much passes in a second on each connection; 0 for no limit."""
+    """Number of bytes that pass in a second on each connection; 0 for no limit."""
     piece_bytes: int = 0
-    """In pieces of how many bytes what the source sends is forwarded, one a millisecond; 0 for as it comes."""
+    """Size of the pieces, one a millisecond, in which the source's bytes are forwarded; 0 for no splitting."""
     rules: list[RequestRule] = field(default_factory=list)
     lost_writes: list[LostWrite] = field(default_factory=list)
     flows: dict[Flow, None] = field(default_factory=dict)
 
     @property
     def is_slow(self) -> bool:
-        """Whether what the source sends is forwarded later than it comes."""
+        """Whether bytes from the source are forwarded later than they arrive."""
         return bool(self.delay_ms or self.bytes_per_s or self.piece_bytes)
 
     def changed(self) -> None:
@@ -90,7 +90,7 @@ class ProxiedLink:
 
 
 class Owner(Protocol):
-    """What a connection uses of the proxy."""
+    """The part of the proxy that a connection uses."""
 
     def forget(self, connection: ProxiedConnection) -> None: ...
 
@@ -105,7 +105,7 @@ class _Ending(enum.Enum):
     END_OF_STREAM = 1
     RESET = 2
     CUT = 3
-    """The sender's side is reset, what was forwarded arrives."""
+    """The sender's side is reset; the forwarded bytes arrive."""
 
 
 class Flow:
@@ -125,11 +125,11 @@ class Flow:
         self._scanner = scanner
         self._of_requests = of_requests
         self._pending: deque[Piece] = deque()
-        """What was received and is held; at most what one read returned, and one frame."""
+        """Bytes that were received and are held; at most the result of one read, and one frame."""
         self._delayed: deque[tuple[float, bytes]] = deque()
         self._delayed_bytes = 0
         self._last_due = 0.0
-        """When the last delayed bytes are sent, by the loop's clock."""
+        """Time at which the last delayed bytes are sent, by the loop's clock."""
         self._timer: asyncio.TimerHandle | None = None
         self._holds: set[str] = set()
         """The names of the rules that hold one of its frames."""
@@ -163,7 +163,7 @@ class Flow:
         self.pump()
 
     def pump(self) -> None:
-        """Forward what is not held any more, and read on where everything was forwarded."""
+        """Forward bytes that are no longer held, and continue to read once everything was forwarded."""
         if self.receiver is None and not self.link.is_held:
             self.connection.connect()
         while self._pending and not self._is_held and not self.is_over:
@@ -210,7 +210,7 @@ class Flow:
     # ------------------------------------------------------------------ frames
 
     def _decide(self, piece: Piece, header: tuple[int, ...]) -> bytes | None:
-        """Return what of a frame is forwarded now; None for nothing."""
+        """Return the bytes of a frame to forward now; None for nothing."""
         if self.connection.language is Language.ZOOKEEPER:
             return self._decide_write(piece) if self._of_requests else self._decide_answer(piece, header[0])
         if not self._of_requests:
@@ -253,7 +253,7 @@ class Flow:
         self._pending.appendleft(Piece(piece.data, None, False))
 
     def _decide_answer(self, piece: Piece, answered: int) -> bytes | None:
-        """Reset the connection instead of forwarding an answer that is to be lost."""
+        """Return the answer or event to forward now; None if it is held, or lost by a reset of the connection."""
         lost = self.connection.lost_answers
         if answered in lost:
             self.connection.reset()
@@ -264,7 +264,7 @@ class Flow:
             self.link.is_held = True
             self._pending.appendleft(piece)
             return None
-        # The event of the write itself would tell its outcome. ZooKeeper repeats it after the reconnect.
+        # The watch event of the write would reveal its outcome. ZooKeeper repeats it after the reconnect.
         return None if lost and is_event else piece.data
 
     def _decide_write(self, piece: Piece) -> bytes | None:
@@ -362,7 +362,7 @@ class Side(asyncio.Protocol):
     def __init__(self, connected: Callable[[Side], None]) -> None:
         self._connected = connected
         self.incoming: Flow | None = None
-        """What this socket receives."""
+        """Direction whose bytes this socket receives."""
         self.outgoing: Flow | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -434,7 +434,7 @@ class ProxiedConnection:
 
     @property
     def nodes(self) -> tuple[str, str]:
-        """The node that has opened the connection, and the one that it leads to."""
+        """The node that has opened the connection, and the node that it leads to."""
         return self._requests.link.source, self._requests.link.destination
 
     def note_session(self, session: ProxiedSession | None) -> None:
@@ -467,21 +467,21 @@ class ProxiedConnection:
         self._owner.keep(self.loop.create_task(_send_once(self._route.host, self._route.port, frame)))
 
     def reset(self) -> None:
-        """Break both sockets at once (RST); what was not forwarded is lost."""
+        """Break both sockets at once (RST); bytes that were not forwarded are lost."""
         self._end()
         for side in (self._accepted, self._opened):
             if side is not None:
                 reset(side.transport)
 
     def cut(self) -> None:
-        """Break the socket of the node that has opened the connection; the other node receives what was forwarded."""
+        """Break the socket of the node that has opened the connection; the other node receives the forwarded bytes."""
         self._end()
         reset(self._accepted.transport)
         if self._opened is not None:
             self._opened.transport.close()
 
     def flow_finished(self) -> None:
-        """Close both sockets where both directions have ended."""
+        """Close both sockets if both directions have ended."""
         if self._requests.is_over and self._answers.is_over:
             self._end()
             for side in (self._accepted, self._opened):
@@ -496,7 +496,7 @@ class ProxiedConnection:
 
 
 def reset(transport: asyncio.Transport) -> None:
-    """Close a socket with a RST; what it has not sent is lost."""
+    """Close a socket with a RST; bytes that it has not sent are lost."""
     opened = transport.get_extra_info("socket")
     with contextlib.suppress(OSError):  # the socket is closed already
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_CLOSE)

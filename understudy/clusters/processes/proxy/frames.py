@@ -1,7 +1,7 @@
 """Finds the frames in the bytes of a connection, and reads their headers; opens no socket.
 
 Kafka's and ZooKeeper's frames both begin with their size, a big-endian int32. Bytes that cannot be such frames, for
-example TLS, are forwarded as they are.
+example TLS, are forwarded unchanged.
 """
 
 from __future__ import annotations
@@ -59,23 +59,23 @@ class FrameScanner:
     """Splits the bytes of one direction of a connection at its frames.
 
     Args:
-        header: what a frame begins with; its first field is the size of what follows the size.
+        header: the beginning of a frame; its first field is the size of the bytes after this field.
         first_is_other: whether the first frame has another header, as a connect request to ZooKeeper has.
     """
 
     def __init__(self, header: Struct, *, first_is_other: bool = False) -> None:
         self.is_opaque = False
-        """Whether bytes came that cannot be frames; from then on everything is forwarded as it is."""
+        """Whether bytes came that cannot be frames; from then on everything is forwarded unchanged."""
         self._header = header
         self._least = header.size - _SIZE.size
         self._kept = b""
         """The beginning of a frame whose header, or whose rest, has not arrived."""
         self._left = 0
-        """How many bytes of the current frame are still to come."""
+        """Number of bytes of the current frame that have not arrived."""
         self._skips = 1 if first_is_other else 0
 
     def scan(self, data: bytes, *, whole: bool) -> list[Piece]:
-        """Take bytes that have arrived, and return those to forward, in order.
+        """Take bytes that have arrived, and return the pieces to forward, in order.
 
         Args:
             whole: whether frames up to `MAX_FRAME_BYTES` are kept until they are whole.
@@ -115,7 +115,7 @@ class FrameScanner:
         return self._least <= size <= _CREDIBLE_BYTES
 
     def advance(self, data: bytes) -> bytes:
-        """Take bytes that have arrived, and return those to forward, where no header is of interest."""
+        """Take bytes that have arrived, and return the bytes to forward; used if no header is needed."""
         if self.is_opaque:
             return data
         if self._kept:
@@ -141,7 +141,7 @@ class FrameScanner:
 
 
 def session_of(answer: bytes) -> ProxiedSession | None:
-    """Read the answer to a connect request; None if the session has expired, or the bytes are none."""
+    """Read the answer to a connect request; None if the session has expired, or the bytes are no such answer."""
     try:
         _, _, _, session_id, length = _CONNECT_ANSWER.unpack_from(answer)
     except error:

@@ -34,7 +34,7 @@ class Proxy:
     """The listeners, connections and links between nodes, and the thread that serves them.
 
     Args:
-        sources: the node that connects from each loopback address; all other addresses are those of clients.
+        sources: the node that connects from each loopback address; all other addresses belong to clients.
     """
 
     def __init__(self, sources: dict[str, str]) -> None:
@@ -83,8 +83,8 @@ class Proxy:
         Args:
             destination: the node.
             address: its host and port.
-            source: the node that connects to this listener; None tells it by the source address.
-            chroot: what is removed from the paths of ZooKeeper before a `LostWrite` is compared with them.
+            source: the node that connects to this listener; None if the source address identifies it.
+            chroot: the prefix that is removed from ZooKeeper's paths before a `LostWrite` is compared with them.
         """
         route = Route(destination, *address, language, chroot)
         listening = socket.create_server((HOST, 0), backlog=_BACKLOG)
@@ -101,7 +101,7 @@ class Proxy:
 
     @property
     def connections(self) -> int:
-        """How many connections it forwards."""
+        """Number of connections that it forwards."""
         return len(self._connections)
 
     # ------------------------------------------------------------------ faults
@@ -137,7 +137,7 @@ class Proxy:
         self._call(act)
 
     def delay(self, pairs: Pairs, by_ms: float) -> None:
-        """Delay everything that these nodes send by so much; 0 ends the delay."""
+        """Delay everything that these nodes send by `by_ms` milliseconds; 0 ends the delay."""
 
         def act() -> None:
             for link in self._each(pairs):
@@ -146,7 +146,7 @@ class Proxy:
         self._call(act)
 
     def throttle(self, pairs: Pairs, bytes_per_s: float) -> None:
-        """Let at most so many bytes a second pass on each connection; 0 ends the limit."""
+        """Limit each connection to `bytes_per_s` bytes a second; 0 ends the limit."""
 
         def act() -> None:
             for link in self._each(pairs):
@@ -155,7 +155,7 @@ class Proxy:
         self._call(act)
 
     def split(self, pairs: Pairs, piece_bytes: int) -> None:
-        """Forward everything that these nodes send in pieces of so many bytes, one a millisecond; 0 ends it."""
+        """Forward everything that these nodes send in pieces of `piece_bytes`, one a millisecond; 0 ends it."""
 
         def act() -> None:
             for link in self._each(pairs):
@@ -202,7 +202,7 @@ class Proxy:
         return self._call(lambda: self._sessions.get(node))
 
     def lose_write(self, source: str, lost: LostWrite) -> None:
-        """Let the outcome of the node's next write to a path be unknown to it; see `LostWrite`."""
+        """Break the node's connection at its next write to a path, so that its outcome is unknown; see `LostWrite`."""
         self._call(lambda: self._link(source, ZOOKEEPER).lost_writes.append(lost))
 
     def refuse(self, pairs: Pairs, is_refusing: bool) -> None:
