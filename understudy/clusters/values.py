@@ -108,7 +108,7 @@ def parse_count_range(text: object) -> CountRange:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Which brokers a step acts on, to be bound at the moment of the step.
+    """The brokers that a step acts on, resolved at the moment of the step.
 
     Attributes:
         role: `controller`, `leader`, `follower`, `rack`, `random`, `all`, `zookeeper`, `broker` or `bound`.
@@ -195,7 +195,7 @@ class Trigger:
 
 
 class TriggerForm(NamedTuple):
-    """How a trigger is written, and what it waits for."""
+    """The form and the meaning of a trigger."""
 
     arguments: tuple[str, ...]
     """Kind of each argument: `broker`, `partition`, `fence`, `point`, `path`, `record`."""

@@ -25,7 +25,7 @@ class AdminClient(TopicRequests, ConfigRequests, GroupRequests, RecordRequests):
     Args:
         bootstrap: `host:port` pairs, tried in order until one answers; the next request begins with that one.
         timeout_ms: the time that one call may take, its retries included.
-        request_timeout_ms: how long a broker may take for one request; None for the whole time of a call.
+        request_timeout_ms: the time that a broker may take for one request; None for the whole time of a call.
     """
 
     def __init__(

@@ -39,8 +39,8 @@ class ProducerSettings:
     """The settings, named as in Kafka's producer.
 
     Attributes:
-        max_block_ms: how long a record waits for the metadata of its topic.
-        delivery_timeout_ms: how long a batch is sent again before it counts as failed.
+        max_block_ms: the time that a record waits for the metadata of its topic.
+        delivery_timeout_ms: the time for which a batch is sent again before it counts as failed.
     """
 
     bootstrap: Sequence[str]

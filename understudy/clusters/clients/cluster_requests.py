@@ -63,7 +63,7 @@ class ClusterRequests(ABC):
     Args:
         bootstrap: `host:port` pairs, tried in order until one answers; the next request begins with that one.
         timeout_ms: the time that one call may take, its retries included.
-        request_timeout_ms: how long a broker may take for one request.
+        request_timeout_ms: the time that a broker may take for one request.
     """
 
     negotiates: ClassVar[bool] = False

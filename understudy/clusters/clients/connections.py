@@ -39,7 +39,7 @@ class TopicsDescribed(NamedTuple):
     """The partitions of topics in the metadata.
 
     Attributes:
-        counts: how many partitions each topic has; one that does not exist is missing.
+        counts: the number of partitions of each topic; a topic that does not exist is missing.
         racks: the racks of each partition's replicas.
     """
 
@@ -53,8 +53,8 @@ class Connections:
     Args:
         bootstrap: `host:port` of brokers, tried in order for metadata; the next request begins with the last that had
             some.
-        timeout_ms: how long a connection may take to open, and an answer to come beyond the time that a request asks
-            the broker to wait.
+        timeout_ms: the time to open a connection, and to get an answer beyond the time that a request asks the broker
+            to wait.
     """
 
     def __init__(self, network: Network, bootstrap: Sequence[str], *, client_id: str, timeout_ms: int = 5_000) -> None:
@@ -91,7 +91,7 @@ class Connections:
         """Send a request to the leader of a partition.
 
         Args:
-            wait_ms: how long the request asks the broker to wait.
+            wait_ms: the time that the request asks the broker to wait.
 
         Raises:
             NoLeader: no broker answers with the leader.

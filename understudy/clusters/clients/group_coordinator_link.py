@@ -48,7 +48,7 @@ class CoordinatorLink:
         """Send a request to the coordinator.
 
         Args:
-            wait_ms: how long the coordinator may take to answer, beyond what any request may.
+            wait_ms: the time that the coordinator may take to answer, in addition to the usual timeout.
 
         Raises:
             GroupError: no broker names a coordinator.

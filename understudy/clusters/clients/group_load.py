@@ -48,8 +48,8 @@ class GroupLoad(Load):
     """Members of one or more groups, each of which reads its assigned partitions and commits its offsets.
 
     Args:
-        step_s: how long a member pauses between two looks at its partitions, and a watcher between two fetches.
-        watch_backoff_ms: how long a watcher pauses after a refusal.
+        step_s: the pause of a member between two reads of its partitions, and of a watcher between two fetches.
+        watch_backoff_ms: the pause of a watcher after a refusal.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class Recorder:
     """Takes what one member notes into a history.
 
     Args:
-        name: of the member.
+        name: the name of the member.
         is_final: whether what it fetches is fetched when the cluster has recovered.
     """
 

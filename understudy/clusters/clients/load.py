@@ -1,4 +1,4 @@
-"""`Load`: the base of the loads of clients: their connections, how many of them run, and their end."""
+"""`Load`: the base class of loads of clients, with their connections, their number and their end."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Producer:
 
     Args:
         acks: 1, or −1 for all in-sync replicas. With 1 a record that is acknowledged may be lost.
-        delivery_timeout_ms: how long a batch is sent again before its outcome counts as unknown or refused.
+        delivery_timeout_ms: the time for which a batch is sent again before its outcome counts as unknown or refused.
         is_idempotent: Kafka's `enable.idempotence`. Without it the producer needs no producer id, and a batch that is
             sent again may be in the log twice.
     """
@@ -183,5 +183,5 @@ class Producer:
 
 
 def _error_of(failure: Exception, request: ProduceRequest | None) -> str:
-    """Return the class of an exception, as it is in `Delivery.errors`."""
+    """Return the name of an exception in `Delivery.errors`."""
     return "NoProducerId" if request is None else type(failure).__name__

@@ -1,5 +1,5 @@
 """Runs clusters in containers of a compose project, by the `docker` command.
 
-`compose_project` acts on the containers of any project, `compose_cluster` starts a project of its own for one cluster
+`compose_project` acts on the containers of any project, `compose_cluster` starts a separate project for one cluster
 and takes it down, and `cleanup` takes it down if the program that started it was killed.
 """

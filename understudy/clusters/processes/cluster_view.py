@@ -75,7 +75,7 @@ class ClusterView:
     `TimeoutError` if it stops answering, `MalformedZNode` if a znode cannot be decoded.
 
     Args:
-        answer_timeout_s: how long one read may take.
+        answer_timeout_s: the time that one read may take.
     """
 
     def __init__(self, zookeeper_connect: str, *, answer_timeout_s: float = ANSWER_TIMEOUT_S) -> None:

@@ -82,9 +82,9 @@ class ClusterEntry(msgspec.Struct, frozen=True, kw_only=True):
     zookeeper: str
     """The value of `zookeeper.connect`."""
     zookeeper_process: ProcessEntry | None
-    """None if the cluster uses another server than its own, or the server is down."""
+    """Process of the cluster's own server; None if the cluster has no own server, or the server is down."""
     zookeeper_transaction_log: str | None
-    """Relative to the run folder; None if the cluster uses another server than its own."""
+    """Folder relative to the run folder; None if the cluster has no own server."""
     bootstrap: str
     brokers: tuple[BrokerEntry, ...]
     events: str

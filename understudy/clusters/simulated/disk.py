@@ -268,7 +268,7 @@ class SimulatedDisk:
         self.faults.clear()
 
     def end_process(self) -> None:
-        """Let the next process flush files that this one failed to flush, which it cannot detect. Files do not change."""
+        """Forget failed flushes: the next process cannot detect them, and may flush these files. No file changes."""
         self._failed_flushes.clear()
 
     def lose_power(self, source: random.Random) -> None:

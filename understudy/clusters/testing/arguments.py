@@ -19,10 +19,10 @@ class BadArguments(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterArguments:
-    """How a cluster is set up. Two tests with equal arguments may share a cluster.
+    """The setup of a cluster. Two tests with equal arguments may share a cluster.
 
     Attributes:
-        brokers: how many brokers; their ids begin with 1.
+        brokers: the number of brokers; their ids begin with 1.
         racks: the racks of the brokers in order, repeated if there are fewer racks than brokers; empty for none.
         topics: name and number of partitions of each topic that exists when a test begins, sorted by name.
         session_timeout_ms: the ZooKeeper session timeout of the brokers: how long a killed broker stays registered.

@@ -69,7 +69,7 @@ class ClusterUnderTest:
         proxied: let the traffic of the brokers go through a proxy, so that they can be isolated. It needs a loopback
             address for each broker, which Linux has.
         directory: the run folder; None for a temporary one, which is deleted at the end.
-        zookeeper: a server to share, in which the cluster has a chroot; None for one of its own.
+        zookeeper: a server to share, in which the cluster has a chroot; None for its own server.
 
     Raises:
         BadArguments: an argument has a value that it cannot have.

@@ -1,4 +1,4 @@
-"""Which partitions the members of a group had, and which of them they may keep. Shared by the sticky assignors."""
+"""Finds the partitions that the members of a group had, and may keep. Shared by the sticky assignors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PreviousOwners(NamedTuple):
     """The partitions that the members had, without those that no longer exist.
 
     Attributes:
-        owned: by member, in the order in which the members are asked.
+        owned: the partitions by member, in the order in which the assignors consider the members.
         claimed_twice: partitions that two members claim for the same generation; neither may keep them.
     """
 

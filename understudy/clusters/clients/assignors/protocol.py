@@ -55,7 +55,7 @@ def encode_subscription(
     """Return the metadata of a member for one protocol.
 
     Args:
-        last: what the member was assigned last, which an eager member has given up; for the sticky assignor.
+        last: the last assignment, which an eager member has given up; for the sticky assignor.
     """
     return encode_prefixed(
         ConsumerProtocolSubscription(

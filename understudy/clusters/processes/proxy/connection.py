@@ -100,7 +100,7 @@ class Owner(Protocol):
 
 
 class _Ending(enum.Enum):
-    """How a direction ends once its bytes are forwarded."""
+    """The ending of a direction once its bytes are forwarded."""
 
     END_OF_STREAM = 1
     RESET = 2
