@@ -68,7 +68,7 @@ class InvariantCheck:
 
 
 class Witness(NamedTuple):
-    """What a history has instead of what should hold, and where: `send 12` or `poll 3`, counted from 0."""
+    """What in a history contradicts an invariant, and where: for example `send 12` or `poll 3`, counted from 0."""
 
     where: str
     what: str

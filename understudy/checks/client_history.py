@@ -1,6 +1,6 @@
-"""What producers and consumers have seen of a cluster, and the invariants of that (H1 to H8).
+"""The history of the producers and consumers of a cluster, and its invariants (H1 to H8).
 
-The checks know nothing of brokers: they compare what was sent with what was read, as a user of the cluster could.
+The checks use no data of brokers: they compare sent with read records, as a user of the cluster could.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Read: TypeAlias = tuple[int, str]
 
 
 class SendOutcome(enum.Enum):
-    """How a send ended."""
+    """The outcome of a send."""
 
     OK = "ok"
     """It was acknowledged, at an offset."""
@@ -32,9 +32,9 @@ class SendingProducer(NamedTuple):
     """A producer, and what its settings promise.
 
     Attributes:
-        waits_for_all: it asks for acks=all.
-        never_repeats: a record is appended at most once: it is idempotent, or does not retry.
-        keeps_order: records are appended in the order of the sends: it is idempotent, or has one request in flight.
+        waits_for_all: whether it sends with acks=all.
+        never_repeats: whether each record is appended at most once: it is idempotent, or does not retry.
+        keeps_order: whether records are appended in the order of sends: it is idempotent, or has one request in flight.
     """
 
     name: str
@@ -44,11 +44,11 @@ class SendingProducer(NamedTuple):
 
 
 NOT_SENT = frozenset({"ConnectionFailed", "NoLeader", "NoProducerId"})
-"""What keeps a Produce request from being sent, as an error of a send: no connection to the leader, no leader in the
-metadata, or no answer with a producer id."""
+"""Errors of a send whose Produce request was not sent: no connection to the leader, no leader in the metadata, or no
+answer with a producer id."""
 
 NO_ANSWER = frozenset({"ConnectionLost", "MalformedMessage", "RequestTimedOut"})
-"""Why a Produce request that was sent has no answer that can be read, as an error of a send."""
+"""Errors of a send whose Produce request was sent, but has no readable answer."""
 
 _REFUSALS = frozenset(
     {
@@ -82,8 +82,8 @@ DEFINITE_ERRORS = NOT_SENT | _REFUSALS
 """The errors that show that their attempt has appended nothing."""
 
 PRODUCE_ERRORS = DEFINITE_ERRORS | NO_ANSWER | _MAY_BE_APPENDED
-"""Every error that an attempt to produce without a transaction may have. Those with a code are the ones of Kafka's
-`ProduceResponse`, `ProducerStateManager` and `DelayedProduce`; UNKNOWN_SERVER_ERROR is none of them."""
+"""Every error that an attempt to produce without a transaction may have. The errors with a code are from Kafka's
+`ProduceResponse`, `ProducerStateManager` and `DelayedProduce`; UNKNOWN_SERVER_ERROR is not among them."""
 
 
 class Send(NamedTuple):
@@ -91,10 +91,10 @@ class Send(NamedTuple):
 
     Attributes:
         value: unique in the history.
-        offset: where it was acknowledged; None unless the outcome is OK.
+        offset: the record's offset in the acknowledgement; None unless the outcome is OK.
         errors: every error of its attempts, each once: Kafka's name of the error code in the answer, or what happened
             instead of an answer (`NOT_SENT`, `NO_ANSWER`).
-        key: that of the record; None without one.
+        key: the record's key; None if it has none.
     """
 
     producer: SendingProducer
@@ -111,8 +111,8 @@ class Poll(NamedTuple):
 
     Attributes:
         consumer: its name.
-        assignment: counts how often the consumer was assigned to the partition or has sought an offset. Between two
-            polls of one assignment it reads on where it was.
+        assignment: counts how often the consumer was assigned to the partition or has sought an offset. In one
+            assignment each poll continues after the one before.
         is_final: whether it was made after the last fault, when the cluster had recovered.
     """
 
@@ -132,8 +132,8 @@ class ClientHistory:
         polls: in the order in which each consumer made them.
         read_to_the_end: the partitions that a consumer has read up to their log end offset in the final phase.
         without_leader: the partitions that could not be read to the end because they had no leader in the final phase.
-        without_end: those whose leader, alone in the ISR, did not say in the final phase where they end, because its
-            high watermark had not caught up with the leader before (KIP-207).
+        without_end: the partitions whose leader, alone in the ISR, did not return their end in the final phase, because
+            its high watermark had not caught up with the previous leader's (KIP-207).
         may_have_lost: the partitions that had an unclean election or a loss of power; acknowledged records of these
             may be gone or replaced.
         compacted: the partitions of topics with `cleanup.policy=compact`; of each key the newest record is kept.
@@ -149,7 +149,7 @@ class ClientHistory:
 
     @property
     def acknowledged(self) -> int:
-        """How many records were acknowledged."""
+        """Number of acknowledged records."""
         return sum(send.outcome is SendOutcome.OK for send in self.sends)
 
 
@@ -347,10 +347,10 @@ def check_clients(history: ClientHistory) -> Judgement:
 
 
 def _seen(history: ClientHistory, *, with_acks_1: bool = True) -> Iterator[tuple[str, Partition, int, str]]:
-    """Yield where, partition, offset and value of each record that was acknowledged or read.
+    """Yield place, partition, offset and value of each record that was acknowledged or read.
 
     Args:
-        with_acks_1: also what one replica alone has acknowledged; it may be lost, and another record be at its offset.
+        with_acks_1: whether to yield also records sent with acks=1, which may be lost and replaced at their offset.
     """
     for number, send in enumerate(history.sends):
         if send.offset is not None and (with_acks_1 or send.producer.waits_for_all):

@@ -1,7 +1,7 @@
 """`ClusterFacts` decodes the history of the znodes: partition states, assignments, registrations, controller elections
 and ends of sessions.
 
-It has decoders of its own, so that a mistake in `understudy.foundation.zk.znodes` cannot hide itself. A znode that
+It has its own decoders, so that a mistake in `understudy.foundation.zk.znodes` does not hide itself. A znode that
 Kafka could not have written is left out; other tests compare the bytes that brokers write.
 """
 
@@ -23,9 +23,8 @@ BROKERS = "/brokers/ids/"
 TOPICS = "/brokers/topics/"
 
 FIRST_REGISTRATION_WITH_ALTER_PARTITION = 5
-"""A broker with an older version of its registration does not use AlterPartition: as leader it writes its ISRs itself.
-
-Brokers at 2.7-IV0 and 2.7-IV1 do so, too, but their registrations have the version of later ones."""
+"""Lowest version of the registration of brokers that use AlterPartition; older leaders write their ISRs themselves.
+Leaders at 2.7-IV0 and 2.7-IV1 also do so, but their registrations have the version of later brokers."""
 
 FIRST_FEATURE_WITH_RECOVERY_STATE = 2
 """The first version of `/feature` at which controllers certainly write the leader recovery state."""
@@ -174,7 +173,7 @@ class ClusterFacts:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no transaction was appended, as where only the event logs of a run are checked."""
+        """Whether no transaction was appended, for example because only the event logs of a run are checked."""
         return self.last_zxid == 0
 
     def append(self, transaction: ZnodeTransaction) -> None:
@@ -224,7 +223,7 @@ class ClusterFacts:
         return next((owner for owner in reversed(self.controllers) if _existed(owner, zxid)), None)
 
     def writes_at_version(self, partition: Partition, version: int) -> list[StateWrite]:
-        """Return every write of `partition` at `version`: several where the topic was deleted and created again."""
+        """Return every write of `partition` at `version`: several if the topic was deleted and created again."""
         return self._by_version.get((partition, version), [])
 
     # -- applying operations

@@ -25,7 +25,7 @@ from understudy.foundation.eventlog.records import (
 
 OFFSETS_TOPIC = "__consumer_offsets"
 _CLOCKS_MS = 500
-"""How much the monotonic clocks of brokers and clients may differ, beside what a request takes."""
+"""Maximum difference between the monotonic clocks of brokers and clients, without the duration of a request."""
 _ALL_HAVE_JOINED = "CompletingRebalance"
 _WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})
 
@@ -39,7 +39,7 @@ class _Leader(NamedTuple):
 
 
 class _Leaders:
-    """Who has led and who has loaded the partitions of `__consumer_offsets`."""
+    """The brokers that have led and that have loaded the partitions of `__consumer_offsets`."""
 
     def __init__(self) -> None:
         self._written: defaultdict[int, list[_Leader]] = defaultdict(list)
@@ -85,12 +85,12 @@ class _Leaders:
         self._with_members.pop((incarnation, partition), None)
 
     def groups_left_behind(self) -> set[str]:
-        """Return the groups with members at a broker that should coordinate them no more, and got no request to stop.
+        """Return the groups with members at a broker that should no longer coordinate them, and got no request to stop.
 
-        Another broker has become leader of the group's partition since, the broker is no longer in sync, which at the
-        end means that it has no replica by the assignment, and it has got no request that ends its leadership: those
-        that waited for it are dropped where its registration or the controller goes away. A StopReplica that does not
-        delete leaves the groups where they are, as in Kafka (KafkaApis.handleStopReplicaRequest).
+        Another broker has since become leader of the group's partition. The broker is no longer in sync, which at the
+        end means that it has no replica by the assignment. It has got no request that ends its leadership: requests
+        that wait for it are dropped when its registration or the controller goes away. A StopReplica that does not
+        delete does not unload the groups, as in Kafka (KafkaApis.handleStopReplicaRequest).
         """
         return {
             group
@@ -104,7 +104,7 @@ class _Leaders:
         }
 
     def is_past(self, fetch: OffsetFetch, partition: int) -> bool:
-        """Return whether another broker has become leader since the one that has answered has loaded the partition."""
+        """Return whether another broker has become leader since the answering broker loaded the partition."""
         loaded = [
             each.leader_epoch
             for each in self._loaded[partition]
@@ -121,11 +121,11 @@ def add_records(history: GroupHistory, records: Iterable[Envelope]) -> None:
     """Add the assignments that coordinators have stored, and excuse the groups that may have lost offsets.
 
     Those are the groups whose partition of `__consumer_offsets` had an unclean election, or a leader that a loss of
-    power had left without records (`understudy.events.logs=true` shows it), and those whose offsets were removed: they
-    had expired, or were deleted.
+    power had left without records (`understudy.events.logs=true` shows it), and the groups whose offsets were deleted
+    or had expired.
 
     Args:
-        records: those of each node in the order in which it has written them.
+        records: all records, each node's in the order in which it has written them.
     """
     every = list(records)
     groups_of: defaultdict[int, set[str]] = defaultdict(set)

@@ -1,7 +1,7 @@
-"""What members of consumer groups have seen of their coordinators, and the invariants of that (G1 to G5).
+"""The history of the members of consumer groups, and its invariants (G1 to G5).
 
-They compare what was committed with what was fetched, and who was assigned what, and know nothing of brokers. Only G4
-compares this with what coordinators have recorded, which `understudy.checks.group_records` adds to a history.
+The checks compare committed with fetched offsets, and the assignments of members, and use no data of brokers. Only G4
+compares assignments with the records of coordinators, which `understudy.checks.group_records` adds to a history.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from understudy.checks.client_history import SendOutcome
 from understudy.checks.facts import Partition, name_of
 
 NO_OFFSET = -1
-"""What is fetched for a partition without a committed offset."""
+"""Offset that is fetched for a partition without a committed offset."""
 
 
 class Commit(NamedTuple):
@@ -26,7 +26,7 @@ class Commit(NamedTuple):
 
     Attributes:
         began_ms, ended_ms: when the first request was sent, and when the last attempt had ended.
-        outcome: OK once acknowledged, FAIL where it was refused and nothing can be stored, INFO where nothing is known.
+        outcome: OK once acknowledged, FAIL if it was refused and nothing can be stored, INFO if nothing is known.
     """
 
     group: str
@@ -63,9 +63,9 @@ class Ownership(NamedTuple):
     Attributes:
         member: its member id.
         leader: the member id of the group's leader in that generation.
-        until_ms: when it gave the partitions up or had its next assignment; infinite where it has them still.
-        instance: the instance id of a static member: it has another member id when it starts again, and goes on with
-            the assignment that it had.
+        until_ms: when it gave the partitions up or had its next assignment; infinite while it still has them.
+        instance: the instance id of a static member. When the member starts again, it has another member id and keeps
+            its assignment.
     """
 
     group: str
@@ -87,7 +87,7 @@ class Join(NamedTuple):
 
     Attributes:
         name: of the member; its member id may change.
-        ended_ms: None while it goes on.
+        ended_ms: None while it continues.
         reason: why it has no assignment; empty if it has one.
     """
 
@@ -115,7 +115,7 @@ class StoredAssignment(NamedTuple):
 
 
 class LastState(NamedTuple):
-    """What a member has when the cluster had time to recover, and the group time to rebalance.
+    """A member's state after the cluster had time to recover, and the group time to rebalance.
 
     Attributes:
         generation: None if the member has no assignment, or knows that it has to join again.
@@ -136,14 +136,14 @@ class GroupHistory:
         last: the state of each running member at the end.
         to_be_read: by group, the partitions of the topics that its members are subscribed to at the end.
         fetched_at_end: the groups whose offsets were fetched when faults had ended; None if the run ended before.
-        of_the_past: the places in `fetches` of those that a broker has answered although another one had become leader
-            of the group's partition since it loaded it. It may not have learned of that, and answers what it has.
-        stored: the assignments that coordinators have recorded; empty if there are no records of theirs.
-        without_end: (group, generation) where every member had joined, and the coordinator has not recorded an
-            assignment: it may have appended one and not learned whether it is replicated, and the next one loads it.
-            Where that is lost, the group may begin the same generation again, with another leader.
+        of_the_past: the indexes in `fetches` of those that a broker has answered although another one had become leader
+            of the group's partition since it loaded the partition. The broker may not have learned of that.
+        stored: the assignments that coordinators have recorded; empty if they have recorded none.
+        without_end: each (group, generation) that every member had joined, and whose coordinator has not recorded an
+            assignment. It may have appended one and not learned whether it is replicated, and the next coordinator
+            loads it. If it is lost, the group may begin the same generation again, with another leader.
         left_behind: the groups at a broker that has lost its replica of the group's partition without a request that
-            says so. It leads on for itself, can replicate nothing, and its members do not look for another coordinator.
+            says so. It still leads, can replicate nothing, and its members do not look for another coordinator.
         may_have_lost: the groups whose partition of `__consumer_offsets` had an unclean election or a loss of power, or
             whose offsets were deleted or have expired: offsets and generations may be gone or go back.
     """
@@ -166,8 +166,8 @@ class AcknowledgedOffsetsStay(HistoryCheck[GroupHistory]):
     """A commit without an answer promises nothing, even if its offset was fetched.
 
     A new coordinator reads its partition to the end of the log, which may be above the high watermark
-    (`GroupMetadataManager.doLoadGroupsAndOffsets`). What it answers then may be gone when the next replica leads. And
-    no epoch fences an OffsetFetch: a broker answers what it has until it learns that it leads the partition no more.
+    (`GroupMetadataManager.doLoadGroupsAndOffsets`). What it answers then may be gone when the next replica leads. No
+    epoch fences an OffsetFetch: a broker answers it until it learns that it no longer leads the partition.
     """
 
     id = "G1"
@@ -219,12 +219,12 @@ class PartitionsHaveOneOwner(HistoryCheck[GroupHistory]):
 
 
 class RebalancesEnd(HistoryCheck[GroupHistory]):
-    """A static member that starts again goes on with its assignment, and the group does not rebalance (KIP-345).
+    """A static member that starts again keeps its assignment, and the group does not rebalance (KIP-345).
 
-    By a cooperative protocol the former process may have given up partitions and ended before it joined again, which
+    With a cooperative protocol the former process may have given up partitions and ended before it joined again, which
     assigns them to others: as in Kafka, they have no owner until the next rebalance.
 
-    As in Kafka, a leader whose replica was moved away goes on to coordinate where the StopReplica did not reach it.
+    As in Kafka, a leader whose replica was moved away continues to coordinate if the StopReplica did not reach it.
     """
 
     id = "G3"
@@ -306,7 +306,7 @@ def check_groups(history: GroupHistory) -> Judgement:
 
 
 def unfinished_groups(history: GroupHistory) -> dict[str, str]:
-    """Return what is left of a rebalance, by group, as of the last states; empty text where nothing is."""
+    """Return by group why its rebalance has not ended, as of the last states; empty text if it has ended."""
     groups: defaultdict[str, list[LastState]] = defaultdict(list)
     for state in history.last:
         groups[state.group].append(state)
@@ -314,7 +314,7 @@ def unfinished_groups(history: GroupHistory) -> dict[str, str]:
 
 
 def _that_may_be_stored(commits: Iterable[Commit]) -> list[Commit]:
-    """Return the commits that were not refused. One without an answer may be on its way still, so it has no end."""
+    """Return the commits that were not refused. One without an answer may still be on its way, so it has no end."""
     return [
         commit._replace(ended_ms=math.inf) if commit.outcome is SendOutcome.INFO else commit
         for commit in commits

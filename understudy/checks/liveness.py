@@ -1,4 +1,4 @@
-"""L6: what waits is handled. Only what is left when a broker's log ends shows that; a pause before that is no stall."""
+"""L6: controllers handle their events. Only an event left when a broker's log ends violates it, no earlier pause."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class EventsAreHandled(InvariantCheck):
     )
 
     BOUND_MS = 30_000.0
-    """Far beyond what an event takes, also one that writes to a ZooKeeper that has just come back."""
+    """Maximum time of an event: far more than one takes, also if it writes to a ZooKeeper that has just come back."""
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)

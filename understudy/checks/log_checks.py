@@ -42,7 +42,7 @@ class RecordLosses:
         self._led: set[tuple[LogId, int, int]] = set()
         self.led_again: set[tuple[LogId, int]] = set()
         """The leader epochs in which a broker led again without records that it had lost. They may have two batches at
-        one offset, and a follower that has the first one does not learn of it."""
+        one offset, and a follower that has the first one does not learn of the second."""
 
     def add_written(self, data: LeadershipWritten) -> None:
         if data.why == "unclean":
@@ -59,8 +59,8 @@ class RecordLosses:
     def may_have_lost(self, log_id: LogId, after: int, up_to: int) -> bool:
         """Return whether a leader that lacked records was elected above leader epoch `after` and up to `up_to`.
 
-        A broker that led again without its lost records may have lost some of that same leader epoch, too. To be called
-        at the end, when all elections are known.
+        A broker that led again without its lost records may also have lost records of that leader epoch itself. Call
+        it at the end, when all elections are known.
         """
         if any(again == log_id and after <= epoch <= up_to for again, epoch in self.led_again):
             return True
@@ -77,7 +77,7 @@ class RecordLosses:
 
 
 class Compactions:
-    """The parts of logs that compaction has written again, on any replica: followers get them so."""
+    """The parts of logs that compaction has rewritten, on any replica: followers copy the rewritten parts."""
 
     def __init__(self) -> None:
         self._parts: dict[LogId, set[tuple[int, int]]] = {}
@@ -93,7 +93,7 @@ class Compactions:
     def overlap(self, log_id: LogId, start_offset: int, end_offset: int) -> bool:
         """Return whether a record from `start_offset` on and below `end_offset` may have been removed.
 
-        To be called at the end, when all compactions are known.
+        Call it at the end, when all compactions are known.
         """
         return any(begin < end_offset and start_offset < end for begin, end in self._parts.get(log_id, ()))
 
@@ -129,7 +129,7 @@ class LogCheck(InvariantCheck):
         """Look at a log before any record about it."""
 
     def on_deleted(self, record: Envelope, data: StopReplicaApplied) -> None:
-        """Look at a StopReplica, some of whose logs may be deleted; they are still there."""
+        """Look at a StopReplica before the logs that it deletes are removed."""
 
     def on_opened(self, record: Envelope, log: ReplicaLog, data: LogOpened) -> None:
         """Check a log that was opened; `log` has taken it over."""
@@ -225,11 +225,10 @@ class LogFollower:
 
 
 class _Contradiction(NamedTuple):
-    """What contradicts an invariant, unless records may have been lost between two leader epochs.
+    """A contradiction of an invariant, unless records may have been lost between two leader epochs.
 
     Attributes:
-        compacted: the offsets, from the first one on and below the second, whose compaction excuses it; None if none
-            does.
+        compacted: (first offset, offset after the last) of the part whose compaction excuses it; None if none does.
     """
 
     record: Envelope
@@ -242,12 +241,12 @@ class _Contradiction(NamedTuple):
 
 
 class LossAwareCheck(LogCheck):
-    """A check that waits for the end of the run, where all elections that may have lost records are known."""
+    """A check that waits for the end of the run, when all elections that may have lost records are known."""
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
         self._contradictions: dict[tuple[LogId, int, int, int, tuple[int, int] | None], _Contradiction] = {}
-        """The first one of each log between the same epochs, and at the same offsets where compaction excuses it."""
+        """The first contradiction of each log between the same epochs and, if compaction may excuse it, offsets."""
 
     def contradicted(
         self,
@@ -259,17 +258,17 @@ class LossAwareCheck(LogCheck):
         written_in: int = NO_LEADER_EPOCH,
         compacted: tuple[int, int] | None = None,
     ) -> None:
-        """Keep what is a violation unless records were lost above leader epoch `after` and up to `up_to`.
+        """Keep a contradiction, a violation unless records were lost above leader epoch `after` and up to `up_to`.
 
-        Where both are one leader epoch, only a leader that led again in it excuses the contradiction; and so does one
-        that led again in `written_in`. It is excused, too, where compaction may have removed a record between the two
+        If both are one leader epoch, only a leader that led again in it excuses the contradiction. A leader that led
+        again in `written_in` also excuses it, and so does compaction that may have removed a record between the two
         offsets `compacted`.
         """
         found = _Contradiction(record, f"{log.name}: {witness}", log.log_id, after, up_to, written_in, compacted)
         self._contradictions.setdefault((log.log_id, after, up_to, written_in, compacted), found)
 
     def may_have_lost(self, log_id: LogId, after: int, up_to: int) -> bool:
-        """See `RecordLosses.may_have_lost`; a check may know better what a loss excuses."""
+        """Return `RecordLosses.may_have_lost`; overridden by checks that other losses excuse."""
         return self.losses.may_have_lost(log_id, after, up_to)
 
     def at_end(self) -> None:
@@ -282,7 +281,7 @@ class LossAwareCheck(LogCheck):
 
 
 def _with_method(name: str, checks: Iterable[_Check]) -> tuple[_Check, ...]:
-    """Return the checks that have a method of their own of this name."""
+    """Return the checks that override this method."""
     return tuple(check for check in checks if getattr(type(check), name) is not getattr(LogCheck, name))
 
 

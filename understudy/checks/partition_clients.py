@@ -1,6 +1,6 @@
-"""`PartitionClients`: what one producer and one consumer have seen of a partition, judged as it comes.
+"""`PartitionClients` checks what one producer and one consumer of a partition see, while they run.
 
-It judges H1 to H6 of `understudy.checks.client_history` with bounded memory, where that compares a whole history. The
+It checks H1 to H6 of `understudy.checks.client_history`, in bounded memory instead of over a whole history. The
 producer is idempotent, waits for all in-sync replicas, and has one batch in flight; the consumer reads offset by
 offset, and a minute later once more. Records are numbered; the value of a record is `SESSION:NUMBER`, and a soak that
 is resumed begins with the next session.
@@ -18,15 +18,15 @@ from understudy.checks.check import Violation
 from understudy.checks.client_history import CLIENT_CHECKS
 
 MOST_UNREAD: Final = 20_000
-"""How many acknowledged records may wait to be read before the producer has to wait."""
+"""Number of acknowledged and unread records at which the producer has to wait."""
 _SENTENCES: Final = {check.id: check.sentence for check in CLIENT_CHECKS}
 
 
 class ClientCounts(msgspec.Struct, kw_only=True):
-    """What clients have counted. Counts are records.
+    """What clients have counted, in records unless said otherwise.
 
     Attributes:
-        errors: how many attempts to send had each error, by Kafka's name of its code or that of the exception.
+        errors: the number of attempts to send by error: Kafka's name of the code, or the exception's name.
         gap_ms: the longest time without an acknowledgement in a partition.
     """
 
@@ -52,7 +52,7 @@ class ClientCounts(msgspec.Struct, kw_only=True):
 
 
 class Numbers:
-    """A set of numbers as ranges: small where few are missing between the first and the last."""
+    """A set of numbers as ranges: small if few are missing between the first and the last."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
@@ -86,8 +86,8 @@ class PartitionClients:
     """The clients of one partition.
 
     Args:
-        session: how often the soak was started, from 1.
-        next_offset: where the consumer begins.
+        session: the number of this start of the soak, from 1.
+        next_offset: the offset at which the consumer begins.
         now_ms: when the producer begins.
     """
 
@@ -96,7 +96,7 @@ class PartitionClients:
         self.session = session
         self.next_offset = next_offset
         self.violation: Violation | None = None
-        """The first one."""
+        """The first violation."""
         self.counts = ClientCounts()
         """What was counted since `take_counts`."""
         self.acknowledged_ms = now_ms
@@ -112,7 +112,7 @@ class PartitionClients:
         self._read = Numbers()
         self._refused = Numbers()
         self._to_read_again: deque[tuple[float, int, bytes]] = deque()
-        """(when it was read, offset, value) of what has to be read a second time."""
+        """(when it was read, offset, value) of each record that has to be read a second time."""
 
     @property
     def must_wait(self) -> bool:
@@ -121,7 +121,7 @@ class PartitionClients:
 
     @property
     def unread(self) -> int:
-        """How many acknowledged records have not been read yet."""
+        """Number of acknowledged records that have not been read yet."""
         return len(self._unread)
 
     def take_counts(self, now_ms: float) -> ClientCounts:
@@ -197,7 +197,7 @@ class PartitionClients:
             self.counts.lost += 1
             self._violated("H1", f"record {wanted} was acknowledged at {offset}, where {value!r} was read")
         if session != self.session:
-            # Of an earlier session, whose records are not known any more, unless it was never a record of a soak.
+            # Records of earlier sessions are no longer known; a value of no such session was never sent.
             if not 0 < session < self.session:
                 self._violated("H4", f"{value!r} was read at {offset}, which was never sent")
             return
@@ -213,7 +213,7 @@ class PartitionClients:
     # ------------------------------------------------------------------ a second time
 
     def due_again(self, until_ms: float) -> int | None:
-        """The offset from which records have to be read again that were first read before `until_ms`."""
+        """The offset from which to read again the records first read before `until_ms`; None if there are none."""
         if self._to_read_again and self._to_read_again[0][0] < until_ms:
             return self._to_read_again[0][1]
         return None
@@ -233,7 +233,7 @@ class PartitionClients:
 
 
 def _parsed(value: bytes) -> tuple[int, int]:
-    """The session and the number in a value; (-1, -1) where it is none of a soak."""
+    """The session and the number in a value; (-1, -1) if it is no value of a soak."""
     session, colon, number = value.partition(b":")
     if colon and session.isdigit() and number.isdigit():
         return int(session), int(number)

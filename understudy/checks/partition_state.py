@@ -40,9 +40,9 @@ class _StateCheck(InvariantCheck):
     def _wrong_write(
         self, leadership: Leadership, is_wrong: Callable[[StateWrite, StateWrite], bool]
     ) -> StateWrite | None:
-        """Return the write that a record describes where it is wrong after the state it replaced; otherwise None.
+        """Return the write that a record describes if it is wrong after the state it replaced; otherwise None.
 
-        A record describes several writes where a deleted topic of the same name had the same state at the same version.
+        A record describes several writes if a deleted topic of the same name had the same state at the same version.
         The record is accepted if one of them is right.
         """
         writes = self.facts.writes_at_version(_partition(leadership), leadership.partition_epoch)
@@ -210,7 +210,7 @@ class IsrChangesReplaceTheNamedVersion(InvariantCheck):
             self._proposed[(incarnation_of(record), (data.topic, data.partition))] = data
         elif isinstance(data, IsrResult):
             proposed = self._proposed.get((incarnation_of(record), (data.topic, data.partition)))
-            # An accepted proposal does not always raise the version: where the response to an equal one was lost, this
+            # An accepted proposal does not always raise the version: if the response to an equal one was lost, this
             # one finds its ISR already written (KAFKA-14144).
             if proposed is None or data.error != "NONE" or data.leader_epoch != proposed.leader_epoch:
                 return
@@ -299,7 +299,7 @@ class MetadataEpochsNeverDecrease(InvariantCheck):
         super().__init__(facts)
         self._known: dict[Incarnation, dict[Partition, tuple[int, int]]] = {}
         self._deposed_senders: dict[Incarnation, dict[Partition, int]] = {}
-        """The epoch of the controller that sent a partition's state, where a later controller had written it."""
+        """The epoch of the controller that sent a partition's state, if a later controller had written it."""
 
     def on_record(self, record: Envelope) -> None:
         data = record.data

@@ -125,19 +125,19 @@ class _TopicConfigZNode(msgspec.Struct, frozen=True):
 
 
 class _Raised(NamedTuple):
-    """Where the fewest replicas let a leader raise its high watermark."""
+    """A leader's rise of its high watermark with the fewest replicas."""
 
     replicas: tuple[int, ...]
     record: Envelope
     times: int
-    """How often the leader has raised it."""
+    """Number of times that the leader has raised it."""
 
 
 class HighWatermarksRiseWithEnoughReplicas(InvariantCheck):
-    """Also KIP-966. It judges topics whose configuration has `min.insync.replicas` from the beginning, and keeps it.
+    """Checks the topics whose configuration has `min.insync.replicas` from the beginning, and keeps it (see KIP-966).
 
-    A leader may have read a change later. Until it has read the configuration at all it requires every replica, which
-    its records then give as `min.insync.replicas`.
+    A leader may read a change later. Until it has read the configuration for the first time, it requires every replica:
+    its records then give their number as `min.insync.replicas`.
     """
 
     id = "R12"
@@ -152,7 +152,7 @@ class HighWatermarksRiseWithEnoughReplicas(InvariantCheck):
         super().__init__(facts)
         self._raised: dict[_Leadership, _Raised] = {}
         self._min_insync_replicas: dict[_Leadership, int] = {}
-        """What leaders have required: the configured number, or that of the replicas where those are fewer."""
+        """Number of replicas that leaders have required: the configured one, or that of all replicas if it is lower."""
         self._configured: dict[str, int | None] = {}
         """By topic; None if the configuration does not have it, or has changed it."""
         self._has_changed_brokers = False

@@ -1,7 +1,7 @@
 """`ReplicaLogs` follows the log of every replica through the records that its broker has written.
 
-A log outlives the processes of its broker, so it is kept by broker and not by incarnation. Where records are missing,
-as before they were switched on, the batches up to that offset are unknown and nothing is said about them.
+A log outlives the processes of its broker, so it is kept by broker and not by incarnation. If records are missing,
+as before they were switched on, the batches up to that offset are unknown and are not checked.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ class ReplicaLog:
         self.is_known = False
         """Whether `end_offset` is known: the log was opened or appended to since the first record."""
         self.known_from = 0
-        """Where the batches that are known begin."""
+        """The offset at which the known batches begin."""
         self.end_offset = 0
         self.batches: list[LoggedBatch] = []
         """The batches from `known_from` on."""
         self._ranges: list[EpochRange] = []
-        """The leader epochs of `batches`. They are asked for much more often than a log is cut."""
+        """The leader epochs of `batches`, kept because they are read much more often than a log is cut."""
         self.epochs: list[tuple[int, int]] | None = None
         """The leader epoch cache in the latest record that has it, (leader epoch, first offset); None without one."""
         self.high_watermark_epoch = -1
@@ -76,7 +76,7 @@ class ReplicaLog:
         self._high_watermarks: list[tuple[int, int]] = []
         """(high watermark, leader epoch), each lower than those before it: what a checkpoint may hold."""
         self.lost_up_to = 0
-        """Where the log ended before a loss of power took its end; not above `end_offset` once it has grown again."""
+        """The end offset before a loss of power cut the log; not above `end_offset` once the log has grown again."""
 
     @property
     def name(self) -> str:
@@ -96,7 +96,7 @@ class ReplicaLog:
         return self.batches[first : bisect_right(self.batches, up_to, key=_NEXT_OFFSET)]
 
     def open(self, data: LogOpened) -> list[LoggedBatch]:
-        """Take the state with which a broker has opened the log; return the batches that a loss of power took."""
+        """Take the state with which a broker has opened the log; return the batches that a loss of power removed."""
         removed: list[LoggedBatch] = []
         if self.is_known and data.log_end_offset <= self.end_offset:
             if data.log_end_offset < self.end_offset:
@@ -124,7 +124,7 @@ class ReplicaLog:
         self.end_offset = batch.next_offset
 
     def truncate(self, data: LogTruncated) -> list[LoggedBatch]:
-        """Remove what a truncation has removed, and return these batches."""
+        """Remove the batches that a truncation has removed, and return them."""
         removed = self._cut(data.to_offset)
         if data.is_full:
             self._forget(data.to_offset)
@@ -144,7 +144,7 @@ class ReplicaLog:
         return removed
 
     def _forget(self, end_offset: int) -> None:
-        """Know nothing of what is below the end of the log."""
+        """Forget everything below the end of the log."""
         self.batches, self._ranges, self.known_from = [], [], end_offset
 
     def _extend_ranges(self, batch: LoggedBatch) -> None:
@@ -179,12 +179,13 @@ class ReplicaLogs:
 def partitions_that_may_have_lost(records: Iterable[Envelope]) -> set[Partition]:
     """Return the partitions that may have lost acknowledged records.
 
-    Those are the partitions that had an unclean election, or a leader that began without what a loss of power took. A
-    controller that loses ZooKeeper before it knows whether an unclean election is written does not record it. The next
-    controller reads it, and the leader recovery state shows what it was (in protocols from 3.2 on, which have one).
+    These are the partitions that had an unclean election, or a leader that began after a loss of power had removed
+    records from its log. A controller that loses ZooKeeper before it knows whether an unclean election is written does
+    not record it. The next controller reads it, and the leader recovery state shows what it was (in protocols from 3.2
+    on, which have one).
 
     Args:
-        records: those of each node in the order in which it has written them.
+        records: all records, each node's in the order in which it has written them.
     """
     found: set[Partition] = set()
     logs = ReplicaLogs()

@@ -68,7 +68,7 @@ class LogsMatch(LossAwareCheck):
             self.contradicted(record, what, log, epoch, epoch, compacted=_compacted(known.batch, batch))
         elif previous is not None and known.previous is not None and previous != known.previous:
             what = f"{_brokers(known, log)} had batches {at} that follow different ones"
-            # Only a leader that led again in the epoch of those can have written both.
+            # Only a leader that led again in the epoch of the followed batches can have written both.
             follows = max(previous, known.previous)[0]
             self.contradicted(record, what, log, follows, follows)
 
@@ -104,12 +104,12 @@ class CommittedRecordsAgree(LossAwareCheck):
             if known.batch.leader_epoch != batch.leader_epoch or not _is_equal(known.batch, batch):
                 what = f"{_brokers(known, log)} committed different batches at {batch.base_offset}"
                 if known.batch.leader_epoch == batch.leader_epoch:
-                    # Whichever epochs they were committed in: only a leader that led again can have written both.
+                    # Only a leader that led again can have written both, whichever epochs they were committed in.
                     epoch, compacted = batch.leader_epoch, _compacted(known.batch, batch)
                     self.contradicted(record, what, log, epoch, epoch, compacted=compacted)
                 else:
                     epochs = sorted((known.leader_epoch, data.leader_epoch))
-                    # A leader that led again may have written the newer one where another log keeps the older for good.
+                    # A leader that led again may have written the newer one, while another log keeps the older one.
                     newer = max(known.batch.leader_epoch, batch.leader_epoch)
                     self.contradicted(record, what, log, epochs[0], epochs[1], written_in=newer)
             if data.leader_epoch > known.leader_epoch:
@@ -128,7 +128,7 @@ class CommittedRecordsAgree(LossAwareCheck):
 
 
 class _AcknowledgedEpoch(NamedTuple):
-    """What one leader epoch has acknowledged of the records of one leader epoch."""
+    """The records of one leader epoch that were acknowledged in one leader epoch."""
 
     answered_in: int
     epoch: int
@@ -137,7 +137,7 @@ class _AcknowledgedEpoch(NamedTuple):
 
 
 class _Acknowledged:
-    """How far the records of each leader epoch were acknowledged with acks=all, by partition."""
+    """The offsets up to which each leader epoch's records were acknowledged with acks=all, by partition."""
 
     def __init__(self) -> None:
         self._up_to: dict[LogId, dict[tuple[int, int], int]] = {}
@@ -165,7 +165,7 @@ class _StartedLeader(NamedTuple):
     known_from: int
     end_offset: int
     ends: dict[int, int]
-    """Where the batches of each leader epoch ended in the leader's log."""
+    """The end offset of each leader epoch's batches in the leader's log."""
 
 
 class LeadersAreComplete(LossAwareCheck):
@@ -244,7 +244,7 @@ class _Truncation(NamedTuple):
     """What a follower has removed from its log.
 
     Attributes:
-        removed: the first batch of each leader epoch, where the batches are known.
+        removed: the first removed batch of each leader epoch, as far as batches are known.
     """
 
     record: Envelope
@@ -326,7 +326,7 @@ class Descent(NamedTuple):
     witness: str
     log_id: LogId
     leader_epoch: int
-    """In which the follower got it from its leader."""
+    """The leader epoch in which the follower got the batch from its leader."""
     previous: LoggedBatch
     batch: LoggedBatch
 
@@ -334,9 +334,9 @@ class Descent(NamedTuple):
 class LeaderEpochCachesMatchLogs(LogCheck):
     """Compares each log with its leader epoch cache.
 
-    After a loss of power a leader may lead again in its leader epoch, which then has two beginnings. Where a follower
-    has the epoch from the lower one and its leader from the higher one, the follower appends what the leader has before
-    that: Kafka compares only if the last epoch that both have ends (`Partition.readRecords`). The epochs of the
+    After a loss of power a leader may lead again in its leader epoch, which then has two beginnings. If a follower has
+    the epoch from the lower one and its leader from the higher one, the follower appends the leader's batches before
+    that: Kafka compares only the end of the last epoch that both have (`Partition.readRecords`). The epochs of the
     follower's log descend there, and appending the batch removes the higher ones from its cache
     (`LeaderEpochFileCache.assign`). Both are accepted as far as the caches of the leaders show this.
 

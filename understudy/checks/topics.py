@@ -43,7 +43,7 @@ class DeletionsAreComplete(InvariantCheck):
         if op.kind is OpKind.DELETE:
             self._configs.pop(topic, None)
         elif not self._begun.get(topic, False):
-            # A configuration that is written after the topic's znode was deleted is that of a new topic of this name.
+            # A configuration that is written after the topic's znode was deleted belongs to a new topic of this name.
             self._configs[topic] = self.facts.last_zxid
 
     def _apply_marker(self, transaction: ZnodeTransaction, op: ZnodeOp) -> None:
