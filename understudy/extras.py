@@ -1,4 +1,4 @@
-"""What a plain installation leaves out, and the sentence that says how to install it.
+"""The packages that a plain installation leaves out, and the sentence that says how to install them.
 
 The packages of an extra are imported by one part of `understudy` each: that part calls `require` when it is imported,
 and the command line prints the sentence of the error.
@@ -15,7 +15,7 @@ _MODULES_BY_EXTRA: Final = {
     "spark": {"pyspark": "Apache Spark", "pyarrow": "Apache Arrow", "numpy": "NumPy"},
     "notebook": {"pandas": "pandas"},
 }
-"""By extra: the modules that it brings, and what each is called."""
+"""Modules of each extra, with their names for messages."""
 
 
 class MissingExtra(ModuleNotFoundError):
@@ -31,7 +31,7 @@ def require(extra: str, *modules: str) -> None:
     """Check that modules of an extra are installed, all of them if none is named.
 
     Raises:
-        MissingExtra: one is not.
+        MissingExtra: a module is not installed.
     """
     names = _MODULES_BY_EXTRA[extra]
     for module in modules or names:

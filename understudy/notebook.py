@@ -36,7 +36,7 @@ class ShownRun:
         self.height = height
 
     def _repr_html_(self) -> str:
-        # The frame has an origin of its own: the page can neither read the notebook nor run code in it.
+        # The frame has its own origin: the page can neither read the notebook nor run code in it.
         return (
             f'<iframe title="the page of a run" sandbox="allow-scripts" srcdoc="{escape(self.html)}" '
             f'style="width:100%;height:{self.height}px;border:0"></iframe>'
@@ -44,14 +44,14 @@ class ShownRun:
 
 
 def show(run: str | Path, *, height: int = 900) -> ShownRun:
-    """Return the page of a run, for the last line of a cell. A run that goes on is shown as far as it has come.
+    """Return the page of a run, for the last line of a cell. A run in progress is shown up to now.
 
     Args:
         run: a run folder, or a folder or file of event logs of one run.
         height: of the page, in CSS pixels.
 
     Raises:
-        NoSuchRun: there are no event logs, or those of several runs.
+        NoSuchRun: there are no event logs, or logs of several runs.
         TooLarge: the run is too large for one page.
     """
     return ShownRun(page_of([Path(run)]), height)

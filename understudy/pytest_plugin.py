@@ -37,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("understudy").addoption(
         "--understudy-keep",
         action="store_true",
-        help="keep the run folders of passed tests, too, and print their paths",
+        help="also keep the run folders of passed tests, and print their paths",
     )
 
 

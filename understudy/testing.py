@@ -1,4 +1,4 @@
-"""What tests of a Kafka client use: a small cluster of real brokers, its faults, and conditions to wait for.
+"""Tools for tests of a Kafka client: a small cluster of real brokers, its faults, and conditions to wait for.
 
     from understudy.testing import ClusterUnderTest, controller_change
 

@@ -1,4 +1,4 @@
-"""What the verbs share: errors with exit codes, and argument types whose errors name the value and what is expected."""
+"""Parts of all verbs: errors with exit codes, and argument types whose errors name the value and the expected form."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BadInput(Failed):
 
 @contextmanager
 def reported_as(failure: type[Failed], *kinds: type[Exception], about: str = "") -> Iterator[None]:
-    """Raise exceptions of these kinds as `failure`, with what they say: in a block, or as the decorator of a function.
+    """Raise exceptions of these kinds as `failure` with their message: in a block, or as the decorator of a function.
 
     Args:
         about: begins the message, for example the flag that names a file.
@@ -41,13 +41,13 @@ def reported_as(failure: type[Failed], *kinds: type[Exception], about: str = "")
 
 
 def accept_old_words(parser: argparse.ArgumentParser, flag: argparse.Action, *words: str) -> None:
-    """Let flags that once had other names be given by these too. Neither the help nor the completion shows them.
+    """Accept also the former names of a flag. Neither the help nor the completion shows them.
 
     Args:
-        flag: what `parser.add_argument` has returned for the flag.
+        flag: the flag, as returned by `parser.add_argument`.
         words: its former names, for example `--output`.
     """
-    # A second flag with the same `dest` would not do where the flag is required, and its errors would name it.
+    # A second flag with the same `dest` would not do if the flag is required, and its errors would name it.
     parser._option_string_actions.update(dict.fromkeys(words, flag))
 
 
@@ -80,7 +80,7 @@ def above_zero(text: str, expected: str) -> float:
     """Parse a number above 0.
 
     Args:
-        expected: what it is, for the error: `a number of seconds`.
+        expected: the kind of number, for the error: `a number of seconds`.
     """
     try:
         number = float(text)
@@ -178,7 +178,7 @@ def claim_for_events(folder: Path) -> None:
 
 
 def os_error(error: OSError) -> str:
-    """Return what an error of the operating system says, with the file that it is about, if it names one."""
+    """Return the message of an error of the operating system, after the name of its file if it has one."""
     where = f"{error.filename}: " if error.filename else ""
     return f"{where}{error.strerror or error}"
 

@@ -43,11 +43,11 @@ class GroupReport(NamedTuple):
     violated: tuple[str, ...]
     """The ids of the violated checks."""
     records: int
-    """How many records its checks have read."""
+    """Number of records that its checks have read."""
     transactions: int
-    """How many transactions its checks have read."""
+    """Number of transactions that its checks have read."""
     times_tested: int
-    """How often its invariants could have been violated."""
+    """Number of times that its invariants could have been violated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def check_run_folder(folder: Path) -> RunReport:
     The cluster may be running: the event logs are read first, so that no record is newer than the history.
 
     Raises:
-        BadInput: there are no event logs, or those of several clusters, or `cluster.json` or the transaction log is
+        BadInput: there are no event logs, or logs of several clusters, or `cluster.json` or the transaction log is
             damaged.
     """
     reading = read([folder])

@@ -50,7 +50,7 @@ def script(shell: str) -> str:
 
 
 def _describe(whole: UnderstudyParser) -> None:
-    """Change the parser into one that says all that a shell can complete; it parses no command line any more."""
+    """Add to the parser everything that a shell can complete; it can no longer parse a command line."""
     verbs = whole.verbs.choices
     # These parse their flags themselves, as Kafka does.
     verbs.update({name: _tools_parser(name, tool.flags) for name, tool in TOOLS.items()})
@@ -104,7 +104,7 @@ def _words_or_files(name: str, words: Iterable[str]) -> dict[str, str | dict[str
     """Return what shtab needs to complete words and the names of files.
 
     Args:
-        name: of the functions in the scripts.
+        name: a part of the functions' names in the scripts.
     """
     function = f"_understudy_{name}_or_file"  # shtab's script for bash finds by `_file` that it completes files
     listed = " ".join(words)

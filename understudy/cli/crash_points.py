@@ -1,7 +1,7 @@
 """`understudy crash-points`: inject faults into a simulated controller at each named point of its procedures.
 
 The table has a row for each point and a column for each kind of fault. `3` stands for three runs with a fault that all
-ended in the same state as the run without one, `3 (2)` for three of which in two a request or write of the old
+ended in the same state as the run without one. `3 (2)` means that in two of these a request or write of the old
 controller was refused at a fence. `!` marks a cell with a run that ended in another state.
 """
 

@@ -51,11 +51,11 @@ T = TypeVar("T")
 TOPIC, SECOND_TOPIC = "orders", "payments"
 MIN_INSYNC_REPLICAS = 2
 RECORDING_LOGS = {"understudy.events.logs": "true"}
-"""The brokers' settings: the event logs also say what happens to the records, for the invariants about them."""
+"""Settings of the brokers: their event logs also record what happens in the logs, for the invariants about records."""
 POINT = "partition.after_write"
 BETWEEN_BATCHES_S = (0.1, 0.3)
 TIMEOUT_S = 60.0
-"""The time that each awaited change of the cluster may take."""
+"""Time that each awaited change of the cluster may take."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""What computes the report at the end of the demo: Spark, or this process if Spark is not installed."""
+"""Computes the report at the end of the demo: in Spark, or in this process if Spark is not installed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Reporter(Protocol):
 
 @contextlib.contextmanager
 def reporter(java: JavaRuntime) -> Iterator[Reporter]:
-    """Yield what computes the report, and end it.
+    """Yield the `Reporter` of the demo, and end it.
 
     Raises:
         DemoFailed: Spark is installed and does not run.

@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--engine", choices=tuple(ENGINES), help="where it runs (default the first that the file names)"
     )
     chosen = run_parser.add_mutually_exclusive_group()
-    chosen.add_argument("--seed", type=int, metavar="N", help="what chance is drawn from (default that of the file)")
+    chosen.add_argument("--seed", type=int, metavar="N", help="what chance is drawn from (default the file's)")
     chosen.add_argument("--seeds", type=seeds, metavar="A..B", help="run all of these seeds")
     run_parser.add_argument("--without", metavar="SWITCH", help="switch a fence or a fix off; several are joined by +")
     run_parser.add_argument(
@@ -173,7 +173,7 @@ def _write_page(folder: Path, file: Path) -> bool:
 
 
 def _write_no_page(folder: Path, file: Path) -> bool:
-    """Of many runs none has a page: `understudy page` writes that of one."""
+    """Write no page, because there are many runs: `understudy page` writes the page of one."""
     return False
 
 

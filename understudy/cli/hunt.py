@@ -32,7 +32,7 @@ FOLDER = Path("runs") / "hunt"
 SECONDS = 60
 MOST_FAILURES = 20
 _MANY = 10**12
-"""As many seeds as no hunt will run."""
+"""Number of seeds that no hunt reaches."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(slots=True)
 class _HuntTotals:
-    """What has been run and found."""
+    """The seeds that were run, and what they have found."""
 
     first: int
     seeds: int = 0
@@ -118,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
     if options.seeds is None and options.minutes is None:
         options.usage_error("give --seeds N, --minutes M, or both: when to stop")
     if options.spark is not None and options.workers > 1:
-        options.usage_error("--workers goes without --spark: the workers are those of Spark")
+        options.usage_error("--workers goes without --spark: Spark has its own workers")
     if options.ledger is not None and options.without is not None:
         options.usage_error("--ledger goes without --without: what a hunt without a fence finds says nothing of ours")
     fences = fences_off(options.without)
@@ -132,7 +132,7 @@ def run(options: argparse.Namespace) -> int:
             with ending_on_signals():
                 _hunt(options, fences, totals)
         except (KeyboardInterrupt, Failed) as reason:
-            # What was run until then is counted all the same.
+            # The seeds that were run until then are counted.
             stopped_by = reason
         _end(options, totals, time.monotonic() - began)
     except OSError as error:

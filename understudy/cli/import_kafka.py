@@ -12,7 +12,7 @@ from understudy.history.kafka_logs.pattern import DEFAULT_PATTERN, LinePattern, 
 from understudy.history.writing import counted
 
 SHOWN_CLASSES = 10
-"""How many classes of lines that were not understood are listed, unless `--verbose` lists all."""
+"""Number of classes of lines not understood that are listed; `--verbose` lists all."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

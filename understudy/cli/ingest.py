@@ -1,6 +1,6 @@
 """`understudy ingest`: bring event logs into a lake, a folder of Parquet files, or remove runs from it.
 
-Runs that are in the lake already are left as they are, and those that have grown are replaced. The exit code is 0 if
+Runs that are in the lake already are not changed, except that runs that have grown are replaced. The exit code is 0 if
 all runs are in the lake, 1 if one was refused or the lake cannot be written, 2 if there is nothing to ingest, the
 folder is no lake, or a run to remove is not in it.
 """

@@ -49,7 +49,7 @@ def interruptible() -> Iterator[Interruption]:
 
 @contextlib.contextmanager
 def ending_on_signals() -> Iterator[None]:
-    """Raise KeyboardInterrupt at SIGTERM, too, while the block runs, so that it undoes what it has done.
+    """Raise KeyboardInterrupt also at SIGTERM while the block runs, so that it undoes what it has done.
 
     This also handles SIGINT if the shell has started the program in the background with SIGINT ignored.
     """

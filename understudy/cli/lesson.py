@@ -1,7 +1,7 @@
 """`understudy lesson`: go through a lesson about the controller, with a prediction and a run beside it.
 
 Without NAME it lists the lessons. NAME is a name or a number from that list, or a file of your own. `new NAME` writes a
-commented file, `check FILE` says what is wrong with one, `schema` prints the JSON Schema of lesson files. By default
+commented file, `check FILE` finds mistakes in one, `schema` prints the JSON Schema of lesson files. By default
 the first side runs on real processes; the side without the defence always runs in the simulator. The exit code is 3
 if a lesson's file cannot be used, and 2 if a run did not show what the lesson is about.
 """
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--recorded", action="store_true", help="show the runs that come with Understudy")
     where.add_argument("--record", action="store_true", help="simulate, and keep the runs for --recorded")
     parser.add_argument("--answers", type=Path, metavar="FILE", help="take the answers from a file, one in a line")
-    parser.add_argument("--seed", type=int, metavar="N", help="what chance is drawn from (default that of the lesson)")
+    parser.add_argument("--seed", type=int, metavar="N", help="what chance is drawn from (default the lesson's)")
     parser.add_argument(
         "--json", action="store_true", help="print the lesson's document; its runs stay in ./runs or --dir"
     )
@@ -150,7 +150,7 @@ def _show(options: argparse.Namespace, lesson: Lesson) -> int:
         if options.watch and world == PROCESSES:
             serve_on_processes(lesson, folder, seed, options.port, _note)
             return 0
-        # A recording has no word about what computed its numbers, and is made without waiting for Spark.
+        # A recording does not say what computed its numbers, and is made without waiting for Spark.
         runs = _runs(lesson, world, folder, seed, in_spark=not options.record)
         _deliver(options, lesson, runs, prepare_lesson(lesson, runs, world, seed), answers, folder)
     return 0
@@ -173,7 +173,7 @@ def _deliver(
     answers: list[str] | None,
     folder: Path,
 ) -> None:
-    """Record, write, serve or tell a lesson whose runs have ended."""
+    """Record, write, serve or print a lesson whose runs have ended."""
     if options.record:
         archive = archive_of(lesson)
         pack(lesson, folder, archive)
@@ -190,7 +190,7 @@ def _deliver(
 
 
 def _world(options: argparse.Namespace, lesson: Lesson) -> str:
-    """Where the first side is run."""
+    """Return how the first side is run: `RECORDED`, `SIMULATED` or `PROCESSES`."""
     if options.recorded:
         return RECORDED
     return SIMULATED if options.simulated or options.record or lesson.sweep is not None else PROCESSES
@@ -204,7 +204,7 @@ def _runs(lesson: Lesson, world: str, folder: Path, seed: int, *, in_spark: bool
 
 
 def _measuring(folder: Path, in_spark: bool) -> MeasureSweeps:
-    """Return what computes the tables of sweeps: Spark, or Python if Spark cannot run, which it then says."""
+    """Return a function that computes the tables of sweeps: in Spark, or in Python with a note if Spark cannot run."""
 
     def measure(sweeps: Sequence[Path]) -> list[SweepTable]:
         try:
@@ -236,7 +236,7 @@ def _measured_in_spark(sweeps: Sequence[Path], lake: Path) -> list[SweepTable]:
 
 
 def _kept(lesson: Lesson) -> Path:
-    """Return a folder for runs that a document names, which have to stay."""
+    """Return the folder for runs that a document names and that have to stay."""
     return RUNS / f"lesson-{lesson.name}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
 
 

@@ -47,7 +47,7 @@ def serve_on_processes(
 
     Args:
         folder: a new or empty folder for the runs.
-        note: is called with a line about what is done.
+        note: called with a line for each step.
 
     Raises:
         LessonNotShown: a run did not show what the lesson is about.
@@ -85,7 +85,7 @@ def _run_and_keep(
             raise
         with ControlServer(cluster, report=note):
             progress.hand_over()
-            note("The run has ended. Its cluster goes on, and takes commands from the page; Ctrl-C stops it.")
+            note("The run has ended. Its cluster keeps running, and takes commands from the page; Ctrl-C stops it.")
             wait_for_end(server, interruption)
             note("stopping in order; Ctrl-C again to kill")
     server.finish()

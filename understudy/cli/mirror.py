@@ -3,8 +3,8 @@
     understudy mirror --from a:9092 --to b:9092 --include 'orders.*' --groups '.*'
 
 A copy has the partitions and the configuration of its topic, and grows with it. Records keep partition, key, value,
-timestamp, headers and compression. The progress is kept at the target, so that a mirror that was ended in any way goes
-on where it was, without copying a record twice. Mirrors MirrorMaker 2.
+timestamp, headers and compression. The progress is kept at the target, so that a mirror that was ended in any way
+continues where it was, without copying a record twice. Mirrors MirrorMaker 2.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--once", action="store_true", help="end when all is copied that was there at the beginning")
     parser.add_argument("--dry-run", action="store_true", help="print what would be done, and do nothing")
-    parser.add_argument("--max-rate", type=_rate, metavar="MB/S", help="read no more than so many megabytes a second")
+    parser.add_argument("--max-rate", type=_rate, metavar="MB/S", help="read at most this number of megabytes a second")
     parser.add_argument(
         "--buffer", type=count, default=64, metavar="MB", help="hold no more megabytes of records (default %(default)s)"
     )

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--switch", action="append", metavar="NAME", help="only this fence or fix; may be repeated (default all)"
     )
     parser.add_argument(
-        "--seeds", type=count, default=100, metavar="N", help="at most so many seeds for each (default 100)"
+        "--seeds", type=count, default=100, metavar="N", help="maximum number of seeds for each (default 100)"
     )
     parser.add_argument("--from", type=int, default=0, dest="first", metavar="SEED", help="the first seed (default 0)")
     parser.add_argument(
@@ -85,7 +85,7 @@ def row(result: SearchResult) -> str:
     if result.seed is None:
         search, noticed = f"not by {result.seeds} seeds", ""
     elif not result.holds_when_on:
-        search, noticed = f"seed {result.seed} fails with it, too", ""
+        search, noticed = f"seed {result.seed} also fails with it", ""
     else:
         search, noticed = f"seed {result.seed}, number {result.seeds}", ", ".join(result.checks)
     name = result.switch.value

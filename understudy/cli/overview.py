@@ -29,7 +29,7 @@ class VerbGroup(NamedTuple):
 
     Attributes:
         verbs: all of them, in the order of the whole list.
-        begin: those that the front page shows.
+        begin: the verbs that the front page shows.
     """
 
     title: str

@@ -23,10 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, default=OUTPUT, metavar="FILE", help="write this file (default %(default)s)"
     )
     parser.add_argument(
-        "--from", dest="from_s", type=_seconds, metavar="SECONDS", help="show the run from so long after its start"
+        "--from", dest="from_s", type=_seconds, metavar="SECONDS", help="show the run from this time after its start"
     )
     parser.add_argument(
-        "--to", dest="to_s", type=_seconds, metavar="SECONDS", help="show the run until so long after its start"
+        "--to", dest="to_s", type=_seconds, metavar="SECONDS", help="show the run until this time after its start"
     )
 
 

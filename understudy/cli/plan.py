@@ -22,7 +22,7 @@ from understudy.kafka_tools.planning.plan_answer import BadPlan, PlanAnswer
 from understudy.kafka_tools.planning.replicas import ReplicaPlan, replica_answer
 
 MOST = 10_000
-"""The most partitions or records of one plan."""
+"""Maximum number of partitions or records in one plan."""
 MOST_BROKERS = 1_000
 
 

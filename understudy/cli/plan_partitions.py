@@ -1,4 +1,4 @@
-"""`understudy plan partitions`: how many partitions a topic needs for a throughput, and what so many cost."""
+"""`understudy plan partitions`: how many partitions a topic needs for a throughput, and what they cost."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def register(plans: Verbs) -> None:
         "--replication-factor", type=count, default=3, metavar="N", help="replicas of a partition (default %(default)s)"
     )
     parser.add_argument(
-        "--brokers", type=count, metavar="N", help="the number of brokers (default that of the cluster, or 3)"
+        "--brokers", type=count, metavar="N", help="the number of brokers (default the cluster's, or 3)"
     )
     parser.add_argument(
         "--message-size", type=count, default=1_000, metavar="BYTES", help="the size of a record (default %(default)s)"

@@ -46,12 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_following(parser: argparse.ArgumentParser) -> None:
-    following = parser.add_argument_group("following runs that are going on")
+    following = parser.add_argument_group("following runs in progress")
     following.add_argument(
         "--follow", action="store_true", help="show the page while the logs grow; Ctrl-C ends, and prints the last page"
     )
     following.add_argument(
-        "--until-idle", type=seconds, metavar="SECONDS", help="end when no line has come for so long"
+        "--until-idle", type=seconds, metavar="SECONDS", help="end after this time without a new line"
     )
     lake = following.add_argument(
         "--lake", type=Path, metavar="DIR", help="write the runs into this lake while they grow, and at the end"
@@ -61,7 +61,7 @@ def _add_following(parser: argparse.ArgumentParser) -> None:
         "--checkpoint",
         type=Path,
         metavar="DIR",
-        help="where Spark notes what it has read, to go on there later (default a temporary folder)",
+        help="where Spark notes what it has read, to continue there later (default a temporary folder)",
     )
 
 

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self, TextIO
 
 _ENTER = "\x1b[?1049h\x1b[?25l"
-"""Switches to the terminal's other screen, without a cursor; what was there before comes back at the end."""
+"""Escape sequence for the terminal's other screen, without a cursor; `_LEAVE` brings back the former screen."""
 _LEAVE = "\x1b[?25h\x1b[?1049l"
 _HOME = "\x1b[H"
 _END_OF_LINE = "\x1b[K"
@@ -15,7 +15,7 @@ _END_OF_SCREEN = "\x1b[J"
 
 
 class Screen:
-    """Takes the whole terminal while its block runs. Where `out` is no terminal, it shows nothing."""
+    """Takes the whole terminal while its block runs. If `out` is no terminal, it shows nothing."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out

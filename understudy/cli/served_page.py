@@ -1,4 +1,4 @@
-"""What the commands that serve a page have in common: the lines about its address, and the wait until it ends."""
+"""Common parts of the commands that serve a page: the lines about its address, and the wait until it ends."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--lake",
         type=Path,
         metavar="DIR",
-        help="with --spark: keep a ledger of the seeds and the records of failed ones in this lake; go on behind them",
+        help="with --spark: keep a ledger of the seeds and the records of failed ones in this lake; skip seeds in it",
     )
     parser.add_argument("--keep-all", action="store_true", help="with --lake: keep the records of all seeds")
 
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         return _replay(options)
     if options.dir is not None:
         options.usage_error(
-            "--dir goes with --seed or --plan: one run, one folder; --spark and --lake keep those of many"
+            "--dir goes with --seed or --plan: one run, one folder; --spark and --lake keep the logs of many"
         )
     seeds = range(options.first, options.first + options.seeds)
     if options.spark is not None:

@@ -1,6 +1,6 @@
 """`understudy soak`: inject faults into a running cluster for hours, and judge it and its clients all the while.
 
-RUN is the folder of a cluster that `understudy up` runs. The same command goes on where it was interrupted. The exit
+RUN is the folder of a cluster that `understudy up` runs. The same command continues where it was interrupted. The exit
 code is 0 if everything held, 1 if an invariant was violated, 2 if nothing could be injected or the cluster did
 not settle before the first fault, 3 if the command line or the folder cannot be used, 130 after Ctrl-C.
 """
@@ -49,7 +49,7 @@ class SoakNotStarted(Failed):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="RUN", help="the run folder that `understudy up` named")
     parser.add_argument(
-        "--profile", choices=PROFILE_NAMES, help=f"what is injected (default {DEFAULT_PROFILE}, or that of before)"
+        "--profile", choices=PROFILE_NAMES, help=f"the faults (default {DEFAULT_PROFILE}, or the earlier session's)"
     )
     parser.add_argument(
         "--for",
@@ -147,7 +147,7 @@ def _begin_and_run(
 
 
 def _totals(options: argparse.Namespace, files: SoakFiles) -> SoakTotals:
-    """Return what the soak goes on with. Raises BadSoak if the options are those of another one."""
+    """Return the totals with which the soak continues. Raises BadSoak if the options belong to another soak."""
     found = files.read_totals()
     if found is None:
         seed = options.seed if options.seed is not None else secrets.randbelow(1_000_000) + 1
@@ -155,7 +155,7 @@ def _totals(options: argparse.Namespace, files: SoakFiles) -> SoakTotals:
     for name, given, before in (("--seed", options.seed, found.seed), ("--profile", options.profile, found.profile)):
         if given not in (None, before):
             raise BadSoak(
-                f"{name} {given}: {files.folder} holds a soak with {name} {before}, which would go on; leave the "
+                f"{name} {given}: {files.folder} holds a soak with {name} {before}, which would continue; leave the "
                 f"option out, or move {files.folder} away to begin anew"
             )
     return found

@@ -15,7 +15,7 @@ from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView
 from understudy.clusters.processes.run_folder import NotARunFolder, read_cluster_file
 
 SHOWN_PARTITIONS = 20
-"""How many partitions are printed for each kind of finding; the JSON has all of them."""
+"""Number of partitions printed for each kind of finding; the JSON has all of them."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

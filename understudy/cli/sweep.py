@@ -1,7 +1,7 @@
 """`understudy sweep`: run the same failover of the controller for every combination of some settings.
 
-Each run gets a folder of its own in --dir, which `understudy compare` and `understudy replay` read. A sweep that was
-interrupted goes on where it was: runs that are in the folder are not run again.
+Each run gets its own folder in --dir, which `understudy compare` and `understudy replay` read. A sweep that was
+interrupted continues where it was: runs that are in the folder are not run again.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the seed of the first of --repeat; the next are N+1 … (default 1)",
     )
     folder = parser.add_argument(
-        "--dir", type=Path, required=True, metavar="DIR", help="the folder for the runs; a sweep goes on in it"
+        "--dir", type=Path, required=True, metavar="DIR", help="the folder for the runs; a sweep continues in it"
     )
     accept_old_words(parser, folder, "--output")
     parser.add_argument("--workers", type=count, metavar="N", help="processes to simulate on (default 1)")

@@ -17,7 +17,7 @@ from understudy.kafka_tools.tools import TOOLS
 
 SIGNALLED = 128
 _NO_PREFIX = "\0"
-"""No word begins with it, so that argparse hands every flag to the tool, which parses flags as Kafka does."""
+"""Prefix that no word has, so that argparse passes every flag to the tool, which parses flags as Kafka does."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _run(verb: str, words: Sequence[str]) -> int:
-    """Run a tool, which SIGINT and SIGTERM ask to end: a consumer still leaves its group then."""
+    """Run a tool; SIGINT and SIGTERM cancel it, so that a consumer still leaves its group."""
 
     def stamp() -> str:
         return f"[{datetime.now():%Y-%m-%d %H:%M:%S,%f}"[:-3] + "]"
@@ -57,5 +57,5 @@ async def _run(verb: str, words: Sequence[str]) -> int:
         if not ended_by:
             raise
         code = 0
-    # As a shell shows the exit of a Java process that a signal ended.
+    # The exit code that a shell shows for a Java process that a signal ended.
     return SIGNALLED + ended_by[0] if ended_by else code

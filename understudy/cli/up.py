@@ -194,10 +194,10 @@ def _print_changes(cluster: LocalCluster, before: ClusterState, interruption: In
 
 
 class ClusterState(NamedTuple):
-    """What `up` has last read from ZooKeeper."""
+    """The last state that `up` has read from ZooKeeper."""
 
     controller: int | None
-    """The controller; while there is none, the last one."""
+    """The controller, or the last one while there is none."""
     brokers: frozenset[int]
     """The registered brokers."""
     trouble: str = ""

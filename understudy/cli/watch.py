@@ -23,7 +23,7 @@ from understudy.page.runs import NoSuchRun
 from understudy.page.server import PageServer, open_run
 
 _LOOK_AT_CONTAINERS_EVERY_S = 2.0
-"""Each look is a command of docker, which takes some hundredths of a second of a processor."""
+"""Seconds between two looks, each a command of docker that takes some hundredths of a second of a processor."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     with interruptible() as interruption, contextlib.ExitStack() as stack:
         server = stack.enter_context(_of_compose(options, stack) if options.compose else _of_paths(options))
         if server.is_following:
-            print("following the run while it goes on")
+            print("following the run until it ends")
         introduce(server)
         if options.open:
             _open_browser(server.url)
@@ -72,7 +72,7 @@ def _of_paths(options: argparse.Namespace) -> PageServer:
 
 
 def _of_compose(options: argparse.Namespace, stack: contextlib.ExitStack) -> PageServer:
-    """The server of a compose project. The control port that takes its commands ends with the stack."""
+    """Return the server of a compose project. The control port that takes its commands ends with the stack."""
     project = ComposeProject.of_folder(options.paths[0])
     shown, folder, has_ended = compose_run(project, options.run_id)
     control = None

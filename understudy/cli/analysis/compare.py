@@ -1,4 +1,4 @@
-"""What `understudy compare` does: it reads the runs, compares them, and prints or writes the pages."""
+"""Does the work of `understudy compare`: reads the runs, compares them, and prints or writes the pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`understudy replay --follow`: the page of runs that are still going on, redrawn as their event logs grow."""
+"""`understudy replay --follow`: the page of runs in progress, redrawn as their event logs grow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from understudy.spark.lake_sink import LakeSink
 
 _STATUS_EVERY_S = 0.5
 _PAGES_SHARE = 0.9
-"""At most this share of the time goes into pages; the rest is for the records that come in."""
+"""Maximum share of the time for pages; the rest is for the records that come in."""
 
 
 @reported_as(Failed, OSError, about="following ended:")
@@ -47,7 +47,7 @@ def follow(options: argparse.Namespace) -> tuple[Replay, bool]:
         )
         with Activity(sys.stderr, plain_lines=False) as activity:
             context = stack.enter_context(spark_context(settings, activity.step))
-            # PySpark's own handler, which it sets as it starts, would cancel the stream at Ctrl-C.
+            # PySpark's own handler, which it sets at its start, would cancel the stream at Ctrl-C.
             interruption = stack.enter_context(interruptible())
             activity.step("starting the stream")
             stream = stack.enter_context(LogStream(context, options.runs, checkpoint))

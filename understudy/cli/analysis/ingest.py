@@ -1,4 +1,4 @@
-"""What `understudy ingest` does: it brings event logs into a lake, or removes runs from it."""
+"""Does the work of `understudy ingest`: brings event logs into a lake, or removes runs from it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from understudy.spark.ingest_job import EngineInBackground
 
 SHOWN = 5
-"""So many refused runs and skipped files are printed, and the number of others."""
+"""Number of refused runs and of skipped files that are printed; the others are counted."""
 
 
 @reported_as(Failed, LakeError)

@@ -19,7 +19,7 @@ from understudy.spark.replay_job import TablesExist
 
 @reported_as(Failed, SparkFailed, TablesExist)
 def replay_in_spark(options: argparse.Namespace, show: Callable[[Replay], None]) -> None:
-    """Compute the tables of runs in Spark; show them, or write them to --dir too. Raises Failed."""
+    """Compute the tables of runs in Spark; show them, and write them to --dir if it is given. Raises Failed."""
     try:
         java = choose_java(options.java_home)
         print(f"Spark starts with {java}", file=sys.stderr, flush=True)
@@ -38,7 +38,7 @@ def replay_in_spark(options: argparse.Namespace, show: Callable[[Replay], None])
 def _make_class_cache(java: JavaRuntime) -> None:
     """Make the cache with which Spark's next start takes half the time, and wait for it.
 
-    Only a person at a terminal gets to wait: what reads the output of a command, such as a script, waits for its end.
+    It is made only at a terminal: a script that reads the command's output would have to wait for it.
     """
     if not sys.stderr.isatty() or not class_cache_making.can_be_made(java):
         return
