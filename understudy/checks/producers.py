@@ -152,7 +152,7 @@ class HighWatermarksRiseWithEnoughReplicas(InvariantCheck):
         super().__init__(facts)
         self._raised: dict[_Leadership, _Raised] = {}
         self._min_insync_replicas: dict[_Leadership, int] = {}
-        """Number of replicas that leaders have required: the configured one, or that of all replicas if it is lower."""
+        """Number of replicas that leaders have required: the configured one, or all replicas if these are fewer."""
         self._configured: dict[str, int | None] = {}
         """By topic; None if the configuration does not have it, or has changed it."""
         self._has_changed_brokers = False

@@ -23,7 +23,7 @@ _CALLS: Final = {
     "describeGroups": "describeConsumerGroups",
     "deleteGroups": "deleteConsumerGroups",
 }
-"""What Kafka's client names a call that has not the name of its request."""
+"""Names of the calls in Kafka's client that differ from their requests' names."""
 
 
 class _Broker(NamedTuple):
@@ -36,7 +36,7 @@ class _Broker(NamedTuple):
 class KafkaCluster(AdminClient):
     """A client of one cluster; it keeps a connection to each broker that it has asked.
 
-    Where `AdminClient` raises ApiError or NoBrokerAnswers, it raises ToolError; also if a broker does not serve the
+    It raises ToolError instead of `AdminClient`'s ApiError and NoBrokerAnswers, and also if a broker does not serve the
     request.
 
     Args:
@@ -92,7 +92,7 @@ class KafkaCluster(AdminClient):
         try:
             answer = await channel.request(ApiVersionsRequest(), 0, timeout_ms=self._request_timeout_ms)
         except BaseException:
-            channel.close()  # `__aexit__` knows only the brokers that have said which versions they serve
+            channel.close()  # `__aexit__` closes only the connections in `_brokers`
             raise
         assert isinstance(answer, ApiVersionsResponse)
         return _Broker(channel, {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys})

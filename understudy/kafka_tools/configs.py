@@ -56,7 +56,7 @@ FLAGS = (
     Flag("zk-tls-config-file", "Not supported, as --zookeeper.", "FILE"),
     Flag("alter", "Change the configuration."),
     Flag("describe", "Show the configuration."),
-    Flag("all", "With --describe: show also what is not set for the entity itself."),
+    Flag("all", "With --describe: show also keys that are not set for the entity itself."),
     Flag("entity-type", "topics, brokers or broker-loggers.", "TYPE"),
     Flag("entity-name", "A topic, or a broker's id.", "NAME"),
     Flag("entity-default", "The defaults of all brokers."),
@@ -70,7 +70,7 @@ FLAGS = (
 
 
 async def run(options: Options, surroundings: Surroundings) -> int:
-    """Run one command line of the tool; its exit code."""
+    """Run one command line of the tool, and return its exit code."""
     types, names = entity_types(options), entity_names(options)
     _check(options, types, names)
     kind = types[0]
@@ -241,7 +241,7 @@ async def _describe(options: Options, cluster: KafkaCluster, console: Console, k
 async def _own_configs(
     cluster: KafkaCluster, kind: str, name: str, *, everything: bool = False
 ) -> list[DescribeConfigsResourceResult]:
-    """Return what is set for an entity itself, or `everything` that holds for it, sorted by key."""
+    """Return the configuration that is set for an entity itself, or `everything` that applies to it, sorted by key."""
     source = {
         "topics": "DYNAMIC_TOPIC_CONFIG",
         "brokers": "DYNAMIC_BROKER_CONFIG" if name else "DYNAMIC_DEFAULT_BROKER_CONFIG",
@@ -257,7 +257,7 @@ async def _own_configs(
 
 
 def _waited(error: ToolError) -> ToolError:
-    """Return what waiting 30 or 60 seconds for a Java future raises where it failed because of `error`."""
+    """Return the exception that waiting 30 or 60 s for a Java future raises if it failed because of `error`."""
     return ToolError("java.util.concurrent.TimeoutException") if error.kind == TIMEOUT else executed(error)
 
 

@@ -1,4 +1,4 @@
-"""What a tool needs of its surroundings: where it prints, the network, the clock, and how it is run."""
+"""The surroundings of a tool: its output, the network and the clock; and `Tool`, which runs it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ REQUEST_TIMEOUT_MS = 30_000
 API_TIMEOUT_MS = 60_000
 """`request.timeout.ms` and `default.api.timeout.ms` of Kafka's admin client."""
 CLIENT_ID = "adminclient-1"
-"""The client id of Kafka's admin client where its configuration gives none."""
+"""The client id of Kafka's admin client if its configuration gives none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """Where a tool prints.
+    """The output of a tool.
 
     Attributes:
         stamp: returns the time as in the lines of Kafka's tools, `[2024-01-31 12:00:00,000]`.
@@ -47,7 +47,7 @@ class Console:
             buffer.write(data)
 
     def flush(self) -> None:
-        """Have what was printed seen now."""
+        """Flush the standard output and the standard error."""
         self.out.flush()
         self.err.flush()
 
@@ -55,7 +55,7 @@ class Console:
         self.err.write(text + end)
 
     def log(self, level: str, text: str, logger: str) -> None:
-        """Print what Kafka's tools log; they do so on the standard error."""
+        """Print a line of the log on the standard error, as Kafka's tools do."""
         self.err.write(f"{self.stamp()} {level} {text} ({logger})\n")
 
 
@@ -68,7 +68,7 @@ async def _no_line() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """A tool's world.
+    """The output, network, clock and input of a tool.
 
     Attributes:
         version: of this software.

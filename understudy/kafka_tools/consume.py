@@ -27,7 +27,7 @@ ISOLATION_LEVELS = ("read_committed", "read_uncommitted")
 PLAIN = ""
 """The class of errors of which only the message is printed."""
 POLL_MS = 1_000
-"""How long one poll waits; between two of them a signal or the time limit ends the tool."""
+"""Milliseconds that one poll waits; between two of them a signal or the time limit ends the tool."""
 
 FLAGS = (
     BOOTSTRAP_SERVER,
@@ -37,8 +37,8 @@ FLAGS = (
     Flag("partition", "Only this partition, without a group; from its end, unless --offset is given.", "PARTITION"),
     Flag("offset", "With --partition: where to begin: an offset, earliest or latest.", "OFFSET"),
     Flag("from-beginning", "Begin with the earliest records if the group has no committed offset."),
-    Flag("max-messages", "End after so many records.", "COUNT"),
-    Flag("timeout-ms", "End when there was no record for so long.", "MS"),
+    Flag("max-messages", "End after this number of records.", "COUNT"),
+    Flag("timeout-ms", "End after this time without a record.", "MS"),
     Flag("group", "The group; one of its own by default.", "GROUP"),
     Flag("isolation-level", "read_committed leaves out the records of open and aborted transactions.", "LEVEL"),
     Flag("consumer-property", "NAME=VALUE for the consumer. May be given several times.", "PROPERTY"),
@@ -60,7 +60,7 @@ FLAGS = (
 
 
 async def run(options: Options, surroundings: Surroundings) -> int:
-    """Run one command line of the tool; its exit code."""
+    """Run one command line of the tool, and return its exit code."""
     partition = _number(options, "partition")
     _check(options, partition)
     properties = properties_of(options.value("consumer.config"), options.values("consumer-property"))
@@ -157,7 +157,7 @@ def consumer_settings(
 
 
 def refused(error: MemberRefused) -> ToolError:
-    """Return the exception with which Kafka's consumer ends where a group does not take it."""
+    """Return the exception with which Kafka's consumer ends if a group refuses it."""
     return ToolError("org.apache.kafka.common.KafkaException", f"Unexpected error in join group response: {error}")
 
 
@@ -200,7 +200,7 @@ class _Printed:
 async def _consume(
     consumer: GroupConsumer, printed: _Printed, timeout_ms: int | None, surroundings: Surroundings
 ) -> None:
-    """Print records until there are enough, none comes in time, or nothing can be printed any more."""
+    """Print records until there are enough, none comes in time, or nothing more can be printed."""
     console, clock = surroundings.console, surroundings.clock
     limit_ms = float("inf") if timeout_ms is None or timeout_ms < 0 else float(timeout_ms)
     try:
@@ -278,7 +278,7 @@ def _resets_to_earliest(options: Options, properties: dict[str, str]) -> bool:
 
 
 def _offset(options: Options) -> int:
-    """Return where `--partition` begins. Raises UsageError."""
+    """Return the offset or the named timestamp at which `--partition` begins. Raises UsageError."""
     text = options.value("offset")
     if text is None:
         return EARLIEST_TIMESTAMP if options.has("from-beginning") else LATEST_TIMESTAMP
@@ -294,7 +294,7 @@ def _offset(options: Options) -> int:
 
 
 def _formatter(options: Options, console: Console) -> Formatter:
-    """Return the formatter; raises UsageError with the name of one that there is not."""
+    """Return the formatter; raises UsageError with its name if there is none of that name."""
     properties = read_properties(options.value("formatter-config") or "") if options.has("formatter-config") else {}
     for part in ("key", "value"):
         name = options.value(f"{part}-deserializer")

@@ -1,4 +1,4 @@
-"""`understudy consumer-perf`: read so many records with a group, and print rates. Mirrors `ConsumerPerformance`."""
+"""`understudy consumer-perf`: read a number of records with a group, and print rates. Mirrors `ConsumerPerformance`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FLAGS = (
 
 
 async def run(options: Options, surroundings: Surroundings) -> int:
-    """Run one command line of the tool; its exit code."""
+    """Run one command line of the tool, and return its exit code."""
     console, clock = surroundings.console, surroundings.clock
     if not options.has("bootstrap-server") and not options.has("broker-list"):
         raise UsageError("Missing required option(s) [bootstrap-server]")

@@ -24,7 +24,7 @@ FLAGS = (
 
 
 async def run(options: Options, surroundings: Surroundings) -> int:
-    """Run one command line of the tool; its exit code."""
+    """Run one command line of the tool, and return its exit code."""
     options.require("bootstrap-server", "offset-json-file")
     console = surroundings.console
     cluster = surroundings.connect(options)

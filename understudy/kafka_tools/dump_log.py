@@ -56,7 +56,7 @@ FLAGS = (
     Flag("verify-index-only", "Compare indexes with the log, and do not print their entries."),
     Flag("index-sanity-check", "Check indexes only as a broker does when it starts."),
     Flag("max-message-size", "The size of the largest batch; 5242880 by default.", "BYTES"),
-    Flag("max-bytes", "Read no more than so many bytes of a log.", "BYTES"),
+    Flag("max-bytes", "Read at most this number of bytes of a log.", "BYTES"),
     Flag("key-decoder-class", f"The decoder of keys; {DECODER} by default.", "CLASS", is_optional=True),
     Flag("value-decoder-class", f"The decoder of values; {DECODER} by default.", "CLASS", is_optional=True),
     Flag("offsets-decoder", "Show the records of __consumer_offsets as JSON."),
@@ -74,7 +74,7 @@ class _How(NamedTuple):
 
 
 async def run(options: Options, surroundings: Surroundings) -> int:
-    """Run one command line of the tool; its exit code."""
+    """Run one command line of the tool, and return its exit code."""
     options.require("files")
     for name in NOT_SUPPORTED:
         if options.has(name):
@@ -198,7 +198,7 @@ def _record_line(header: BatchHeader, record: Record, how: _How) -> str:
     shown = how.parser(record)
     key = "" if shown.key is None else f" key: {shown.key}"
     value = "" if shown.value is None else f" payload: {shown.value}"
-    # Kafka prints the bar with the first thing that is behind it, and never before a value alone.
+    # Kafka prints the bar before the metadata or the key, and never before a value alone.
     return (line if key or not how.skips_metadata else "") + key + value
 
 
@@ -214,7 +214,7 @@ def _metadata(header: BatchHeader, record: Record) -> str:
 
 
 def _control(record: Record) -> str:
-    """Return what is shown of a control record; raises ToolError if its key cannot be read."""
+    """Return the text of a control record; raises ToolError if its key cannot be read."""
     key, value = record.key or b"", record.value or b""
     if len(key) < _CONTROL_KEY.size:
         raise ToolError(f"{API}InvalidRecordException", f"the key of a control record has {len(key)} bytes, not 4")

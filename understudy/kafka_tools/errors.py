@@ -1,7 +1,8 @@
 """Errors as Kafka's tools print them: the class and message of a Java exception, its cause and suppressed ones.
 
-The tools' output quotes Java's class names and the default messages of error codes, and what reads that output knows
-them. Mirrors `org.apache.kafka.common.protocol.Errors`; the traces are Java's without the lines of the stack.
+The tools' output quotes Java's class names and the default messages of error codes, which programs that
+read the output expect. Mirrors `org.apache.kafka.common.protocol.Errors`; the traces are Java's without the lines of
+the stack.
 """
 
 from __future__ import annotations
@@ -192,7 +193,7 @@ def error_named(name: str) -> ToolError | None:
 
 
 def executed(error: ToolError) -> ToolError:
-    """Return the exception that waiting for a Java future raises where it failed because of `error`."""
+    """Return the exception that waiting for a Java future raises if it failed because of `error`."""
     return ToolError(EXECUTION, str(error), cause=error)
 
 

@@ -49,7 +49,7 @@ Filter = Callable[[TopicPartition], bool]
 
 
 async def run(options: Options, surroundings: Surroundings) -> int:
-    """Run one command line of the tool; its exit code."""
+    """Run one command line of the tool, and return its exit code."""
     if not options.has("bootstrap-server") and not options.has("broker-list"):
         raise ToolError(TERSE, "Missing required option(s) [bootstrap-server]")
     _check_addresses(options.value("bootstrap-server") or options.value("broker-list") or "")

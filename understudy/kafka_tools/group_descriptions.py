@@ -1,4 +1,4 @@
-"""What coordinators say of consumer groups, as the tools show it."""
+"""Descriptions of consumer groups by their coordinators, as the tools show them."""
 
 from __future__ import annotations
 

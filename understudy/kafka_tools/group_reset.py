@@ -1,4 +1,4 @@
-"""What `understudy groups --reset-offsets` sets: the offsets of each scope and target, and their CSV files."""
+"""The offsets that `understudy groups --reset-offsets` sets, by scope and target, and their CSV files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TARGETS = (
     "from-file",
 )
 UNQUOTED = 24
-"""The longest field of a CSV file that is written without quotes."""
+"""Length of the longest field of a CSV file that is written without quotes."""
 LOGGER = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 _DURATION = re.compile(
     r"(?P<sign>[+-]?)P(?:(?P<days>[+-]?\d+)D)?"
@@ -138,7 +138,7 @@ def parse_plan(text: str, groups: Sequence[str]) -> dict[str, dict[TopicPartitio
             raise ToolError(
                 RUNTIME,
                 f"{','.join(row)!r} is no line of a reset plan; expected GROUP,TOPIC,PARTITION,OFFSET, or without the "
-                "group where one --group is given",
+                "group if one --group is given",
             ) from None
     return plan
 
@@ -153,7 +153,7 @@ def as_csv(offsets: Mapping[str, Offsets], *, with_group: bool) -> str:
 
 
 def _csv_field(text: str) -> str:
-    """Return a field as Jackson writes it, which quotes also every long one rather than look at it."""
+    """Return a field as Jackson writes it: Jackson also quotes every long field, without looking at it."""
     if len(text) <= UNQUOTED and all(character > "," for character in text):
         return text
     return '"' + text.replace('"', '""') + '"'
@@ -173,7 +173,7 @@ def parse_partitions(topic: str) -> list[TopicPartition]:
 
 
 async def partitions_of(cluster: KafkaCluster, topics: Iterable[str]) -> dict[str, list[TopicPartition] | ToolError]:
-    """Return the partitions of each topic, or why they are not known."""
+    """Return the partitions of each topic, or the error if they are not known."""
     names = list(topics)
     if not names:
         return {}
@@ -218,7 +218,7 @@ async def log_offsets(
     wanted = dict.fromkeys(partitions, timestamp)
     results = await list_offsets(cluster, wanted)
     found = {}
-    # In the order that was asked for, which decides where a hash map has two of them in one bucket.
+    # The order of `partitions` decides the order of those that a hash map has in one bucket.
     for each in wanted:
         result = results[each]
         if isinstance(result, ToolError):
@@ -254,7 +254,7 @@ async def _shifted(
 
 
 async def _in_range(cluster: KafkaCluster, console: Console, wanted: Offsets) -> dict[TopicPartition, int]:
-    """Return the offsets, each at least the log's start and at most its end, with a warning where that changes one."""
+    """Return the offsets, each at least the log's start and at most its end, with a warning if that changes one."""
     starts = await log_offsets(cluster, wanted, EARLIEST_TIMESTAMP)
     ends = await log_offsets(cluster, wanted, LATEST_TIMESTAMP)
     found = {}

@@ -67,11 +67,11 @@ FLAGS = (
     Flag("to-offset", "Reset to this offset.", "OFFSET"),
     Flag("from-file", "Reset to the offsets of a CSV file.", "FILE"),
     Flag("to-datetime", "Reset to the first records at or after a time.", "YYYY-MM-DDTHH:mm:SS.sss"),
-    Flag("by-duration", "Reset to the first records of the last so much time.", "PnDTnHnMnS"),
+    Flag("by-duration", "Reset to the first records of this last period.", "PnDTnHnMnS"),
     Flag("to-earliest", "Reset to the log's start."),
     Flag("to-latest", "Reset to the log's end."),
     Flag("to-current", "Reset to the committed offsets, or the log's end."),
-    Flag("shift-by", "Reset by so many records, back if the number is negative.", "COUNT"),
+    Flag("shift-by", "Reset by this number of records, back if it is negative.", "COUNT"),
     Flag("members", "With --describe: show the members."),
     Flag("verbose", "With --describe --members: show also the assigned partitions."),
     Flag("offsets", "With --describe: show the offsets; the default."),
@@ -86,7 +86,7 @@ FLAGS = (
 
 
 async def run(options: Options, surroundings: Surroundings) -> int:
-    """Run one command line of the tool; its exit code."""
+    """Run one command line of the tool, and return its exit code."""
     console = surroundings.console
     _check(options, console)
     action = options.only_one_of(ACTIONS)
@@ -278,7 +278,7 @@ async def _describe(options: Options, cluster: KafkaCluster, console: Console) -
 
 
 def _is_shown(console: Console, group: GroupDescription, rows: int) -> bool:
-    """Print what is to be said of a group's state, and return whether its rows are shown."""
+    """Print the warning about a group's state, if there is one, and return whether its rows are shown."""
     if group.state == "Dead":
         _print_error(console, f"Consumer group '{group.name}' does not exist.")
     elif group.state == "Empty":

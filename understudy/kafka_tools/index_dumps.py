@@ -26,7 +26,7 @@ CORRUPT_INDEX = "org.apache.kafka.storage.internals.log.CorruptIndexException"
 
 
 class Pair(NamedTuple):
-    """What an index says, and what the log or the entry before it says."""
+    """A value in an index, and the value in the log or in the entry before."""
 
     found: int
     other: int
@@ -34,7 +34,7 @@ class Pair(NamedTuple):
 
 @dataclass(slots=True)
 class IndexFindings:
-    """What is wrong with the files, by path, in the order of being found; it is printed at the end."""
+    """The problems of the files, by path, in the order in which they were found; they are printed at the end."""
 
     index_mismatches: dict[Path, list[Pair]] = field(default_factory=dict)
     gaps: dict[Path, list[Pair]] = field(default_factory=dict)
@@ -68,12 +68,12 @@ class IndexFindings:
 
 @dataclass(frozen=True, slots=True)
 class IndexChecks:
-    """What is done with an index.
+    """The checks of an index.
 
     Attributes:
-        sanity_only: only what a broker checks when it starts.
-        is_silent: entries are compared with the log, not printed.
-        max_message_size: how many bytes of the log are read for an entry.
+        sanity_only: whether to check only what a broker checks when it starts.
+        is_silent: whether to compare entries with the log without printing them.
+        max_message_size: the number of bytes of the log that are read for an entry.
     """
 
     sanity_only: bool

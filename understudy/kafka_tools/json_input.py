@@ -52,7 +52,7 @@ class JsonObject:
 
 
 def parse_object(text: str, empty: ToolError) -> JsonObject:
-    """Return the object that a file contains; raises `empty` where it is no JSON, and ToolError if no object."""
+    """Return the object that a file contains; raises `empty` if it is no JSON, and ToolError if it is no object."""
     try:
         data = json.loads(text)
     except json.JSONDecodeError:
@@ -70,7 +70,7 @@ def parse_versioned(text: str) -> JsonObject:
 
 
 def duplicates(items: Iterable[T]) -> list[T]:
-    """Return what is there more than once, each once."""
+    """Return the items that occur more than once, each once."""
     return [item for item, count in Counter(items).items() if count > 1]
 
 

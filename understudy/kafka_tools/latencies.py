@@ -7,7 +7,7 @@ import math
 from understudy.kafka_tools.console import Console
 
 SAMPLES = 500_000
-"""How many latencies are kept at most; of more records each n-th one is."""
+"""Number of latencies to keep: of `n * SAMPLES` records every n-th latency is kept."""
 REPORT_MS = 5_000
 _MB = 1024.0 * 1024.0
 
@@ -16,8 +16,8 @@ class Latencies:
     """The latencies of acknowledged records, in whole milliseconds.
 
     Args:
-        expected: how many records will be sent.
-        now_ms: the time at which the first is.
+        expected: the number of records that will be sent.
+        now_ms: the time of the first record.
     """
 
     def __init__(self, console: Console, expected: int, now_ms: float) -> None:
@@ -29,7 +29,7 @@ class Latencies:
         self._window_count = self._window_bytes = self._window_total = self._window_largest = 0
 
     def record(self, latency_ms: int, size: int, now_ms: float) -> None:
-        """Count one record; print how it went of late, if that is due."""
+        """Count one record; print the rates since the last report if a report is due."""
         if self._count % self._sampling == 0:
             self._samples.append(latency_ms)
         self._count += 1
@@ -44,7 +44,7 @@ class Latencies:
             self._print_window(now_ms)
 
     def print_total(self, now_ms: float) -> None:
-        """Print how all went, with percentiles."""
+        """Print the rates and latencies of all records, with percentiles."""
         elapsed_ms = now_ms - self._start_ms
         ordered = sorted(self._samples) or [0]
         half, most, nearly_all, all_but_few = (
@@ -72,7 +72,7 @@ class Latencies:
 
 
 def _rate(count: float, elapsed_ms: float) -> float:
-    """Return so many a second."""
+    """Return a count per second."""
     return 1000.0 * count / elapsed_ms if elapsed_ms > 0 else float("nan")
 
 

@@ -31,7 +31,7 @@ FLAGS = (
 
 
 async def run(options: Options, surroundings: Surroundings) -> int:
-    """Run one command line of the tool; its exit code."""
+    """Run one command line of the tool, and return its exit code."""
     election_type = _election_type(options)
     _check(options)
     path, topic, partition = options.value("path-to-json-file"), options.value("topic"), options.number("partition")

@@ -17,7 +17,7 @@ KAFKA_EXCEPTION = "org.apache.kafka.common.KafkaException"
 
 
 class Said(NamedTuple):
-    """What a line says; None for a null."""
+    """The record of a line; None for a null."""
 
     key: bytes | None
     value: bytes | None
@@ -28,7 +28,7 @@ class LineReader:
     """Reads one line after the other.
 
     Args:
-        properties: those of `--property`: `parse.key`, `key.separator`, `parse.headers`, `headers.delimiter`,
+        properties: the values of `--property`: `parse.key`, `key.separator`, `parse.headers`, `headers.delimiter`,
             `headers.separator`, `headers.key.separator`, `ignore.error` and `null.marker`.
 
     Raises:
@@ -57,7 +57,7 @@ class LineReader:
                 raise ToolError(KAFKA_EXCEPTION, f"{one} and {other} may not be equal")
 
     def read(self, line: bytes) -> Said:
-        """Return what a line says. Raises ToolError if a separator is missing, unless errors are ignored."""
+        """Return the record of a line. Raises ToolError if a separator is missing, unless errors are ignored."""
         self._line_number += 1
         text = line.decode("utf-8", "replace")
         headers = self._part(self._parses_headers, text, 0, self._headers_delimiter, "headers delimiter")

@@ -26,7 +26,7 @@ FLAGS = (
 
 
 async def run(options: Options, surroundings: Surroundings) -> int:
-    """Run one command line of the tool; its exit code."""
+    """Run one command line of the tool, and return its exit code."""
     options.require("bootstrap-server", "describe")
     topics = {topic for topic in (options.value("topic-list") or "").split(",") if topic}
     wanted = _brokers(options.value("broker-list") or "")

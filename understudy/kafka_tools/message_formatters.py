@@ -47,7 +47,7 @@ def formatter_of(name: str, properties: Mapping[str, str], console: Console) -> 
         case "DefaultMessageFormatter":
             return DefaultFormatter(properties, console)
         case "LoggingMessageFormatter":
-            return DefaultFormatter(properties, console)  # what it logs besides is below the level of Kafka's tools
+            return DefaultFormatter(properties, console)  # its log lines are below the level of Kafka's tools
         case "NoOpMessageFormatter":
             return lambda _: b""
         case "OffsetsMessageFormatter":
@@ -114,7 +114,7 @@ class DefaultFormatter:
 
 
 def _deserializer(name: str | None, console: Console) -> Deserializer | None:
-    """Return what a class of Kafka's makes of bytes; None for the bytes as they are."""
+    """Return the deserializer of a class of Kafka's; None for the bytes as they are."""
     if not name:
         return None
     found = _DESERIALIZERS.get(name.removeprefix(SERIALIZATION))

@@ -1,4 +1,4 @@
-"""The names of the tools, with Kafka's scripts; a module of its own, so that `understudy --help` imports little."""
+"""The names of the tools, with Kafka's scripts; a separate module, so that `understudy --help` imports little."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Flag(NamedTuple):
     """One flag of a tool.
 
     Attributes:
-        value: what its value is, for the help; empty if it takes none.
+        value: the name of its value, for the help; empty if it takes none.
         is_int: the value is a whole number of 32 bits.
         is_list: the value is a list, separated by commas.
         is_optional: the value may be left out; it is empty then.
@@ -48,7 +48,7 @@ class Options:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The flags as they were given, again where they were given again."""
+        """The names of the given flags in their order, with repetitions."""
         return tuple(name for name, _ in self._given)
 
     def has(self, name: str) -> bool:

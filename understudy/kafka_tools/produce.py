@@ -36,7 +36,7 @@ NUMBERS = {
     "max-memory-bytes": ("buffer.memory", 33_554_432),
     "socket-buffer-size": ("send.buffer.bytes", 102_400),
 }
-"""The flags that stand for a property of the producer, which wins unless the flag was given, with their defaults."""
+"""Flags that set a property of the producer, with its default. A given flag overrides a given property."""
 
 FLAGS = (
     BOOTSTRAP_SERVER,
@@ -64,7 +64,7 @@ FLAGS = (
 
 
 async def run(options: Options, surroundings: Surroundings) -> int:
-    """Run one command line of the tool; its exit code."""
+    """Run one command line of the tool, and return its exit code."""
     options.require("topic")
     topic = options.value("topic") or ""
     bootstrap = options.value("bootstrap-server") or options.value("broker-list")

@@ -1,4 +1,4 @@
-"""`understudy producer-perf`: send records as fast as is asked for, and print rates and latencies.
+"""`understudy producer-perf`: send records at a given rate, and print rates and latencies.
 
 Mirrors Kafka's `ProducerPerformance`, payloads included.
 """
@@ -33,7 +33,7 @@ from understudy.kafka_tools.produce import error_of_delivery, producer_settings
 from understudy.kafka_tools.producer_perf_arguments import ARGPARSE, FLAGS, USAGE, Given, parse, wrapped
 
 DISTINCT_BYTES = 1 << 20
-"""After so many bytes the payloads of Kafka's random numbers begin again: drawing them takes longer than sending."""
+"""Number of bytes after which the payloads repeat, because drawing Kafka's random numbers takes longer than sending."""
 FIRST_LETTER, LETTERS = 65, 26
 
 
@@ -58,7 +58,7 @@ class _ProducerPerf(Tool):
 
 
 async def run(options: Options, surroundings: Surroundings) -> int:
-    """Run one command line of the tool; its exit code."""
+    """Run one command line of the tool, and return its exit code."""
     return await _run(Given(options, None), surroundings)
 
 
@@ -118,7 +118,7 @@ async def _send(
     console: Console,
     clock: Clock,
 ) -> None:
-    """Send so many records, and count each when its batch has ended."""
+    """Send `count` records, and count each when its batch has ended."""
     began_ms = clock.monotonic_ms()
 
     def done(sent_ms: float, size: int, delivery: Delivery) -> None:

@@ -1,6 +1,6 @@
 """Parses the command line of `understudy producer-perf`, with the usage and the errors of Kafka's tool.
 
-That one uses argparse4j, unlike Kafka's other tools, which use joptsimple.
+Kafka's tool uses argparse4j, unlike Kafka's other tools, which use joptsimple.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FLAGS = (
     Flag("payload-file", "Take the records from the parts of a text file, at random.", "FILE"),
     Flag("payload-monotonic", "Send the numbers 0, 1, 2 …"),
     Flag("payload-delimiter", "The regular expression between the parts of the file; a newline by default.", "PATTERN"),
-    Flag("throughput", "Send no more than so many records a second; -1 for as many as there can be.", "NUMBER"),
+    Flag("throughput", "Send at most this number of records a second; -1 for no limit.", "NUMBER"),
     Flag("producer-props", "The producer's properties, bootstrap.servers among them.", "NAME=VALUE …"),
     Flag("producer.config", "A file of such properties.", "FILE"),
     Flag("print-metrics", "Not supported."),
@@ -61,7 +61,7 @@ class Given(NamedTuple):
 
 
 def parse(words: Sequence[str]) -> Given:
-    """Return what a command line gives. Raises ToolError of the class ARGPARSE."""
+    """Return the flags and properties of a command line. Raises ToolError of the class ARGPARSE."""
     known = {flag.name for flag in FLAGS}
     given: dict[str, str] = {}
     properties: tuple[str, ...] | None = None
@@ -109,7 +109,7 @@ def wrapped(text: str) -> str:
 
 
 def _filled(parts: Sequence[str]) -> str:
-    """Return a line with blanks added to the gaps in its middle, until it is as wide as it may be."""
+    """Return a line with blanks added to the gaps in its middle, until it has the maximum width."""
     *before, last = parts
     last = last.rstrip()
     gaps = [place for place, part in enumerate(before) if part.endswith(" ")]

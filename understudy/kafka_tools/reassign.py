@@ -83,7 +83,7 @@ FLAGS = (
 
 
 async def run(options: Options, surroundings: Surroundings) -> int:
-    """Run one command line of the tool; its exit code."""
+    """Run one command line of the tool, and return its exit code."""
     console = surroundings.console
     action = _checked_action(options)
     try:
@@ -343,7 +343,7 @@ async def _alter(
 async def _replicas_of(
     cluster: KafkaCluster, topics: Collection[str], *, missing_ok: bool = False
 ) -> dict[TopicPartition, Sequence[int]]:
-    """Return the replicas of all partitions of topics. Raises ToolError if one does not exist and has to."""
+    """Return the replicas of all partitions of topics. Raises ToolError if one does not exist, unless `missing_ok`."""
     metadata = await cluster.metadata(topics, call="describeTopics")
     known = []
     for topic in metadata.topics:

@@ -1,6 +1,6 @@
-"""What a reassignment asks for: its JSON file, its checks, and the throttles of the partitions that it moves.
+"""The plan of a reassignment: its JSON file, its checks, and the throttles of the partitions that it moves.
 
-Mirrors the functions of Kafka's `ReassignPartitionsCommand` that ask no broker.
+Mirrors the functions of Kafka's `ReassignPartitionsCommand` that send no request.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def as_json(assignment: Assignment) -> str:
 
 
 def moves(ongoing: Ongoing, proposed: Assignment, current: Assignment) -> dict[TopicPartition, Move]:
-    """Return what is copied when `proposed` begins; a partition that moves already keeps its sources."""
+    """Return the brokers of each copy when `proposed` begins; a partition that moves already keeps its sources."""
     found = {}
     for partition, state in ongoing.items():
         adding = frozenset(state.adding_replicas)

@@ -133,7 +133,7 @@ def _as_json(value: object, version: int) -> Json:
 
 
 def _decode_members(group: dict[str, Json]) -> None:
-    """Replace the bytes of subscriptions and assignments by what they say, where they can be read."""
+    """Replace the bytes of subscriptions and assignments by their fields, if these can be read."""
     members = group["members"]
     assert isinstance(members, list)
     for member in members:

@@ -15,7 +15,7 @@ from understudy.kafka_tools.errors import API, ToolError
 
 @contextmanager
 def in_file(path: Path) -> Iterator[Buffer]:
-    """Give the bytes of a file, of which only those that are looked at are read. Raises ToolError."""
+    """Yield the bytes of a file, which are read only when they are looked at. Raises ToolError."""
     try:
         with path.open("rb") as file:
             if not path.stat().st_size:

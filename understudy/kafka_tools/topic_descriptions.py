@@ -1,4 +1,4 @@
-"""What `understudy topics --describe` prints: topics with their configuration, and their partitions."""
+"""Prints topics with their configuration and their partitions, for `understudy topics --describe`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REPORTS = (
 
 
 class _Partition(NamedTuple):
-    """A partition with what is needed to judge it."""
+    """A partition with the values by which flags select it."""
 
     state: MetadataResponsePartition
     min_isr: int
@@ -41,7 +41,7 @@ class _Partition(NamedTuple):
 
     @property
     def replication_factor(self) -> int:
-        """How many replicas it has; while it is reassigned, how many it had before."""
+        """Number of its replicas; while it is reassigned, the number before."""
         replicas = self.state.replica_nodes
         if self.moving is None or not set(replicas) & {*self.moving.adding_replicas, *self.moving.removing_replicas}:
             return len(replicas)

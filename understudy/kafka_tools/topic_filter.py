@@ -1,4 +1,4 @@
-"""Which topics a tool is asked for: a regular expression, with or without internal topics."""
+"""Selects the topics of a tool: by a regular expression, with or without internal topics."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def existing_topics(options: Options, cluster: KafkaCluster) -> list[str]:
 
 
 def include_list(text: str) -> re.Pattern[str]:
-    """Return the pattern of a list of topics: a comma is an alternative, quotes around it and blanks are nothing.
+    """Return the pattern of a list of topics: a comma is an alternative, quotes around it and blanks are removed.
 
     Mirrors `org.apache.kafka.server.util.TopicFilter.IncludeList`. Raises ToolError for no regular expression.
     """

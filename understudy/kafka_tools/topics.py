@@ -55,7 +55,7 @@ FLAGS = (
 
 
 async def run(options: Options, surroundings: Surroundings) -> int:
-    """Run one command line of the tool; its exit code."""
+    """Run one command line of the tool, and return its exit code."""
     action = options.only_one_of(ACTIONS, listed="--list, --describe, --create, --alter or --delete")
     _check(options, surroundings.console)
     cluster = surroundings.connect(options)

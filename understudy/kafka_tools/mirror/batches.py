@@ -1,4 +1,4 @@
-"""Makes the batches of a source ready for the target: whole where that is possible, else record by record.
+"""Makes the batches of a source ready for the target: whole if possible, otherwise record by record.
 
 A whole batch keeps its bytes, compressed as they are, but for the fields that a producer sets: offset, leader epoch,
 producer id and sequence number, and the checksum over them. Its records are read only if the target would refuse
@@ -20,7 +20,7 @@ from understudy.foundation.records.record import Record, encode_records, records
 from understudy.foundation.wire.messages.fetch import AbortedTransaction
 
 SEQUENCE_MASK: Final = 0x7FFFFFFF
-"""Sequence numbers begin again with 0 after this one."""
+"""Largest sequence number; the next one is 0."""
 
 _CRC: Final = struct.Struct(">I")
 _FROM_BASE_OFFSET: Final = struct.Struct(">q")
@@ -29,7 +29,7 @@ _ATTRIBUTES: Final = struct.Struct(">h")
 _PRODUCER: Final = struct.Struct(">qhi")
 _LEADER_EPOCH_AT, _CRC_AT, _ATTRIBUTES_AT, _PRODUCER_AT = 12, 17, 21, 43
 _KEPT_ATTRIBUTES: Final = 0x0F
-"""Codec and type of the timestamps; not that the batch is part of a transaction, or has a delete horizon."""
+"""Attributes that are kept: codec and type of the timestamps, but not the bits of transactions and delete horizons."""
 _ABORT: Final = b"\0\0\0\0"
 """The key of a control record for an aborted transaction: version 0, type 0."""
 
@@ -42,7 +42,7 @@ class Ready:
         first: the source offset of its first record.
         following: the source offset after the batch.
         count: its records.
-        offsets: their source offsets where they have gaps; None if they follow each other.
+        offsets: the records' source offsets if these have gaps; None if they follow each other.
     """
 
     data: bytearray

@@ -1,4 +1,4 @@
-"""`PartitionCopy` is what a mirror knows of one partition: where it reads, what it holds, and what is acknowledged.
+"""`PartitionCopy` is the state of one partition in a mirror: its position, held batches and acknowledged offsets.
 
 It waits for nothing. Everything about the target follows from the end of the target's log: the position in the source
 by the `MirroredOffsets`, and the next sequence number by the offset itself. So the target's leader refuses a batch if
@@ -20,7 +20,7 @@ from understudy.kafka_tools.mirror.offset_map import MirroredOffsets
 from understudy.kafka_tools.mirror.progress import Saved, Writer
 
 MOST_HELD: Final = 256
-"""The batches of one partition that are held at most."""
+"""Maximum number of batches of one partition that are held."""
 NO_EPOCH: Final = -1
 
 
@@ -29,24 +29,24 @@ class PartitionCopy:
     """One partition and its copy.
 
     Attributes:
-        topic_id: of the source's topic.
+        topic_id: the id of the source's topic.
         position: the next source offset to read.
         last_epoch: the leader epoch of the last batch read; by it the source's leader finds truncation (KIP-320).
         end: the source's last stable offset, as it was last seen; None before.
-        goal: where `end` was when it was first seen.
+        goal: the first `end` that was seen.
         confirmed: the target's acknowledged end.
         confirmed_source: the source offset up to which everything is acknowledged.
-        is_located: the target's end, and with it the position, are known.
-        is_in_flight: a request with its next batch is on its way.
-        is_doubtful: the source's log may not reach to the position; it is not read until that is known.
-        truncated_to: where the source's leader says that its log has diverged from what was read.
-        is_planned: the map in the topic of the progress has all batches that are held.
+        is_located: whether the target's end, and with it the position, are known.
+        is_in_flight: whether a request with its next batch is on its way.
+        is_doubtful: whether the source's log may end before the position; it is not read until that is known.
+        truncated_to: the offset at which the source's log has diverged from the batches read, by its leader's answer.
+        is_planned: whether the map in the topic of the progress has all batches that are held.
         ended: why the partition is no longer copied; None while it is.
         failed: whether that is an error.
         copied, copied_bytes: the records and bytes that were acknowledged.
-        is_told: its end was reported.
-        read_turn, append_turn: of the last request that had something of this partition; the others come first.
-        repeats: how often the target was asked for its end since a batch was acknowledged.
+        is_told: whether its end was reported.
+        read_turn, append_turn: the number of the last request with data of this partition; lower ones come first.
+        repeats: the number of times that the target's end was in doubt since a batch was acknowledged.
     """
 
     source: TopicPartition
@@ -106,20 +106,20 @@ class PartitionCopy:
         return self.ended is not None or (self.goal is not None and self.confirmed_source >= self.goal)
 
     def stop(self, reason: str, *, failed: bool) -> None:
-        """Copy no more."""
+        """End the copying of this partition."""
         self.ended, self.failed = reason, failed
         self._forget_held()
 
     def doubt_source(self, truncated_to: int | None = None) -> None:
-        """Read no more until the source's log was looked at."""
+        """Stop reading until the source's log is looked at."""
         self.is_doubtful, self.truncated_to = True, truncated_to
 
     def doubt_target(self) -> None:
-        """Send no more until the target's end was looked at."""
+        """Stop sending until the target's end is looked at."""
         self.is_located = False
         self.repeats += 1
 
-    # ------------------------------------------------------------------ where to go on
+    # ------------------------------------------------------------------ where to continue
 
     def begin(self, writer: Writer, start: int) -> None:
         """Begin with an empty copy.
@@ -132,15 +132,15 @@ class PartitionCopy:
         self._go_on_from(start)
 
     def take_back(self, saved: Saved) -> None:
-        """Take over what an earlier mirror has kept; `resume` follows."""
+        """Take over the progress of an earlier mirror; `resume` follows."""
         self.writer, self.map = saved.writer, MirroredOffsets(saved.runs)
 
     def resume(self, end: int, start: int) -> bool:
-        """Go on where the target's log ends; return whether no record is copied twice.
+        """Continue at the end of the target's log; return whether no record is copied twice.
 
         Args:
             end: the target's end.
-            start: where the source's log begins, for a copy whose progress does not reach back to `end`.
+            start: the source's first offset, for a copy whose progress does not reach back to `end`.
         """
         self._forget_held()
         self.confirmed = self._planned_to = end
@@ -150,12 +150,12 @@ class PartitionCopy:
         return found is not None and found.is_exact
 
     def replace_writer(self, writer: Writer) -> None:
-        """Go on as another producer, because the target's leader does not know the last one's sequence numbers."""
+        """Continue as another producer, because the target's leader does not know the last one's sequence numbers."""
         self.writer = writer
         self.is_planned = False
 
     def skip_to(self, offset: int) -> None:
-        """Read on at another source offset, because those before it are gone or were never there."""
+        """Continue at another source offset, because those before it are gone or were never there."""
         self.position = offset
         self.last_epoch = NO_EPOCH
         self.is_doubtful, self.truncated_to = False, None
@@ -212,7 +212,7 @@ class PartitionCopy:
         return data
 
     def acknowledge(self) -> None:
-        """Take over that the batch sent last was appended."""
+        """Note that the batch sent last was appended."""
         batch = self._held.popleft()
         self.confirmed += batch.count
         self.confirmed_source = batch.following if self._held else self.position
@@ -238,7 +238,7 @@ class PartitionCopy:
     # ------------------------------------------------------------------ progress
 
     def to_save(self) -> Saved:
-        """Return what is to be kept: all that is planned, and what is acknowledged."""
+        """Return the progress to store: the planned runs, and the acknowledged end."""
         assert self.writer is not None
         self.map.thin(self.confirmed)
         return Saved(self.topic_id, self.writer, self.map.runs, self.confirmed)

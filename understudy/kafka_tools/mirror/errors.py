@@ -1,5 +1,5 @@
-"""`MirrorError`: why a mirror cannot go on."""
+"""`MirrorError`: the reason why a mirror cannot continue."""
 
 
 class MirrorError(Exception):
-    """A mirror cannot begin or go on. The message names the topic or cluster, and what to do."""
+    """A mirror cannot begin or continue. The message names the topic or cluster, and what to do."""

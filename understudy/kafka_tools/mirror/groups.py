@@ -27,7 +27,7 @@ async def translate_groups(
     """Commit the offsets of groups; return for each group what was done, for a person.
 
     Args:
-        groups: of whole names.
+        groups: a pattern of whole names.
         copies: by partition of the source.
     """
     done = {}

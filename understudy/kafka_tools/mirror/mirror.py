@@ -1,7 +1,7 @@
 """`Mirror` runs a copy: it reads from every leader of the source, and appends at every leader of the target.
 
 One loop starts what can be done and waits until something has ended. There is at most one request to each leader, so
-records of a partition stay in order, and what is read but not acknowledged is bounded by `MirrorSettings.buffer_bytes`.
+records of a partition stay in order. `MirrorSettings.buffer_bytes` bounds the records read and not yet acknowledged.
 Mirrors `MirrorSourceTask`.
 """
 
@@ -35,27 +35,27 @@ from understudy.kafka_tools.offsets import list_offsets
 
 CLIENT_ID: Final = "understudy-mirror"
 WAIT_MS: Final = 250
-"""How long a leader waits for records where nothing more is known to be there."""
+"""Milliseconds that a leader waits for records if none are known to be there."""
 SHORT_WAIT_MS: Final = 20
-"""The same while another partition of that leader cannot be read."""
+"""Milliseconds that a leader waits while another of its partitions cannot be read."""
 CHECKPOINT_MS: Final = 2_000
 LOCATE_AGAIN_MS: Final = 500
 REPEATS: Final = 3
-"""After so many looks at the target's end without a batch acknowledged, another producer goes on."""
+"""Number of looks at the target's end, without an acknowledged batch, after which another producer continues."""
 TICK_S: Final = 0.2
 API_TIMEOUT_MS: Final = 15_000
 
 
 @dataclass(frozen=True)
 class MirrorSettings:
-    """What a mirror is asked for.
+    """The settings of a mirror.
 
     Attributes:
         source, target: `host:port` of brokers.
-        groups: of whole names; None: no offsets are translated.
-        is_once: end when everything is copied that was there at the beginning.
-        buffer_bytes: what is read and not acknowledged yet, in all.
-        bytes_per_s: how much is read at most; None: as much as goes.
+        groups: a pattern of whole names; None to translate no offsets.
+        is_once: whether to end when everything is copied that was there at the beginning.
+        buffer_bytes: the maximum size of all records that are read and not yet acknowledged.
+        bytes_per_s: the maximum rate of reading; None for no limit.
     """
 
     source: Sequence[str]
@@ -111,7 +111,7 @@ class Mirror:
 
     @property
     def copying_ms(self) -> float:
-        """From the first read that brought records to the last acknowledgement."""
+        """Milliseconds from the first read that brought records to the last acknowledgement."""
         return 0.0 if self._first_read_ms is None else self._last_append_ms - self._first_read_ms
 
     # ------------------------------------------------------------------ from outside
@@ -257,7 +257,7 @@ class Mirror:
             copy.is_planned = copy.is_planned or (copy.map.runs == saved.runs and copy.writer == saved.writer)
 
     async def _locate(self, copies: Sequence[PartitionCopy]) -> None:
-        """Find where the target's logs end, and from there where the source is read on."""
+        """Find the ends of the target's logs, and from these the positions in the source."""
         try:
             await self._look_at_ends(copies)
         except ToolError as error:
@@ -287,7 +287,7 @@ class Mirror:
         """Place a copy.
 
         Args:
-            end, begin: of the target's log.
+            end, begin: the target's end and first offset.
             low, high: the source's first offset and its end.
         """
         truncated_to = copy.truncated_to
@@ -310,7 +310,7 @@ class Mirror:
             copy.take_back(saved)
         if not copy.is_located:
             if not copy.resume(end, low):
-                self._report(f"{copy.source}: where the copy ends is known roughly only; records may be copied twice")
+                self._report(f"{copy.source}: the copy's position is known only roughly; records may be copied twice")
             if copy.repeats >= REPEATS:
                 copy.replace_writer(Writer(*await self._producer_id(fresh=True), end))
         if truncated_to is not None and truncated_to < copy.position:
@@ -318,13 +318,13 @@ class Mirror:
         if copy.position < low:
             self._report(
                 f"{copy.source}: offsets {copy.position} to {low - 1} were deleted at the source before they were "
-                f"copied; the copy goes on without them"
+                f"copied; the copy continues without them"
             )
             copy.skip_to(low)
         elif copy.position > high:
             self._report(
                 f"{copy.source}: the source has lost offsets {high} to {copy.position - 1} after they were copied; the "
-                f"copy keeps them, and goes on with what is at the source now"
+                f"copy keeps them, and continues with what is at the source now"
             )
             copy.skip_to(high)
         copy.is_doubtful, copy.truncated_to = False, None
@@ -349,7 +349,7 @@ class Mirror:
         )
 
     async def _take_over(self, topics: Sequence[TopicCopy]) -> None:
-        """Create what is missing at the target, and copy all partitions of the topics."""
+        """Create, grow and configure the copies of the topics, and copy all their partitions."""
         await make_copies(self._admin, topics)
         for topic in topics:
             if topic.existing is None or topic.existing < topic.partitions or topic.changes:
@@ -361,7 +361,7 @@ class Mirror:
                     self._copies[source] = PartitionCopy(source, target, topic.topic_id)
 
     async def _refresh(self) -> None:
-        """See which topics are new, have grown, or are gone."""
+        """Look for topics that are new, have grown, or are gone."""
         try:
             await self._see_topics(await self._find())
         except (ToolError, NoBrokerAnswers, MirrorError) as error:
@@ -416,7 +416,7 @@ class Mirror:
         self.report_progress()
 
     async def aclose(self) -> None:
-        """End what is under way, and close all connections. `run` does it at its end."""
+        """End all tasks, and close all connections. `run` calls it at its end."""
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
@@ -426,7 +426,7 @@ class Mirror:
             await cluster.__aexit__()
 
     def report_progress(self) -> None:
-        """Print what was copied, how fast, and what is left."""
+        """Print the number of copied records, their rate, and the lag."""
         now_ms, copied = self._clock.monotonic_ms(), sum(copy.copied_bytes for copy in self._copies.values())
         before_ms, before = self._reported
         self._reported = now_ms, copied
@@ -447,7 +447,7 @@ class Mirror:
                 self._report(f"{copy.source}: {copy.ended}")
 
     def _is_due(self, what: str, every_ms: float) -> bool:
-        """Whether something is to be done that is done at most every so often; it is not due again at once."""
+        """Return whether a task is due, at most every `every_ms`; if it is, set the next time."""
         now_ms = self._clock.monotonic_ms()
         due_ms = self._due_ms.setdefault(what, 0 if what == "locate" else now_ms + every_ms)
         if now_ms < due_ms:
@@ -461,14 +461,14 @@ class Mirror:
 
 
 def _wait_ms(ready: Sequence[PartitionCopy], copies: Sequence[PartitionCopy]) -> int:
-    """How long a leader may wait for records: no longer than needed where some may be there for others."""
+    """How long a leader may wait for records: not if some are there, and only shortly if others cannot be read now."""
     if any(copy.end is None or copy.position < copy.end for copy in ready):
         return 0
     return WAIT_MS if len(ready) == len(copies) else SHORT_WAIT_MS
 
 
 def _is_lost(copy: PartitionCopy) -> bool:
-    """Whether it has to be found out where a copy goes on, and can be: nothing of it is on its way."""
+    """Whether a copy's position has to be found, and can be found because nothing of the copy is on its way."""
     if copy.ended is not None or copy.is_in_flight:
         return False
     return not copy.is_located or (copy.is_doubtful and not copy.has_batches)

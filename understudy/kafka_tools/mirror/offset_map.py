@@ -1,4 +1,4 @@
-"""`MirroredOffsets` tells which offset of a copied partition is which of its source. Mirrors `OffsetSyncStore`.
+"""`MirroredOffsets` maps the offsets of a copied partition to its source's and back. Mirrors `OffsetSyncStore`.
 
 MirrorMaker 2 writes an offset sync after the records were copied. Here a run, its counterpart, is stored before the
 first record that needs it is sent, so that every end that the target's log can have has exactly one position in the
@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 LIMIT: Final = 64
-"""The runs that are kept of a partition. Mirrors `OffsetSyncStore.SYNCS_PER_PARTITION`."""
+"""Number of runs of a partition above which older ones are left out. Mirrors `OffsetSyncStore.SYNCS_PER_PARTITION`."""
 _RECENT: Final = 32
-"""The newest runs, none of which is left out."""
+"""Number of newest runs, none of which is left out."""
 
 
 class Run(NamedTuple):
@@ -31,10 +31,10 @@ class Run(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Where to read on in the source.
+    """The source offset at which reading continues.
 
     Attributes:
-        is_exact: all records before it are in the target, and none after it.
+        is_exact: whether all records before it are in the target, and none after it.
     """
 
     source: int
@@ -64,7 +64,7 @@ class MirroredOffsets:
         if is_dense and self._runs and self._runs[-1].dense is None and self._expected(target) == first:
             return False
         if self._runs and first < self._expected(target):
-            # The source was truncated: what earlier runs say of its offsets is no longer true.
+            # The source was truncated: earlier runs no longer have its offsets.
             self._runs.clear()
         while self._runs and self._runs[-1].target >= target:
             self._runs.pop()
@@ -78,7 +78,7 @@ class MirroredOffsets:
         return True
 
     def truncate(self, end: int) -> None:
-        """Leave out what was planned after the target's end, and let the last run go on from there."""
+        """Leave out the runs that were planned after the target's end, and continue the last run from there."""
         while self._runs and self._runs[-1].target > end:
             self._runs.pop()
         if self._runs and (dense := self._runs[-1].dense) is not None and end - self._runs[-1].target <= dense:
@@ -97,7 +97,7 @@ class MirroredOffsets:
             self._runs[1:old] = self._runs[2:old:2]
 
     def position_for(self, end: int) -> Position | None:
-        """Return where the source goes on for a target whose log ends at `end`; None if that is not known."""
+        """Return the position in the source for a target whose log ends at `end`; None if it is not known."""
         run = self._at_target(end)
         if run is None:
             return None
@@ -108,7 +108,7 @@ class MirroredOffsets:
     def translate(self, offset: int, end: int) -> int | None:
         """Return the target offset of a group's committed source offset; None if nothing was copied yet.
 
-        It is never after the record that the group would read next. Where runs were left out or a batch had gaps it
+        It is never after the record that the group would read next. If runs were left out or a batch had gaps, it
         may be before it: the group reads some records again, as with MirrorMaker 2.
 
         Args:

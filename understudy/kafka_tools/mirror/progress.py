@@ -1,7 +1,8 @@
-"""`MirrorProgress` keeps in a compacted topic of the target what a mirror must know of each partition after a restart.
+"""`MirrorProgress` stores the state of each partition, for a restart, in a compacted topic of the target.
 
-One record for each copied partition has the runs of its `OffsetMap`, its producer, and up to where its copy was
-acknowledged. A record is acknowledged by all in-sync replicas, as the copies are, before what depends on it is sent.
+One record for each copied partition has the runs of its `MirroredOffsets`, its producer, and the offset up to which
+its copy was acknowledged. A record is acknowledged by all in-sync replicas, as the copies are, before any record that
+depends on it is sent.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from understudy.kafka_tools.mirror.errors import MirrorError
 from understudy.kafka_tools.mirror.offset_map import Run
 
 TOPIC: Final = "understudy-mirror.internal"
-"""Kafka's own mirrors leave topics out whose names end so (`DefaultTopicFilter`)."""
+"""Topic of the progress; Kafka's own mirrors leave out topics whose names end like this (`DefaultTopicFilter`)."""
 CONFIGS: Final[Mapping[str, str]] = {"cleanup.policy": "compact"}
 _PARTITION: Final = TopicPartition(TOPIC, 0)
 _RECORDS_AT_ONCE: Final = 100
@@ -39,10 +40,10 @@ class Writer(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """What is kept of one partition.
+    """The stored progress of one partition.
 
     Attributes:
-        topic_id: of the source's topic, by which one that was created again is recognised.
+        topic_id: the id of the source's topic, which changes when the topic is created again.
         confirmed: the target offset up to which the copy was acknowledged.
     """
 
@@ -65,7 +66,7 @@ class MirrorProgress:
         self._source = source
 
     async def load(self) -> dict[tuple[TopicPartition, TopicPartition], Saved]:
-        """Return what is kept, by partition of the source and of the target; raises MirrorError."""
+        """Return the stored progress, by partition of the source and of the target; raises MirrorError."""
         found = {}
         offset, failures = 0, 0
         while (end := await self._consumer.end_offset(_PARTITION)) is None or offset < end:
@@ -81,7 +82,7 @@ class MirrorProgress:
         return found
 
     async def save(self, changed: Mapping[tuple[TopicPartition, TopicPartition], Saved]) -> None:
-        """Keep what has changed; return when all in-sync replicas have it. Raises MirrorError."""
+        """Store the changed progress; return when all in-sync replicas have it. Raises MirrorError."""
         items = list(changed.items())
         for start in range(0, len(items), _RECORDS_AT_ONCE):
             chosen = items[start : start + _RECORDS_AT_ONCE]

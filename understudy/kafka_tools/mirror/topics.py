@@ -28,15 +28,15 @@ OWN_CONFIGS: Final = frozenset(
         "min.insync.replicas",
     }
 )
-"""What a copy decides for itself: the default of `config.properties.exclude`. Mirrors `DefaultConfigPropertyFilter`."""
+"""Configs that are not copied: the default of `config.properties.exclude`. Mirrors `DefaultConfigPropertyFilter`."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which topics are copied, and how their copies are named.
+    """The topics to copy, and the names of their copies.
 
     Attributes:
-        prefix: what the name of each copy begins with.
+        prefix: the beginning of the name of each copy.
         renames: patterns of whole names, and what a name becomes; the first that matches decides.
     """
 
@@ -67,11 +67,11 @@ class TopicCopy(NamedTuple):
     """A topic and its copy.
 
     Attributes:
-        topic_id: of the source's topic.
-        replication_factor: of the copy where it is created.
-        existing: the partitions that the copy has already; None if it does not exist.
+        topic_id: the id of the source's topic.
+        replication_factor: the copy's, if it is created.
+        existing: the number of partitions that the copy has already; None if it does not exist.
         configs: what was set for the topic at the source, but for `OWN_CONFIGS`.
-        changes: those of `configs` that an existing copy has otherwise.
+        changes: the `configs` of which an existing copy has another value.
     """
 
     topic: str
@@ -85,7 +85,7 @@ class TopicCopy(NamedTuple):
 
     @property
     def in_words(self) -> str:
-        """What is done at the target, for a person."""
+        """The changes at the target, for a person."""
         name = self.topic if self.copy == self.topic else f"{self.topic} as {self.copy}"
         shown = ", ".join(f"{key}={value}" for key, value in self.configs.items())
         if self.existing is None:
@@ -106,12 +106,12 @@ async def find_copies(
     replication_factor: int | None = None,
     is_same_cluster: bool = False,
 ) -> list[TopicCopy]:
-    """Return the topics to copy by name, with what is to be done at the target.
+    """Return the topics to copy by name, with the changes to make at the target.
 
     Args:
         replication_factor: of copies that are created; by default as at the source, but no more than the target has
             brokers.
-        is_same_cluster: both are one cluster, so that a copy needs another name.
+        is_same_cluster: whether both are one cluster, so that a copy needs another name.
 
     Raises:
         MirrorError: two topics have one copy, or a copy has more partitions than its topic.
@@ -179,7 +179,7 @@ async def make_copies(target: AdminClient, copies: Iterable[TopicCopy]) -> None:
 
 
 async def make_progress_topic(target: AdminClient, brokers: int) -> None:
-    """Create the topic of the progress where it does not exist; raises as `make_copies`."""
+    """Create the topic of the progress if it does not exist; raises as `make_copies`."""
     try:
         await target.create_topic(
             progress.TOPIC, partitions=1, replication_factor=min(3, brokers), configs=progress.CONFIGS

@@ -1,6 +1,6 @@
 """Reads partitions from the source and appends them to the target, one request to a leader for many partitions.
 
-What an answer means for a partition is decided here: whether to go on, to look at the log's end again, or to stop.
+Each answer decides for a partition whether to continue, to look at the log's end again, or to stop.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from understudy.kafka_tools.mirror.errors import MirrorError
 from understudy.kafka_tools.mirror.progress import Writer
 
 FETCH_VERSION, PRODUCE_VERSION = 12, 9
-"""Those of Kafka 2.7 and 2.8: the oldest that name the last epoch read and have flexible fields."""
+"""Versions of Kafka 2.7 and 2.8: the oldest that name the last epoch read and have flexible fields."""
 PARTITION_BYTES: Final = 4 << 20
 REQUEST_BYTES: Final = 8 << 20
 PRODUCE_TIMEOUT_MS: Final = 10_000
@@ -54,7 +54,7 @@ _LOG_IS_ANOTHER: Final = frozenset(
         Errors.INVALID_PRODUCER_EPOCH,
     }
 )
-"""The target's log does not end where the mirror believes."""
+"""Errors of Produce if the target's log does not end at the offset that the mirror expects."""
 _LOG_IS_ANOTHER_TOO: Final = frozenset({46, 59})
 """DUPLICATE_SEQUENCE_NUMBER and UNKNOWN_PRODUCER_ID, which brokers of earlier releases answer."""
 _TOO_LARGE: Final = frozenset({Errors.MESSAGE_TOO_LARGE, Errors.RECORD_LIST_TOO_LARGE})
@@ -67,7 +67,7 @@ class Reader:
     """Reads from the source's leaders.
 
     Args:
-        on_missing: called where a leader does not know a topic, which may have been deleted.
+        on_missing: called if a leader does not know a topic, which may have been deleted.
     """
 
     def __init__(self, connections: Connections, on_missing: Callable[[], None]) -> None:
@@ -76,7 +76,7 @@ class Reader:
         self._turn = 0
 
     async def read(self, leader: int, copies: Sequence[PartitionCopy], *, max_bytes: int, wait_ms: int) -> int:
-        """Let partitions of one leader take what it has for them; return the bytes read."""
+        """Fetch the records of partitions from one leader; return the number of bytes read."""
         asked = {copy.source: copy for copy in copies}
         self._turn += 1
         positions = {each: asked[each].position for each in sorted(asked)}
@@ -102,7 +102,7 @@ class Reader:
                 if data.records:
                     taken += len(data.records)
                     asked[each].read_turn = self._turn
-                # An answer for another position would leave a gap: the copy went on elsewhere meanwhile.
+                # An answer for another position would leave a gap: the copy's position has changed meanwhile.
                 is_current = asked[each].is_active and asked[each].position == positions[each]
                 if not is_current or not self._take(asked[each], data):
                     moved.discard(each)

@@ -1,5 +1,5 @@
-"""What `understudy plan` shows: plans made from what a person names, without a cluster.
+"""Makes the plans of `understudy plan`; only `rate_measurement` needs a cluster.
 
-Each module makes a `PlanAnswer`, which is printed as text or written as HTML. Nothing here reads a clock, a file or a
-network; what chooses replicas and assigns partitions is the code that a controller and a consumer run.
+Each plan is a `PlanAnswer`, which is printed as text or written as HTML. Replicas are chosen and partitions assigned by
+the code that a controller and a consumer run.
 """

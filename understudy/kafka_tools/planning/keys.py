@@ -14,13 +14,13 @@ from understudy.kafka_tools.planning.plan_answer import AnswerTable, BadPlan, Ba
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPlan:
-    """What a partition is chosen for.
+    """The keys and records for which partitions are chosen.
 
     Attributes:
         keys: as text; a producer's StringSerializer makes them UTF-8.
-        grown_to: how many partitions the topic has later; None if it does not grow.
-        without_key: how many records without a key are sent, each of `record_bytes`.
-        seed: of the random choices.
+        grown_to: the later number of partitions; None if it does not grow.
+        without_key: the number of records without a key that are sent, each of `record_bytes`.
+        seed: the seed of the random choices.
     """
 
     partitions: int

@@ -25,15 +25,15 @@ from understudy.kafka_tools.planning.ranges import ranges
 HISTORIC = "historic-roundrobin"
 COOPERATIVE = "cooperative-sticky"
 MOST_REBALANCES = 4
-"""A cooperative change takes two rebalances; more than these would be a bug of the assignor."""
+"""Maximum number of rebalances of a change. A cooperative change takes two; more than these would be a bug."""
 
 
 class AssignorKind(NamedTuple):
     """An assignor that can be asked for.
 
     Attributes:
-        assign: None for the historic one, which is given an order of partitions.
-        keeps: it is told what the members had.
+        assign: None for the historic assignor, which deals out an order of partitions.
+        keeps: whether it gets the former assignment of the members.
         why: returns the reasons, as sentences.
     """
 
@@ -49,7 +49,7 @@ ASSIGNORS: Mapping[str, AssignorKind] = {
     COOPERATIVE: AssignorKind(assign_cooperative_sticky, True, reasons.of_cooperative),
     HISTORIC: AssignorKind(None, False, reasons.of_historic),
 }
-"""By Kafka's names, and the one of Kafka's consumer before 0.9."""
+"""Assignors by Kafka's names, and the assignor of Kafka's consumer before 0.9."""
 
 
 class MembershipChange(NamedTuple):
@@ -61,14 +61,14 @@ class MembershipChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPlan:
-    """What partitions are assigned for.
+    """The group that partitions are assigned to.
 
     Attributes:
-        topics: how many partitions each has.
-        members: those that the group begins with.
+        topics: the number of partitions of each.
+        members: the members that the group begins with.
         changes: each makes the group rebalance.
-        racks: of the partitions' replicas.
-        order: the partitions in the order in which the historic assignor deals them out; empty for that of their hash.
+        racks: the racks of the partitions' replicas.
+        order: the partitions in the order in which the historic assignor deals them out; empty for their hash order.
     """
 
     assignor: str
@@ -83,8 +83,8 @@ class Rebalance(NamedTuple):
     """One generation of a group.
 
     Attributes:
-        cause: why it began.
-        before: what the members had, those that have left among them.
+        cause: the reason why it began.
+        before: the former assignment, including members that have left.
     """
 
     cause: str
@@ -128,7 +128,7 @@ def rebalances(plan: GroupPlan) -> list[Rebalance]:
 
 
 def member_answer(plan: GroupPlan) -> PlanAnswer:
-    """Return who gets what and why, generation by generation; raises BadPlan."""
+    """Return each member's partitions with the reasons, generation by generation; raises BadPlan."""
     blocks: list[Block] = []
     for generation, rebalance in enumerate(rebalances(plan), 1):
         blocks += [Heading(f"Generation {generation}: {rebalance.cause}")]

@@ -2,7 +2,7 @@
 
 A partition is written by producers at Tp and read by one consumer of a group at Tc. Both have to reach the target Tt,
 so a topic needs max(Tt / Tp, Tt / Tc) partitions: the slower side decides. The often copied Tt / max(Tp, Tc) lets the
-faster side decide, and is too small wherever the two differ.
+faster side decide, and is too small whenever the two differ.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ OF_REPLICAS: Final = "replicas of a broker"
 OF_PARTITIONS: Final = "partitions of the cluster"
 _CURVES: Final = "partition_costs.json"
 MOST: Final = 1_000_000
-"""The most partitions of a plan: more than any cluster that was measured."""
+"""Maximum number of partitions of a plan: more than any measured cluster has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionsPlan:
-    """What is planned; rates are in MB/s, a megabyte being 1,000,000 bytes.
+    """The input of a plan; rates are in MB/s, a megabyte being 1,000,000 bytes.
 
     Attributes:
-        target: what the topic has to take, and its consumers have to read: Tt.
-        producer_rate: what one partition takes: Tp.
-        consumer_rate: what one consumer reads of one partition: Tc.
-        rates_from: where the rates come from, for a person.
-        brokers: those that the replicas are spread over.
-        existing_partitions, existing_replicas: those that the cluster has already; replicas in all.
+        target: the rate at which the topic has to take records, and its consumers have to read: Tt.
+        producer_rate: the rate at which one partition takes records: Tp.
+        consumer_rate: the rate at which one consumer reads one partition: Tc.
+        rates_from: the origin of the rates, for a person.
+        brokers: the number of brokers that the replicas are spread over.
+        existing_partitions, existing_replicas: the numbers that the cluster has already; replicas in all.
     """
 
     target: float
@@ -48,12 +48,12 @@ class PartitionsPlan:
 
 
 class Needed(NamedTuple):
-    """How many partitions are needed.
+    """The number of partitions that are needed.
 
     Attributes:
         for_producers, for_consumers: Tt / Tp and Tt / Tc, rounded up.
         copied_formula: Tt / max(Tp, Tc), rounded up.
-        copied_reaches: the throughput that so few partitions reach, in MB/s.
+        copied_reaches: the throughput that `copied_formula` partitions reach, in MB/s.
     """
 
     for_producers: int
@@ -70,7 +70,7 @@ class Curve(NamedTuple):
     """One measured cost.
 
     Attributes:
-        of: what it grows with: `OF_REPLICAS` or `OF_PARTITIONS`.
+        of: the number that it grows with: `OF_REPLICAS` or `OF_PARTITIONS`.
         source: where and how it was measured.
         points: size and cost, ascending by size; at least two.
     """
@@ -85,8 +85,8 @@ class Curve(NamedTuple):
     def at(self, size: float) -> float:
         """Return the cost on the line through the two points around `size`.
 
-        Beyond the last point it is the line through the last two; below the first one the first cost, which is more
-        than what is asked for.
+        Beyond the last point it is the line through the last two; below the first one it is the first cost,
+        which is higher than the real one.
         """
         place = next((number for number, (end, _) in enumerate(self.points) if size <= end), len(self.points) - 1)
         if place == 0:
@@ -100,10 +100,10 @@ class Curve(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What partitions cost, by one curve.
+    """The cost of partitions by one curve.
 
     Attributes:
-        size: what the curve was asked for.
+        size: the size for which the curve has the cost.
         is_measured: whether the size lies between the points of the curve.
     """
 
@@ -150,7 +150,7 @@ def curves() -> tuple[Curve, ...]:
 
 
 def costs(plan: PartitionsPlan, partitions: int) -> list[Cost]:
-    """Return what the cluster costs with `partitions` more, by every curve."""
+    """Return the costs of the cluster with `partitions` more, by every curve."""
     all_partitions = plan.existing_partitions + partitions
     replicas = math.ceil((plan.existing_replicas + partitions * plan.replication_factor) / plan.brokers)
     sizes = {OF_REPLICAS: replicas, OF_PARTITIONS: all_partitions}

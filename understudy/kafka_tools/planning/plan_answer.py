@@ -10,11 +10,11 @@ from understudy.history import writing
 from understudy.history.writing import element
 
 BAR_COLUMNS = 24
-"""The width of the longest bar of a table, as text."""
+"""Width of the longest bar of a table, as text."""
 
 
 class BadPlan(Exception):
-    """Something that a plan was asked for does not exist. The message names the value, and what is expected."""
+    """A plan cannot be made from its input. The message names the value, and the expected one."""
 
 
 class Heading(NamedTuple):
@@ -27,7 +27,7 @@ class Bar(NamedTuple):
     """A cell that is drawn as a bar.
 
     Attributes:
-        length: what it stands for; `most` is the longest bar of its column.
+        length: the number that it stands for; `most` is the longest bar of its column.
     """
 
     length: int

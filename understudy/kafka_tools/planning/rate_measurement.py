@@ -26,7 +26,7 @@ from understudy.kafka_tools.planning.plan_answer import BadPlan
 
 PRODUCE_VERSION, FETCH_VERSION = 9, 12
 IN_FLIGHT: Final = 5
-"""Requests of a producer on their way, as Kafka's `max.in.flight.requests.per.connection`."""
+"""Number of a producer's requests on their way, as Kafka's `max.in.flight.requests.per.connection`."""
 FETCH_BYTES: Final = 1 << 20
 """As Kafka's `max.partition.fetch.bytes`."""
 WAIT_MS: Final = 10_000
@@ -35,10 +35,10 @@ CLIENT_ID: Final = "understudy-plan"
 
 
 class MeasuredRate(NamedTuple):
-    """The rates of one partition in MB/s, and what the cluster has besides.
+    """The rates of one partition in MB/s, and the size of the cluster.
 
     Attributes:
-        partitions, replicas: of all topics but the one that was made for the measurement.
+        partitions, replicas: the numbers of all topics but the one that was made for the measurement.
     """
 
     producer_rate: float
@@ -61,11 +61,11 @@ async def measure(
     """Measure both rates of a partition, for `seconds` each at most.
 
     Args:
-        message_bytes: the value of each record.
+        message_bytes: the size of each record's value.
         batch_bytes: about the size of a batch, which has at least one record.
 
     Raises:
-        BadPlan: the cluster refuses what is needed for it.
+        BadPlan: the cluster refuses a request of the measurement, or stops answering.
         NoBrokerAnswers: it does not answer.
     """
     admin = AdminClient(network, bootstrap, client_id=CLIENT_ID)

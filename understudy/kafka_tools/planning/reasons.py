@@ -1,4 +1,4 @@
-"""Says why an assignor assigns what it does, in sentences with the group's own numbers."""
+"""Gives the reasons for an assignment, in sentences with the group's own numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from understudy.clusters.clients.assignors.subscriptions import Assignment, Repl
 
 
 class PlannedGroup(NamedTuple):
-    """What an assignor was given, and what it made of it."""
+    """The input of an assignor and its assignment."""
 
     topics: Mapping[str, int]
     members: Mapping[str, Subscription]

@@ -13,7 +13,7 @@ from understudy.kafka_tools.planning.plan_answer import AnswerTable, BadPlan, Ba
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaPlan:
-    """What replicas are placed for.
+    """The topic and the brokers on which its replicas are placed.
 
     Attributes:
         rack_of: the rack of each broker; None for one without. Either all have one or none has.
@@ -32,10 +32,10 @@ class ReplicaPlan:
 
 
 def place(plan: ReplicaPlan) -> tuple[list[BrokerId], list[Placement]]:
-    """Return the list of brokers that the first replicas go round, and how those of each partition were chosen.
+    """Return the list of brokers through which first replicas rotate, and how each partition's replicas were chosen.
 
     Raises:
-        BadPlan: the plan asks for what cannot be.
+        BadPlan: the plan is impossible.
     """
     if plan.replication_factor > len(plan.rack_of):
         raise BadPlan(
