@@ -67,7 +67,7 @@ FLAGS = (
     Flag("to-offset", "Reset to this offset.", "OFFSET"),
     Flag("from-file", "Reset to the offsets of a CSV file.", "FILE"),
     Flag("to-datetime", "Reset to the first records at or after a time.", "YYYY-MM-DDTHH:mm:SS.sss"),
-    Flag("by-duration", "Reset to the first records of this last period.", "PnDTnHnMnS"),
+    Flag("by-duration", "Reset to the first records that are not older than this.", "PnDTnHnMnS"),
     Flag("to-earliest", "Reset to the log's start."),
     Flag("to-latest", "Reset to the log's end."),
     Flag("to-current", "Reset to the committed offsets, or the log's end."),
