@@ -28,14 +28,14 @@ from understudy.page.runs import PageRun
 from understudy.page.static_files import TYPES, read_static, served_page
 
 MOST_READERS: Final = 24
-"""So many streams of events are served at a time; each is a connection that stays open."""
+"""Maximum number of event streams that are open at a time. Each is a connection that stays open."""
 MOST_COMMANDS: Final = 8
-"""So many commands may be under way; each is a thread that waits for the control port."""
+"""Maximum number of commands that are under way at a time. Each is a thread that waits for the control port."""
 COMMANDS: Final = frozenset(("/topics", "/elections", "/produce", *(f"/verbs/{verb}" for verb in VERBS)))
 """The paths of the control port that the page may use."""
 _COMPRESSED: Final = "gzip"
 _POLICY: Final = "default-src 'none'; frame-ancestors 'none'"
-"""The Content-Security-Policy of answers that are no page."""
+"""The Content-Security-Policy of answers other than pages."""
 
 
 def application(
@@ -54,7 +54,7 @@ def application(
         folder: the run folder; None if the page has only log files.
         hosts: the values of the header Host that are accepted.
         token: what a command must carry; None if commands are refused.
-        control: where commands go; None for the control port that the run folder names.
+        control: the way to the control port for commands; None for the port that the run folder names.
     """
     control = control or of_run_folder(folder)
     routes = (*FILES, *run_routes(run, changes, folder=folder, control=None if token is None else control))
@@ -76,11 +76,11 @@ def guarded(routes: Sequence[BaseRoute], *, hosts: frozenset[str], token: str | 
 def run_routes(
     run: PageRun, changes: Changes, *, folder: Path | None, control: PageControl | None, is_framed: bool = False
 ) -> tuple[BaseRoute, ...]:
-    """Return the routes of the page of one run, without those of its files.
+    """Return the routes of the page of one run, without the routes of its files.
 
     Args:
         folder: the run folder; None if the page has only log files.
-        control: where commands go; None if they are refused.
+        control: the way to the control port for commands; None if commands are refused.
         is_framed: whether another page of this server shows this one in a frame.
     """
     page = _Page(run, changes, folder, control, is_framed=is_framed)
@@ -94,7 +94,7 @@ def run_routes(
 
 
 async def _no_icon(request: Request) -> Response:
-    """Browsers ask for an icon by themselves; without an answer their console shows an error."""
+    """Answer a browser's own request for an icon; without an answer its console shows an error."""
     return Response(status_code=204)
 
 
@@ -206,7 +206,7 @@ class _Page:
 
 
 def unless_known(request: Request, content: bytes, kind: str, headers: dict[str, str] | None = None) -> Response:
-    """Return the content, or 304 where the browser has it: it asks each time, as another run may have the address."""
+    """Return the content, or 304 if the browser has it. It asks each time, as another run may have the address."""
     tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
     found = {**(headers or {}), "etag": tag, "cache-control": "no-cache"}
     if request.headers.get("if-none-match") == tag:

@@ -6,12 +6,12 @@ import asyncio
 
 
 class Changes:
-    """Used in one event loop. A waiter that is not waiting at the moment misses nothing: it looks at the run again."""
+    """Wakes the waiters of one event loop. A waiter misses no change, as it looks at the run again before it waits."""
 
     def __init__(self) -> None:
         self._next = asyncio.Event()
         self.are_over = False
-        """Whether the server ends, so that answers that go on should end too."""
+        """Whether the server ends, so that open answers should also end."""
 
     def close(self) -> None:
         """Wake every waiter, for the last time."""

@@ -16,12 +16,12 @@ _BETWEEN: Final = b",\n"
 class Chunks:
     """The records of one run in the order in which they were added; the number of a record never changes.
 
-    Chunks that are full are kept compressed, the records of the last one as they are. It is used in one thread, but for
-    `compress`.
+    Full chunks are kept compressed, the records of the last chunk uncompressed. All methods but `compress` are called
+    in one thread.
 
     Args:
         level: the level of gzip, from 1 to 9.
-        later: leave full chunks as they are until `compress` is called, as a server does that has a thread for it.
+        later: whether full chunks stay uncompressed until `compress` is called. A server calls it in another thread.
     """
 
     def __init__(self, *, level: int = FAST, later: bool = False) -> None:
@@ -40,12 +40,12 @@ class Chunks:
 
     @property
     def count(self) -> int:
-        """The number of chunks, with the one that is not full."""
+        """The number of chunks, including the last one, which is not full."""
         return len(self._full) + bool(self._last)
 
     @property
     def full(self) -> int:
-        """The number of chunks that change no more."""
+        """The number of full chunks, which never change."""
         return len(self._full)
 
     @property
@@ -71,11 +71,11 @@ class Chunks:
         return bool(self._plain)
 
     def is_compressed(self, number: int) -> bool:
-        """Whether a chunk changes no more, and costs nothing to send."""
+        """Whether a chunk is full and compressed, so that sending it costs no processor time."""
         return number < len(self._full) and number not in self._plain
 
     def compress(self) -> None:
-        """Compress the full chunks that are not yet, in any one thread: nothing else waits for it."""
+        """Compress the full chunks that are uncompressed, in any one thread; no other method waits for it."""
         for number, records in list(self._plain.items()):
             self._full[number] = self._compressed(records)
             del self._plain[number]

@@ -19,7 +19,7 @@ def compose_run(project: ComposeProject, wanted: str | None = None) -> tuple[Pag
     them is running or paused, the run is a `LiveRun`.
 
     Args:
-        wanted: the id of the run, where it is not the one that the compose file names.
+        wanted: the id of the run; None for the run that the compose file names.
 
     Raises:
         ClusterError: docker does not answer, or the compose file mounts no folder for the event logs.

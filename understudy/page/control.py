@@ -1,4 +1,4 @@
-"""`PageControl`: where the commands of a page go."""
+"""`PageControl`: the way from a page to the control port of its cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class PageControl(NamedTuple):
 
     Attributes:
         find: returns a client of the control port; None if there is none now.
-        verbs: the names of the verbs that it can do.
+        verbs: the names of the verbs that the cluster can do.
     """
 
     find: Callable[[], ControlClient | None]

@@ -1,7 +1,7 @@
 """`EventStream`: sends the records of a run as server-sent events, as they come.
 
-Each reader has a position in the run's records and nothing else, so a slow one costs nothing and loses nothing: the
-next records are taken when the connection has accepted those before.
+A reader consists of a position in the run's records, so a slow reader needs no memory and loses no record: the next
+records are taken when the connection has accepted the ones before.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Readers:
 
 
 class EventStream:
-    """An ASGI answer. Each event has an array of records as its data, and the number of records so far as its id.
+    """An ASGI answer with events. The data of an event is an array of records, its id the number of records so far.
 
-    The event `ended` says that the run has ended. Where the server ends before, the stream ends without it.
+    The event `ended` says that the run has ended. If the server ends before, the stream ends without this event.
 
     Args:
-        position: how many records the reader has already.
+        position: the number of records that the reader already has.
     """
 
     def __init__(self, run: PageRun, changes: Changes, readers: Readers, position: int) -> None:

@@ -1,4 +1,4 @@
-"""Numbers as the page's scripts take them: integers that JSON in a browser cannot hold exactly become text."""
+"""Converts numbers for the page's scripts: integers that JSON in a browser cannot hold exactly become text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def exact_micros(mono_ms: float) -> int:
 
 
 def exact(number: int) -> int | str:
-    """Return an integer, or its hexadecimal text such as `-0x20000000000000` where a browser would round it."""
+    """Return an integer, or its hexadecimal text such as `-0x20000000000000` if a browser would round it."""
     return number if -LARGEST_EXACT <= number <= LARGEST_EXACT else f"{number:#x}"
 
 

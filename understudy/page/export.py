@@ -28,7 +28,7 @@ def page_of(
     """Return the HTML of the page of one run.
 
     Args:
-        wanted: the id of the run, where the logs hold several.
+        wanted: the id of the run; needed if the logs hold several.
         window: the part of the run that is shown; None for all of it.
 
     Raises:
@@ -54,7 +54,7 @@ def page_of(
 
 
 def lesson_page_of(lesson: bytes, sides: Mapping[str, Path]) -> str:
-    """Return the HTML of a lesson: its text, and in frames the pages of its runs.
+    """Return the HTML of a lesson: its text, and the pages of its runs in frames.
 
     Args:
         lesson: the JSON of a `PreparedLesson`.

@@ -25,13 +25,13 @@ _SELF = "'self'"
 
 
 class ServedLesson(Protocol):
-    """A lesson as its page sees it. Its methods are called from several threads."""
+    """A lesson that a page shows. Its methods are called from several threads."""
 
     def document(self) -> bytes:
         """Return the JSON object that the page shows now: `lesson`, `phase` and `note`."""
 
     def begin(self) -> None:
-        """Let its run begin; harmless if it has begun."""
+        """Let the lesson's run begin; harmless if it has begun."""
 
 
 class LessonApplication:
@@ -67,7 +67,7 @@ class LessonApplication:
         return HTMLResponse(html, headers={"content-security-policy": policy})
 
     async def _document(self, request: Request) -> Response:
-        # It is computed from all records so far, which takes longer than the other readers should wait.
+        # The document is computed from all records so far, which takes longer than other readers should wait.
         return unless_known(request, await run_in_threadpool(self._lesson.document), "application/json")
 
     async def _begin(self, request: Request) -> Response:

@@ -1,9 +1,9 @@
 """`LiveRun`: follows the event logs of a run folder whose cluster is running.
 
 A record is passed on once it is `HELD_BACK_MS` old by the machine's clock, sorted with its neighbours: all processes
-are on one machine, so by then the others have written what led to it. One that is written later than that is appended,
-not inserted, so that the number of a record never changes. Files are read in pieces: the logs of a run that has lasted
-for hours come in order too, and the server answers meanwhile.
+are on one machine, so by then the others have written what led to it. A record that is written later than that is
+appended, not inserted, so that the number of a record never changes. Files are read in pieces, so that the logs of a
+run that has lasted for hours are also in order, and the server answers meanwhile.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from understudy.page.runs import PageRun, text_of
 
 HELD_BACK_MS: Final = 60.0
 MOST_BYTES: Final = 1 << 16
-"""So much of the log of each node is read at once: a thousand records of all nodes are still in the processor's cache
-when they are encoded."""
+"""Number of bytes of each node's log that are read at once. A thousand records of all nodes are then still in the
+processor's cache when they are encoded."""
 _CLOCK: Final = itemgetter(0)
 
 
 _Waiting: TypeAlias = tuple[float, str, int, int, int, Envelope]
-"""A record that has not been passed on, after what it is sorted by: its clock, which never goes back in a node; node,
-incarnation, seq; and its number among those that were read, as damaged logs may have two records of one seq."""
+"""A record that has not been passed on, after its sort key: its clock, which never goes back in a node; node,
+incarnation, seq; and its number in the order of reading, as damaged logs may have two records of one seq."""
 
 
 class LiveRun(PageRun):
-    """One run that is going on. `advance` reads on; it never waits. Full chunks are left to `chunks.compress`.
+    """One run that is followed. `advance` reads further records and never waits. `chunks.compress` compresses chunks.
 
     Args:
         folder: the run folder: the logs of each node are in NODE/events.
         name: the id of the run; records of other runs in the folder are left out.
         on_record: is called with each record that is passed on, in the thread that reads.
-        is_over: the cluster has ended: the records are shown when all have been read.
+        is_over: whether the cluster has ended.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class LiveRun(PageRun):
         self._damage = LogFindings()
 
     def advance(self, mono_ms: float) -> bool:
-        """Read on, and add the records that are old enough. Return whether there is more to read now.
+        """Read further records, and add those that are old enough. Return whether there is more to read now.
 
         Args:
             mono_ms: the machine's monotonic clock.
@@ -80,14 +80,14 @@ class LiveRun(PageRun):
         if mono_ms != math.inf:
             self.now_us = micros(mono_ms)
         has_more = False
-        # Of long logs only those are read on that the others wait for, so that few records wait.
+        # Of the logs that have more, only the one furthest behind is read, so that few records wait for it.
         behind_ms = min((node.last_ms for node in self._nodes.values() if node.has_more), default=math.inf)
         for tail in self._tail.nodes():
             node = self._nodes.setdefault(tail, _Node())
             if not node.has_more or node.last_ms <= behind_ms:
                 self._read(tail, node, mono_ms)
             if node.has_more:
-                # What it has not been read yet may be older than what the others have.
+                # Its unread records may be older than the records of the other nodes.
                 until_ms = min(until_ms, node.last_ms)
                 has_more = True
         self.add(self._due(until_ms))
@@ -117,9 +117,9 @@ class LiveRun(PageRun):
                     self._waiting.append((node.last_ms, record.node, record.incarnation, record.seq, number, record))
 
     def finish(self) -> bool:
-        """Read on as `advance` does after the cluster has ended: no record is held back.
+        """Read further records as `advance` does, after the cluster has ended: no record is held back.
 
-        Return whether there is more to read; where there is none, the run is no longer live.
+        Return whether there is more to read; if not, the run is no longer live.
 
         Raises:
             OSError: a log cannot be read.
@@ -133,7 +133,7 @@ class LiveRun(PageRun):
         self.is_live = self.is_behind = False
 
     def _due(self, until_ms: float) -> Iterator[Envelope]:
-        # Most of them are in order already, which sorting makes use of.
+        # Most records are in order already, which makes sorting fast.
         self._waiting.sort()
         due = bisect_right(self._waiting, until_ms, key=_CLOCK)
         passed, self._waiting = self._waiting[:due], self._waiting[due:]
@@ -145,7 +145,7 @@ class LiveRun(PageRun):
 
 
 class _Node:
-    """How far the event log of one node was read."""
+    """The position to which the event log of one node was read."""
 
     def __init__(self) -> None:
         self.last_ms = 0.0

@@ -18,7 +18,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 _SESSION_ID: Final = b'"session_id"'
 _LONG_NUMBER: Final = b"0" * 16
 _DIGITS: Final = bytes(ord("0") if ord("0") <= byte <= ord("9") else ord(" ") for byte in range(256))
-"""Translates every digit to 0 and anything else to a space: the fastest way to find a long number in a text."""
+"""Table that translates every digit to 0 and anything else to a space: the fastest way to find a long number."""
 
 
 class Encoder:
@@ -72,7 +72,7 @@ def _has_long_number(text: bytes) -> bool:
 
 
 def _exact_line(record: Envelope, words: str | None, link: Identity | None) -> bytes:
-    """Return the JSON array of a record that has such an integer, or may have one."""
+    """Return the JSON array of a record that may have a session id, or an integer that a browser would round."""
     _, node, _, _, name, _, _, _, _, _, origin = _row(record, words, link)
     cause = None if record.cause is None else exact(record.cause)
     numbers = exact(record.zxid), exact(record.controller_epoch)

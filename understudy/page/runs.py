@@ -1,4 +1,4 @@
-"""`PageRun`: one run as the page gets it, its records and what is known about it; `finished_run` reads one at once."""
+"""`PageRun`: the records of one run, and facts about it, as the page gets them; `finished_run` reads one at once."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from understudy.page.records import Encoder
 from understudy.page.window import Window
 
 MOST_FINDINGS: Final = 200
-"""The page lists so many findings and counts the rest."""
+"""Maximum number of findings that the page lists; it counts the rest."""
 _MOST_TOGETHER: Final = 1_000
-"""So many records are encoded together. Of more, the first have left the processor's cache by then."""
+"""Maximum number of records that are encoded together. Of more, the first would have left the processor's cache."""
 _BROKER_NODE: Final = re.compile(r"broker-(\d{1,10})")
 
 
@@ -38,18 +38,18 @@ class PageRun:
         name: the id of the run; empty if its first record says it.
         title: what the page is called.
         level: the level of gzip of the chunks.
-        compress_later: as of `Chunks`.
+        compress_later: the argument `later` of `Chunks`.
     """
 
     def __init__(self, name: str, title: str, *, level: int = FAST, compress_later: bool = False) -> None:
         self.name = name
         self.title = title
         self.is_live = False
-        """Whether records may still come."""
+        """Whether records may still be added."""
         self.is_over = True
         """Whether its cluster has ended."""
         self.is_behind = False
-        """Whether there are records that can be read now, and have not been."""
+        """Whether there are records that can be read now and have not been read."""
         self.chunks = Chunks(level=level, later=compress_later)
         self.findings: list[LogFinding] = []
         self.brokers: set[int] = set()
@@ -90,7 +90,7 @@ class PageRun:
         """Return what `run.json` says about the run.
 
         Args:
-            folder: the files of findings are named relative to it.
+            folder: the folder to which the files of findings are named relatively.
         """
         return {
             "run": self.name,
@@ -119,7 +119,7 @@ def finished_run(
     """Read the event logs of a run that has ended: of a run folder, a folder of logs, or files.
 
     Args:
-        wanted: the id of the run, where the logs hold several.
+        wanted: the id of the run; needed if the logs hold several.
         window: the part of the run that is shown; None for all of it.
         level: the level of gzip of the chunks.
 
@@ -155,7 +155,7 @@ def _read(paths: Sequence[Path], wanted: str | None, window: Window | None, leve
 
 
 def text_of(path: Path) -> str:
-    """Return a path as text that can be encoded, whatever bytes it has."""
+    """Return a path as text that can be encoded, also if its bytes are not UTF-8."""
     return os.fsencode(path).decode(errors="replace")
 
 

@@ -1,4 +1,4 @@
-"""`PageServer`: serves the page of one run, in a thread, and follows the run while it goes on."""
+"""`PageServer`: serves the page of one run, in a thread, and follows the run while it lasts."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from understudy.page.live import LiveRun
 from understudy.page.runs import NoSuchRun, PageRun, finished_run
 
 POLL_S: Final = 0.04
-"""So often a live run is looked at. With the time that records are held back it is most of the way to the screen."""
+"""Seconds between two readings of a live run: with `HELD_BACK_MS`, most of a record's delay until the screen."""
 LARGE_BYTES: Final = 16 << 20
-"""Larger logs of a run that has ended are not read as a whole before the page is served."""
+"""Maximum size of logs of an ended run that are read as a whole before the page is served."""
 LOWER_BY: Final = 5
 LOWEST_PRIORITY: Final = 19
 _TURNS: Final = 10
@@ -56,13 +56,13 @@ class PageServer(HttpServer):
     """The server of one page.
 
     Args:
-        run: what is shown. A `LiveRun` is followed until `has_ended` says so.
+        run: the run that is shown. A `LiveRun` is followed until `has_ended` returns True.
         address: host and port to listen on; port 0 is any free one. On another address than loopback the page takes no
             commands.
         folder: the run folder.
-        has_ended: whether the cluster of a live run has ended. It is called in a thread of its own, and may wait.
-        look_every_s: how long the server waits before it asks that again.
-        make_application: makes what answers; the page of the run, unless it is a part of something larger.
+        has_ended: returns whether the cluster of a live run has ended. It is called in another thread, and may wait.
+        look_every_s: the seconds between two calls of `has_ended`.
+        make_application: makes the application that answers; by default the page of the run.
 
     Raises:
         ClusterError: the host is not an address of this machine, or the port cannot be opened.
@@ -81,7 +81,7 @@ class PageServer(HttpServer):
         host, port = address
         check_host(host)
         self._run = run
-        # Before the first look at its logs a run may have any number of records.
+        # Until its logs have been read for the first time, a run may have any number of records.
         run.is_behind = isinstance(run, LiveRun)
         self._has_ended = has_ended
         self._look_every_s = look_every_s
@@ -90,7 +90,7 @@ class PageServer(HttpServer):
         listener = listen(host, port, what="the page", option="--port")
         self.address = address_of(listener)
         self.is_following = isinstance(run, LiveRun) and not has_ended()
-        """Whether the run was going on when the server was made."""
+        """Whether the run had not ended when the server was made."""
         self.takes_commands = self.is_following and is_loopback(host)
         token = secrets.token_urlsafe(32) if self.takes_commands else None
         # The fragment of an address is in no request, and so in no log.
@@ -104,7 +104,7 @@ class PageServer(HttpServer):
         )
 
     def start(self) -> None:
-        """Start to answer. Raises ClusterError if it does not in time."""
+        """Start to answer. Raises ClusterError if the server does not start in time."""
         self._http.start()
 
     def close(self) -> None:
@@ -117,14 +117,14 @@ class PageServer(HttpServer):
         return self._http.is_running
 
     def finish(self) -> None:
-        """Show what is left of a live run, after its cluster has been stopped. Return once it was read."""
+        """Show the last records of a live run, after its cluster has been stopped. Return once they were read."""
         self._is_over = True
         deadline = time.monotonic() + _FINISH_TIMEOUT_S
         while self._run.is_live and self.is_running and time.monotonic() < deadline:
             time.sleep(POLL_S)
 
     async def _follow(self) -> None:
-        """Read on while the cluster runs."""
+        """Read further records while the cluster runs."""
         looking = asyncio.ensure_future(self._look_for_the_end())
         try:
             await self._read_on()
@@ -147,7 +147,7 @@ class PageServer(HttpServer):
         while run.is_live:
             before = len(run.chunks)
             was_behind = run.is_behind
-            # Zlib does not hold the interpreter's lock: it takes the other core while this one reads on.
+            # Zlib does not hold the interpreter's lock: it uses another core while this thread reads further records.
             compressed = loop.run_in_executor(None, run.chunks.compress) if run.chunks.can_compress else None
             try:
                 with without_garbage_collection():
@@ -171,14 +171,14 @@ class PageServer(HttpServer):
 def _step_back() -> None:
     """Let this thread and those that it starts take less of a busy processor than the brokers: a reader must not slow
     them."""
-    if sys.platform == "linux":  # elsewhere a thread has no priority of its own
+    if sys.platform == "linux":  # elsewhere all threads of a process have one priority
         this_thread = threading.get_native_id()
         lower = os.getpriority(os.PRIO_PROCESS, this_thread) + LOWER_BY
         os.setpriority(os.PRIO_PROCESS, this_thread, min(lower, LOWEST_PRIORITY))
 
 
 def check_host(host: str) -> None:
-    """Raise ClusterError if a host stands for every address: then no header Host could be checked."""
+    """Raise ClusterError if a host stands for every address, as the header Host could not be checked then."""
     if host in ("", "0.0.0.0", "::"):
         raise ClusterError(
             f"the page cannot be served on {host or 'an empty host'}, which stands for every address: the header Host "
@@ -214,13 +214,13 @@ def open_run(paths: Sequence[Path], wanted: str | None = None) -> tuple[PageRun,
 
 
 def _only_run(folder: Path) -> str | None:
-    """The run of which all logs of a folder are; None if they are of several or of none."""
+    """Return the id of the run to which all logs of a folder belong; None if there are several runs or none."""
     runs = runs_in(folder)
     return runs.pop() if len(runs) == 1 else None
 
 
 def runs_in(folder: Path) -> set[str]:
-    """Return the ids of the runs of which the logs of a folder are, by the first lines that can be read."""
+    """Return the ids of the runs to which the logs of a folder belong, by the first lines that can be read."""
     files = [file.path for node in RunTail(folder).nodes() for file in log_files(node.folder)]
     return {group.run for group in find_runs(files) if group.run}
 

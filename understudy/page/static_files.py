@@ -50,7 +50,7 @@ def served_page(name: str = INDEX, *, frames: str = "'none'", ancestors: str = "
         ancestors: which pages may show it in a frame, as in the directive `frame-ancestors`.
     """
     html = _with_import_map(lambda module: f"/static/{module}", name)
-    # Otherwise a browser learns of a module only when it has read those that import it, four requests in a row.
+    # Otherwise a browser finds a module only when it has read those that import it, four requests in a row.
     links = [f'<link rel="modulepreload" href="/static/{module}">' for module in _modules_of(html)]
     if name == INDEX:
         links.append('<link rel="preload" href="run.json" as="fetch" crossorigin>')
@@ -70,13 +70,13 @@ def served_page(name: str = INDEX, *, frames: str = "'none'", ancestors: str = "
 
 
 def page_in_one_file(data: str, name: str = INDEX, *, frames: Iterable[str] = ()) -> str:
-    """Return a page with everything in it: style sheets, modules and `data`, elements with what it shows.
+    """Return a page with everything in it: style sheets, modules, and the HTML elements `data` with its contents.
 
     Its Content-Security-Policy allows no connection.
 
     Args:
         name: the HTML file in the folder of the page.
-        frames: pages made by this function that it shows in frames. A frame has the policy of the page around it, too.
+        frames: pages made by this function that it shows in frames. Its policy also applies in the frames.
     """
     html = _with_import_map(lambda module: _data_url(_read(module)), name)
     html = _STYLE_SHEET.sub(lambda link: f"<style{link['attributes']}>{_read(link['name']).decode()}</style>", html)
@@ -121,7 +121,7 @@ def _with_import_map(address: Callable[[str], str], page: str = INDEX) -> str:
 
 
 def _insert(html: str, text: str, *, before: str = "", after: str = "", inside: str = "") -> str:
-    """Insert text into `html` at the first place of a mark; `inside` is where the mark must be."""
+    """Insert text into `html` before or after the first place of a mark, or before a mark in the text `inside`."""
     mark = inside or before or after
     start = html.find(mark)
     if start < 0:
@@ -139,7 +139,7 @@ def _data_url(module: bytes) -> str:
 
 
 def _script_hashes(html: str) -> Iterator[str]:
-    """The hashes of the inline scripts that a browser runs, which elements with data are not."""
+    """Yield the hashes of the inline scripts that a browser runs; it does not run elements with data."""
     for script in _INLINE_SCRIPT.finditer(html):
         if script["attributes"].strip() in _RUN:
             yield _hash(script["text"])

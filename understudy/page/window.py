@@ -1,8 +1,8 @@
-"""`Window`: a part of a run's time, for a page that shows only this part.
+"""`Window`: a period of a run, for a page that shows only this period.
 
-The state at its beginning is made of the records before it, so these are kept, but for those that leave no trace in the
-state some time later: requests, events of the controller, writes to ZooKeeper, and all but the last of the records that
-say where a log ends.
+The state at its beginning results from the records before it. These are kept, except those that do not affect the state
+some time later: requests, events of the controller, writes to ZooKeeper, and all but the last of the records of a log's
+end.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from understudy.foundation.eventlog.records import Envelope, HighWatermarkChange
 from understudy.history.reading.run_records import micros
 
 SETTLING_US: Final = 10_000_000
-"""So long before the window every record is kept: what was under way then may end in it."""
+"""Microseconds before the window from which every record is kept: what was under way then may end in the window."""
 _PASSING: Final = frozenset(
     {
         types.ContextAtIdle,
@@ -50,7 +50,7 @@ class Window(NamedTuple):
     to_us: int | None = None
 
     def records(self, records: Sequence[Envelope]) -> Iterator[Envelope]:
-        """Yield the records of the window, and those before it that its state is made of."""
+        """Yield the records of the window, and those before it from which its state results."""
         if not records:
             return
         start = micros(records[0].mono_ms)
@@ -75,7 +75,7 @@ def _lasting(records: Iterable[Envelope]) -> Iterator[Envelope]:
 
 
 def _replaced(record: Envelope, number: int) -> tuple[object, ...]:
-    """What a later record with an equal value replaces; a value of its own for a record that nothing replaces."""
+    """Return a key; a later record with an equal key replaces a record. One that is never replaced has a unique key."""
     match record.data:
         case RecordsAppended(topic=topic, partition=partition) | HighWatermarkChanged(topic=topic, partition=partition):
             return (record.type, record.node, topic, partition)
