@@ -1,4 +1,4 @@
-"""What a client sends that keeps to no protocol: nothing, half a request, or bytes that are no request."""
+"""Bytes that a client sends against Kafka's protocol: nothing, half a request, or bytes that are no request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from understudy.clusters.request_rules import KAFKA_REQUEST
 
 FLOOD: Final = 100
-"""How many connections a flood opens, by default."""
+"""Default number of connections that a flood opens."""
 
 _METADATA: Final = 3
 _MANY: Final = 0x7FFFFFF0
@@ -25,5 +25,5 @@ KINDS: Final = (
 
 
 def bad_bytes(number: int) -> bytes:
-    """Return what the connection with this number sends; the kinds take turns."""
+    """Return the bytes that the connection with this number sends; the kinds take turns."""
     return KINDS[number % len(KINDS)]

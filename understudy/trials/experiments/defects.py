@@ -1,4 +1,4 @@
-"""Runs an experiment without a fence or a fix, to see that its expectations notice that."""
+"""Runs an experiment without a fence or a fix, to check that this violates its expectations."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from understudy.trials.experiments.report.verdict import Expected, Status, Verdi
 
 
 class DefectFound(NamedTuple):
-    """What became of one defect.
+    """The result of the search for one defect.
 
     Attributes:
-        seed: the first seed whose run without it violates one of the expectations named; None without one.
-        runs: how many seeds were run.
-        violation: what that run violates.
-        with_the_fence: the same seed with everything on, where it does not hold; the experiment proves nothing then.
+        seed: the first seed whose run without the fence or fix violates one of the defect's `breaks`; None without one.
+        runs: the number of seeds that were run.
+        violation: the expectation that this run violates.
+        with_the_fence: why the same seed does not hold with everything on, so that nothing is shown; empty if it holds.
     """
 
     name: str

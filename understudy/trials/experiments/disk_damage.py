@@ -17,7 +17,7 @@ CHECKPOINTS: Final = (
 )
 
 Damage: TypeAlias = Callable[[Disk, int], None]
-"""Damages a disk; the number says how many bytes, where that matters."""
+"""Function that damages a disk. The number is how many bytes it damages; some functions ignore it."""
 
 
 class DiskCopy(NamedTuple):
@@ -78,7 +78,7 @@ def wipe(disk: Disk, count: int = 0) -> None:
 
 
 def copy(disk: Disk) -> DiskCopy:
-    """Read every file; checkpoints before the logs that they are about, which may grow meanwhile."""
+    """Read every file. Checkpoints are read before their logs, which may grow meanwhile."""
     folders: list[str] = []
     files: dict[str, bytes] = {}
 
@@ -97,7 +97,7 @@ def copy(disk: Disk) -> DiskCopy:
 
 
 def restore(disk: Disk, copied: DiskCopy) -> None:
-    """Replace everything by what was copied."""
+    """Replace all files and folders by the copied ones."""
     wipe(disk)
     for folder in copied.folders:
         disk.make_folder(folder)
@@ -113,4 +113,4 @@ DAMAGES: Final[Mapping[str, Damage]] = MappingProxyType(
         "wipe-disk": wipe,
     }
 )
-"""By action, what it does to the disk of a broker that was killed."""
+"""Damage that an action does to the disk of a killed broker, by action."""

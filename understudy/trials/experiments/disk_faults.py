@@ -1,4 +1,4 @@
-"""The faults of clocks and disks, as all engines inject them, and which operations each fault of a disk is about."""
+"""The faults of clocks and disks that all engines inject, and the operations that each fault of a disk affects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from understudy.brokers.world import Disk
 
 
 class Operations(NamedTuple):
-    """What a fault of a disk does to a running broker's.
+    """The operations of a running broker on its disk that a fault affects.
 
     Attributes:
         names: methods of `understudy.brokers.world.Disk`.
@@ -23,7 +23,7 @@ class Operations(NamedTuple):
 
     @property
     def may_end_broker(self) -> bool:
-        """Whether a broker ends at it, as Kafka's does when its only log directory fails."""
+        """Whether a broker ends at the fault, as Kafka's does when its only log directory fails."""
         return self.error != 0
 
 
@@ -38,11 +38,11 @@ DISK_FAULTS: Final[Mapping[str, Operations]] = MappingProxyType(
         "slow-flush": Operations(("flush", "flush_directory")),
     }
 )
-"""By action."""
+"""Operations that a fault of a disk affects, by action."""
 
 
 class MachineFaultsOfBrokers(Protocol):
-    """The faults of the clocks and disks of one kind of cluster; none of them is recorded here."""
+    """Injects faults of the clocks and disks of one kind of cluster. The caller records them."""
 
     def step_clock(self, broker_id: int, by_ms: float) -> None: ...
 

@@ -17,17 +17,17 @@ T = TypeVar("T")
 def on_each(
     brokers: Brokers, act: Callable[[Broker], None], undo: Callable[[Broker], None] | None = None
 ) -> Undo | None:
-    """Do `act` to each broker, and return what does `undo` to each; None if nothing does."""
+    """Do `act` to each broker, and return a function that does `undo` to each; None without `undo`."""
     to_all(act, brokers)
     return None if undo is None else lambda: to_all(undo, brokers)
 
 
 def to_all(act: Callable[[T], object], values: Iterable[T]) -> None:
-    """Do `act` to each, in order."""
+    """Do `act` to each value, in order."""
     for each in values:
         act(each)
 
 
 def begin_start(broker: Broker) -> None:
-    """Start a broker, and do not wait. Harmless if it runs."""
+    """Start a broker without waiting for it. Harmless if it runs."""
     broker.begin_start()

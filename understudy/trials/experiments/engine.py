@@ -1,6 +1,6 @@
-"""`ExperimentEngine`: what runs an experiment: a simulation, processes of this machine, or containers.
+"""`ExperimentEngine`: runs an experiment in a simulation, in processes of this machine, or in containers.
 
-The runner decides when something is done and to which broker; an engine does it and lets time pass.
+The runner decides when an action is done and to which broker; an engine does it and lets time pass.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class CannotInject(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunData:
-    """What a finished run leaves for the judgement.
+    """The data of a finished run, for the judgement.
 
     Attributes:
         records: each node's records, by node, all incarnations in order.
         transactions: the history of the znodes; empty if the engine has none.
         acknowledged_ms: when each batch of a producer was acknowledged, on the clock of the load.
-        failures: what must not happen in any run: unhandled exceptions, brokers that ended by themselves.
+        failures: events that must not happen in any run: unhandled exceptions, brokers that ended by themselves.
         may_fail: the nodes whose tasks may fail, because their disk was made to fail.
     """
 
@@ -63,7 +63,7 @@ class ExperimentEngine(Protocol):
         """Start the cluster, create the topics, wait until it has settled, and start the load.
 
         Args:
-            folder: where the run's files go.
+            folder: the folder for the run's files.
 
         Raises:
             ClusterError: the cluster cannot be started.
@@ -88,19 +88,19 @@ class ExperimentEngine(Protocol):
         """
 
     def findings(self) -> Findings | None:
-        """Find what is wrong with the cluster now; None if ZooKeeper cannot be read."""
+        """Return the findings about the cluster now; None if ZooKeeper cannot be read."""
 
     def perform(self, number: int, action: Action, broker_ids: Sequence[int], peer_ids: Sequence[int]) -> Undo | None:
         """Do what a step says; a fault is recorded in the event log first.
 
         Args:
-            number: that of the step.
-            action: with every range drawn.
+            number: the number of the step.
+            action: the action, with every range drawn.
             broker_ids: the brokers that its target is bound to.
-            peer_ids: those of its `peers`.
+            peer_ids: the brokers that its `peers` are bound to.
 
         Returns:
-            What ends it; None if it needs no end.
+            A function that ends the action; None if it needs no end.
 
         Raises:
             CannotInject: it cannot be done now, or not by this engine.
@@ -108,7 +108,7 @@ class ExperimentEngine(Protocol):
         """
 
     def not_injected(self) -> tuple[str, ...]:
-        """Name the faults that were prepared, such as one at a named point, and have found nothing so far."""
+        """Describe the faults that were prepared, such as one at a named point, and have not happened so far."""
 
     def heal(self) -> None:
         """End every fault that is left, and start every broker that is down."""

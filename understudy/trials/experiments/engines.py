@@ -20,12 +20,12 @@ ENGINES: Final[Mapping[str, type[ExperimentEngine]]] = {
 
 
 def capabilities() -> dict[str, frozenset[str]]:
-    """What each engine can do, by its name."""
+    """Return the actions that each engine can do, by its name."""
     return {name: engine.actions() for name, engine in ENGINES.items()}
 
 
 def capability_lines() -> list[str]:
-    """The table of all actions, as `understudy experiment capabilities` prints it."""
+    """Return the table of all actions, as `understudy experiment capabilities` prints it."""
     able = capabilities()
     width = max(map(len, ACTIONS))
     lines = [f"{'action':<{width}}  {'  '.join(f'{name:<7}' for name in able)}  what it does"]

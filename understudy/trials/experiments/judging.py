@@ -71,7 +71,7 @@ def judge(outcome: RunOutcome, command: str) -> Verdict:
 
 
 def _status(outcome: RunOutcome, expected: Iterable[Expected]) -> tuple[Status, str]:
-    """A violation of safety counts whatever else happened; what was not injected has shown nothing else."""
+    """Return the status and the reason. A violation of safety always counts, others only if every fault happened."""
     if outcome.steady_failures:
         return Status.NOT_STARTED, f"the steady state was not reached: {outcome.steady_failures[0]}"
     violated = [each for each in expected if each.status is Status.VIOLATED]
@@ -148,7 +148,7 @@ def _about_mark(kind: str, mark: str, status: Status, expected: str, count: int)
 
 
 def _of_every_run(outcome: RunOutcome, data: RunData) -> Iterator[Expected]:
-    """What must hold of every run: no unhandled exception, and a cluster that settles once every fault has ended."""
+    """Yield what must hold of every run: no task or broker fails, and the cluster settles after the last fault."""
     failures = list(data.failures)
     for node in sorted(data.records.keys() - data.may_fail):
         failures += [

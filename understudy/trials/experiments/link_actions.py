@@ -1,4 +1,4 @@
-"""What all engines do to the links between brokers, and to single requests on them."""
+"""Injects faults into the links between brokers, and into single requests on them, for all engines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ALONE: Final = "it needs other brokers: the target, or ZooKeeper, is all that i
 def on_links(
     cluster: LocalCluster | SimulatedCluster, action: Links, brokers: Brokers, peers: Sequence[int]
 ) -> Undo | None:
-    """Do something to the links of each broker with the others, and with ZooKeeper if that is named."""
+    """Do an action to the links of each broker with the others, and with ZooKeeper if it is named."""
     others, with_zookeeper = _others(brokers, peers), any(peer.role == "zookeeper" for peer in action.peers)
     if not others and action.name in ("delay", "throttle", "split"):
         raise CannotInject(_ALONE)
@@ -73,7 +73,7 @@ def on_links(
 def on_next_requests(
     cluster: LocalCluster | SimulatedCluster, action: RequestFault, brokers: Brokers, peers: Sequence[int]
 ) -> Undo:
-    """Do something to the next request that each broker sends to the others."""
+    """Inject a fault into the next request that each broker sends to the others."""
     others, effect = _others(brokers, peers), _EFFECTS[action.name]
     if not others:
         raise CannotInject(_ALONE)

@@ -26,7 +26,7 @@ _SESSION_MS = 6_000
 
 
 class ExperimentLoad:
-    """The clients of an experiment. If it has no topics, only steps let some begin.
+    """The clients of an experiment. If it has no topics, only steps start clients.
 
     Args:
         bootstrap: returns `host:port` of the brokers.
@@ -58,7 +58,7 @@ class ExperimentLoad:
 
     @property
     def running(self) -> int:
-        """How many clients run."""
+        """The number of clients that run."""
         return self._clients.running + self._groups.running
 
     def start(self) -> None:
@@ -82,7 +82,7 @@ class ExperimentLoad:
     def join(self, count: int) -> None:
         """Let `count` more members join the group.
 
-        With the first of them the group's offsets are fetched all the time, too, so that lost ones are seen in time.
+        From the first member on, the group's offsets are also fetched all the time, so that lost ones are seen in time.
         """
         if count and not self._members:
             self._begin(self._groups.watch(GROUP, self._partitions))
@@ -98,7 +98,7 @@ class ExperimentLoad:
             self._begin(self._groups.run(f"member-{self._members}", settings))
 
     async def settle(self) -> None:
-        """Wait up to half a minute until the group has settled, and note what each member has; before `stop`."""
+        """Wait up to half a minute until the group has settled, and note what each member has. Called before `stop`."""
         await self._groups.wait_until_settled(int(GROUP_SETTLES_S * 1000))
 
     def stop(self) -> None:
@@ -106,11 +106,11 @@ class ExperimentLoad:
         self._clients.is_stopping = self._groups.is_stopping = True
 
     async def read_all(self) -> None:
-        """Read every partition to its end; when all clients have ended."""
+        """Read every partition to its end, after all clients have ended."""
         await self._clients.read_all()
 
     def note_records(self, records: Sequence[Envelope]) -> None:
-        """Add what coordinators have recorded, and excuse what a loss of records may have taken."""
+        """Add the records of coordinators, and excuse the partitions and groups that may have lost records."""
         names = {topic.name for topic in self._plan.experiment.cluster.topics}
         self.history.may_have_lost |= {key for key in partitions_that_may_have_lost(records) if key[0] in names}
         add_records(self.groups, records)

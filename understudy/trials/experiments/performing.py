@@ -1,4 +1,4 @@
-"""`Performing`: what all engines do for each action of a step. None of these waits for the brokers."""
+"""`Performing`: the actions of steps, as all engines do them. None of them waits for the brokers."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from understudy.trials.experiments.load import ExperimentLoad
 
 DEFAULT_REPLICAS: Final = 3
 STARVE_MS: Final = 200.0
-"""How long a starved broker runs and is stopped, together."""
+"""Period in which a starved broker is stopped once and runs once."""
 _EVERY_MS: Final = {"stutter": 1_000.0, "crash-loop": 2_000.0, "flap-zookeeper": 500.0}
-"""How often a fault that repeats does so, by default."""
+"""Default period of each fault that repeats."""
 
 _numbers = itertools.count(1)
 
@@ -55,7 +55,7 @@ class Pausable(Protocol):
 
 
 class Performing(Protocol):
-    """The actions of steps. An engine inherits it, and adds in what it differs from others."""
+    """The actions of steps. An engine inherits it, and adds what differs between engines."""
 
     cluster: LocalCluster | SimulatedCluster
     load: ExperimentLoad
@@ -66,22 +66,22 @@ class Performing(Protocol):
     def machines(self) -> MachineFaultsOfBrokers: ...
 
     def after(self, ms: float, action: Callable[[], None]) -> None:
-        """Do something once `ms` have passed."""
+        """Call `action` once `ms` have passed."""
 
     def begin_call(self, call: Coroutine[Any, Any, object]) -> None:
-        """Start a client's call, and ignore that it is refused."""
+        """Start a client's call, and ignore a refusal."""
 
     def restart(self, broker: Broker) -> None:
         """Begin to stop a broker, and start it once it has stopped."""
 
     def arm(self, broker: Broker, action: ArmPoint) -> None:
-        """Arm a point; a pause there ends when it has lasted."""
+        """Arm a point; a pause there ends after the time `lasts` of the action."""
 
     def processes(self, brokers: Brokers) -> Sequence[Pausable]:
         """Return the processes of brokers. Raises CannotInject if they do not run."""
 
     def flood(self, brokers: Brokers, connections: int) -> Undo:
-        """Open so many connections to each broker that send nothing or what is no request."""
+        """Open a number of connections to each broker, which send nothing or bytes that are no request."""
 
     def swizzle_source(self) -> random.Random: ...
 
@@ -94,7 +94,7 @@ class Performing(Protocol):
     # ------------------------------------------------------------------ any action
 
     def perform(self, number: int, action: Action, broker_ids: Sequence[int], peer_ids: Sequence[int]) -> Undo | None:
-        """Do what a step says; see `Engine.perform`."""
+        """Do the action of a step; see `ExperimentEngine.perform`."""
         brokers = [self.cluster.broker(broker_id) for broker_id in broker_ids]
         if action.name == "limit-files" or (isinstance(action, DiskFault) and DISK_FAULTS[action.name].may_end_broker):
             self.may_end.update(broker.name for broker in brokers)
@@ -108,7 +108,7 @@ class Performing(Protocol):
         return None
 
     def do(self, action: Action, brokers: Brokers, peers: Sequence[int]) -> Undo | None:
-        """Do an action to brokers, or to what it names itself."""
+        """Do an action to brokers, or to the target that it names itself."""
         match action:
             case Links():
                 return on_links(self.cluster, action, brokers, peers)
@@ -250,7 +250,7 @@ class Performing(Protocol):
         return end_and_start
 
     def _begin_repeating(self, act: Callable[[], None], every_ms: float) -> Undo:
-        """Do `act` now and every so many milliseconds; return what ends that."""
+        """Do `act` now and every `every_ms`; return a function that ends the repetition."""
         is_over = False
 
         def turn() -> None:
@@ -266,7 +266,7 @@ class Performing(Protocol):
         return end
 
     def _begin_stutter(self, brokers: Brokers, every_ms: float) -> Undo:
-        """Pause each broker that runs for half of every so many milliseconds."""
+        """Pause each running broker for half of every period of `every_ms`."""
         is_over = False
 
         def turn(broker: Broker) -> None:
@@ -292,7 +292,7 @@ class Performing(Protocol):
         """Isolate brokers one after the other, and heal them one after the other, each in an order that is drawn.
 
         Returns:
-            What heals those that are isolated, and isolates no further one.
+            A function that heals the isolated brokers, and isolates no further one.
         """
         isolated: list[Broker] = []
         is_over = False

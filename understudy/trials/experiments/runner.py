@@ -22,18 +22,18 @@ from understudy.trials.experiments.language.frozen import FrozenPlan, FrozenStep
 from understudy.trials.experiments.triggers import TriggerState, ids_of_argument
 
 SAMPLE_MS: Final = 100.0
-"""How often it is looked whether the cluster has recovered."""
+"""Time between two checks of whether the cluster has recovered."""
 PATIENCE_MS: Final = 60_000.0
-"""How long a step's event may be awaited beyond the time that the experiment lasts."""
+"""Time for which a step's event is awaited beyond the time that the experiment lasts."""
 STEADY_TIMEOUT_MS: Final = 15_000.0
 SETTLE_TIMEOUT_S: Final = 60.0
 _STAYS_MS: Final = 1_000.0
-"""How long a state must last to count as reached."""
+"""Time that a state must last to count as reached."""
 _QUIET_MS: Final = 5_000.0
-"""How long nothing may change to count as quiet (L7)."""
+"""Time without a change that counts as quiet (L7)."""
 RATE_WINDOW_MS: Final = 2_000.0
 RATE_PART: Final = 0.8
-"""L5: producers are acknowledged again at this part of the rate before the first fault."""
+"""Part of the rate before the first fault at which producers must be acknowledged again (L5)."""
 
 _NO_ANSWER: Final = "ZooKeeper does not answer"
 _NOT_POSSIBLE = (CannotInject, ClusterError, ApiError, NoBrokerAnswers)
@@ -41,7 +41,7 @@ _NOT_POSSIBLE = (CannotInject, ClusterError, ApiError, NoBrokerAnswers)
 
 @dataclass(slots=True, kw_only=True)
 class StepResult:
-    """What became of a step."""
+    """The result of a step."""
 
     frozen: FrozenStep
     brokers: tuple[int, ...] = ()
@@ -55,21 +55,21 @@ class StepResult:
 
 @dataclass(slots=True, kw_only=True)
 class RunOutcome:
-    """What the runner has seen; the judgement compares it with what is expected."""
+    """The observations of the runner; the judgement compares them with the expectations."""
 
     plan: FrozenPlan
     engine: str
     steps: list[StepResult]
     steady_failures: tuple[str, ...] = ()
     not_injected: tuple[str, ...] = ()
-    """Faults that were prepared and found nothing."""
+    """Faults that were prepared and have not happened."""
     last_fault_ms: float = 0.0
     reached_ms: dict[str, float | None] = field(default_factory=dict)
-    """By liveness id: how long after the last fault it was reached for good; None if it was not."""
+    """Time after the last fault until a liveness bound was reached for good, by id; None if it was not reached."""
     left: dict[str, str] = field(default_factory=dict)
-    """By liveness id: the last finding that contradicted it."""
+    """Last finding that contradicted a liveness bound, by id."""
     unsettled: str = ""
-    """What was left after all faults had been ended, where the cluster has not settled."""
+    """Why the cluster has not settled after the end of all faults; empty if it has settled."""
     data: RunData | None = None
 
     def rate_reached_ms(self, acknowledged_ms: Sequence[float]) -> float | None:
@@ -107,7 +107,7 @@ class Runner:
         self._results = {step.number: StepResult(frozen=step) for step in plan.steps}
         self._due: list[_Pending] = []
         self._undos: dict[int, tuple[float, Undo]] = {}
-        """By step: when its fault ends, and what ends it."""
+        """The time at which the fault of a step ends, and the function that ends it, by step."""
         self._settling: dict[int, float] = {}
         self._bound: dict[str, tuple[int, ...]] = {}
         self._triggers = {
@@ -133,7 +133,7 @@ class Runner:
         try:
             self._engine.cluster.settle(timeout_s=SETTLE_TIMEOUT_S)
         except ClusterError as failure:
-            # Its further lines are the ends of the brokers' logs, which stay in the folder of the run.
+            # Further lines of the message are the ends of the brokers' logs, which stay in the folder of the run.
             outcome.unsettled = str(failure).partition("\n")[0]
         outcome.data = self._engine.finish()
         return outcome
@@ -210,7 +210,7 @@ class Runner:
     def _do_what_is_due(self) -> None:
         self._look_at_settling()
         while ready := [pending for pending in self._due if pending.due_ms <= self._engine.now_ms]:
-            # Several are due where the machine is busy. A role is bound as soon as it can be, before others need it.
+            # Several steps are due if the machine is busy. A role is bound first, before other steps need it.
             first = min(ready, key=lambda each: (not self._binds_at_once(each.number), each))
             self._due.remove(first)
             self._do(self._results[first.number])
@@ -276,7 +276,7 @@ class Runner:
                 self._schedule_next_of(number)
 
     def _on_record(self, record: Envelope) -> bool:
-        """Look whether a record is an event that a step waits for; return whether a step is due because of it."""
+        """Schedule the steps that wait for the event of a record; return whether there are any."""
         is_due = False
         if isinstance(record.data, ControllerElected | LeadershipWritten):
             self._changed_ms = self._engine.now_ms
@@ -293,7 +293,7 @@ class Runner:
     # ------------------------------------------------------------------ targets
 
     def _brokers_of(self, frozen: FrozenStep) -> tuple[int, ...]:
-        """The brokers that a step acts on, bound now."""
+        """Bind the targets of a step now, and return its brokers."""
         found = () if frozen.step.action is None else frozen.step.action.brokers
         if not found:
             event_broker = self._event_brokers.get(frozen.number)
@@ -318,7 +318,7 @@ class Runner:
         return self._bound.get(target.name, ()) if target.role == "bound" else self._candidates(target)
 
     def _candidates(self, target: Target) -> tuple[int, ...]:
-        """Every broker that a target may mean now. Raises CannotInject if there is none."""
+        """Return every broker that a target may stand for now. Raises CannotInject if there is none."""
         if target.role == "zookeeper":
             raise CannotInject(f"{target} is no broker")
         if target.role == "bound":

@@ -1,4 +1,4 @@
-"""Runs an experiment from its plan to its verdict, and writes what it leaves in a folder."""
+"""Runs an experiment from its plan to its verdict, and writes its results to a folder."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def run_experiment(
     Args:
         folder: a new or empty folder.
         command: the command line that runs it again, for the page.
-        with_trace: write a trace for the Perfetto viewer, too.
+        with_trace: whether to also write a trace for the Perfetto viewer.
         write_page: writes the page of the run whose logs are in a folder to a file, and returns whether it did. The
             report links to the moments in it.
 
@@ -68,7 +68,7 @@ def run_experiment(
 
 
 def run_once(plan: FrozenPlan, engine: type[ExperimentEngine], folder: Path, *, command: str) -> Verdict:
-    """Run an experiment and judge it; write only what the engine writes itself. Raises ClusterError, OSError."""
+    """Run an experiment and judge it; only the engine writes files. Raises ClusterError, OSError."""
     running = engine.begin(plan, folder)
     try:
         return judge(Runner(plan, running).run(), command)
@@ -99,7 +99,7 @@ def run_and_keep(plan: FrozenPlan, folder: Path) -> Iterator[tuple[Verdict, Loca
 
 
 def _check_actions(plan: FrozenPlan, engine: type[ExperimentEngine]) -> None:
-    """Raise CannotRun where the engine cannot do what a step asks."""
+    """Raise CannotRun if the engine cannot do what a step asks."""
     missing = missing_actions(plan.experiment, engine.actions())
     if missing:
         raise CannotRun(f"the engine {engine.name} cannot do {', '.join(missing)}; try another one with --engine")

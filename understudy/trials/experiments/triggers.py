@@ -31,13 +31,13 @@ _BY_A_BROKER: Mapping[str, type] = {
 }
 
 IdsOf = Callable[[str], Collection[int]]
-"""The brokers that an argument, such as a bound name, stands for now."""
+"""Function that returns the brokers that an argument, such as a bound name, stands for now."""
 
 
 class TriggerState:
     """Counts the events of one trigger.
 
-    Leaders and ISRs are compared with the ones before, so it has to be given every record from the beginning.
+    Leaders and ISRs are compared with earlier ones, so it needs every record from the beginning.
     """
 
     def __init__(self, trigger: Trigger, ids_of: IdsOf) -> None:
@@ -45,10 +45,10 @@ class TriggerState:
         self._ids_of = ids_of
         self._before: object = None
         self.count = 0
-        """How many such events there were."""
+        """Number of events of the trigger so far."""
 
     def matches(self, record: Envelope, excluded: Collection[int]) -> bool:
-        """Whether a record is such an event, by a broker that is not excluded; counts it then."""
+        """Return whether a record is an event of the trigger, by a broker that is not excluded, and count it."""
         found = broker_of(record) not in excluded and self._is_event(record)
         self.count += found
         return found
@@ -72,7 +72,7 @@ class TriggerState:
         return False
 
     def _has_changed(self, written: LeadershipWritten, partition: TopicPartition) -> bool:
-        """Whether the leader, or the ISR, of a partition is another one than written before."""
+        """Whether the leader, or the ISR, of a partition differs from the one written before."""
         for each in written.partitions:
             if (each.topic, each.partition) == tuple(partition):
                 now: object = each.leader if self._trigger.event == "leader-changed" else frozenset(each.isr)
@@ -85,7 +85,7 @@ class TriggerState:
 
 
 def _is_below(write: ZkWrite, prefixes: Collection[str]) -> bool:
-    """Whether a write changes a znode below the prefix; without one, whatever it changes."""
+    """Whether a write changes a znode below the prefix; True without a prefix."""
     return all(any(path.startswith(prefix) for path in write.paths) for prefix in prefixes)
 
 

@@ -16,7 +16,7 @@ from understudy.trials.experiments.live.live_engine import LiveEngine, propertie
 class ComposeEngine(LiveEngine):
     """One run in the containers of a project that is made for it and removed after it.
 
-    It can do what a command of docker does to a container, and what a client or the folder of a broker is enough for.
+    It has the actions for which a docker command, a client or the folder of a broker is enough.
     Faults of single links and requests need a proxy, which containers do not have.
     """
 
@@ -45,5 +45,5 @@ class ComposeEngine(LiveEngine):
 
 
 def _as_engine(engine: type[ComposeEngine]) -> type[ExperimentEngine]:
-    """Let mypy check that it is an engine."""
+    """Let mypy check that `ComposeEngine` is an engine."""
     return engine

@@ -1,7 +1,7 @@
-"""The actions that a step may have: faults, what ends them, and what clients and operators do.
+"""The actions that a step may have: faults, the ends of faults, and the requests of clients and operators.
 
-An action is a frozen dataclass; those of the same shape are one class. One table of their names serves the reader, the
-explanation of a plan, the JSON Schema and the table of what each engine can do.
+An action is a frozen dataclass; actions with the same attributes share a class. One table of their names serves the
+reader, the explanation of a plan, the JSON Schema and the table of the actions of each engine.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ _AT_ONCE: Final = Span(0, 0)
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """Something that is done to each of some brokers.
+    """An action on each of some brokers.
 
     Attributes:
         name: a key of `ACTIONS`.
-        brokers: those that it is done to.
-        peers: the brokers that it names beside them, for example the other side of a link.
-        lasts: when it ends; None if it lasts to the end of the experiment, or does not last at all. An attribute of
-            other actions is None as well if the step does not have its key.
-        VALUE: the attribute that the value of its key is, and what that may be.
+        brokers: the brokers that it acts on.
+        peers: further brokers that it names, for example the other side of a link.
+        lasts: how long it lasts; None if it lasts to the end of the experiment, or has no duration. An attribute of
+            other actions is also None if the step does not have its key.
+        VALUE: the attribute that holds the value of the action's key, and the kind of this value.
     """
 
     VALUE: ClassVar[tuple[str, ValueKind]] = ("brokers", TARGETS)
@@ -62,21 +62,21 @@ class Action:
 
     @property
     def lasts_ms(self) -> float:
-        """How long it lasts, if its step must say that."""
+        """The milliseconds that it lasts. Its step must have the key `for`."""
         assert self.lasts is not None, f"{self.name} needs the key `for`"
         return self.lasts.ms
 
 
 @dataclass(frozen=True, kw_only=True)
 class OnOneBroker(Action):
-    """Something that is done to one broker."""
+    """An action on one broker."""
 
     VALUE = ("brokers", ONE_TARGET)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OnZooKeeper(Action):
-    """Something that is done to ZooKeeper; `by` is how much longer it takes to answer."""
+    """An action on ZooKeeper; `by` is how much longer ZooKeeper takes to answer."""
 
     VALUE = ("server", choice("zookeeper"))
 
@@ -86,28 +86,28 @@ class OnZooKeeper(Action):
 
 @dataclass(frozen=True, kw_only=True)
 class Repeated(Action):
-    """Something that is done again and again."""
+    """An action that is repeated."""
 
     every: Span | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rated(Action):
-    """Something that lets a clock or a process run at so many percent."""
+    """An action that lets a clock or a process run at a percentage of its speed."""
 
     percent: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Counted(Action):
-    """Something that has to do with so many bytes, files or connections."""
+    """An action with a number of bytes, files or connections."""
 
     count: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class DiskFault(Action):
-    """Something that lets operations of a disk fail, or take longer."""
+    """An action that lets operations of a disk fail or take longer."""
 
     by: Span = _AT_ONCE
 
@@ -121,7 +121,7 @@ class StepClock(Action):
 
 @dataclass(frozen=True, kw_only=True)
 class Links(Action):
-    """Something that is done to the links with other brokers; which of `by` and `bytes` counts, its name says."""
+    """An action on the links with other brokers. Its name decides which of `by` and `bytes` counts."""
 
     direction: Direction | None = None
     by: Span = _AT_ONCE
@@ -130,7 +130,7 @@ class Links(Action):
 
 @dataclass(frozen=True, kw_only=True)
 class RequestFault(Action):
-    """Something that is done to the next request of one kind to other brokers, or of any."""
+    """An action on the next request to other brokers, of one kind or of any."""
 
     api: str | None = None
     by: Span = _AT_ONCE
@@ -155,7 +155,7 @@ class ArmPoint(Action):
 
 @dataclass(frozen=True, kw_only=True)
 class OnZnode(Action):
-    """Something that an operator does to a znode."""
+    """An action of an operator on a znode."""
 
     VALUE = ("path", TEXT)
 
@@ -165,7 +165,7 @@ class OnZnode(Action):
 
 @dataclass(frozen=True, kw_only=True)
 class OnTopic(Action):
-    """Something that a client does to a topic."""
+    """An action of a client on a topic."""
 
     VALUE = ("topic", NAME)
 
@@ -176,7 +176,7 @@ class OnTopic(Action):
 
 @dataclass(frozen=True, kw_only=True)
 class OnPartition(Action):
-    """Something that a client does to a partition."""
+    """An action of a client on a partition."""
 
     VALUE = ("partition", PARTITION)
 
@@ -214,7 +214,7 @@ class Form:
         shape: its class.
         meaning: what it does, as an imperative without full stop; `{}` stands for the value, `{point}` for a key.
         keys: further keys of its step.
-        is_fault: whether it is a fault or ends one, which an engine may be unable to do, or a client's request.
+        is_fault: whether it injects or ends a fault, which an engine may be unable to do.
     """
 
     shape: type[Action]
@@ -223,7 +223,7 @@ class Form:
     is_fault: bool = True
 
     def keys_of(self, name: str) -> tuple[StepKey, ...]:
-        """The keys of a step that has the action of this name; the first is its own."""
+        """The keys of a step that has the action of this name; the first is the action's own key."""
         attribute, kind = self.shape.VALUE
         return (StepKey(name, kind, self.meaning, field=attribute), *self.keys)
 
@@ -447,7 +447,7 @@ ACTIONS: Final[Mapping[str, Form]] = MappingProxyType(
             ),
             is_fault=False,
         ),
-        "join": Form(JoinMembers, "let so many more members join the group that `members` are in: {}", is_fault=False),
+        "join": Form(JoinMembers, "let more members join the group that `members` are in: {}", is_fault=False),
         "settle": Form(Settle, "wait at most {} until the cluster has settled", is_fault=False),
         "bind": Form(OnOneBroker, "remember {}", is_fault=False),
     }

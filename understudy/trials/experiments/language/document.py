@@ -1,4 +1,4 @@
-"""An experiment as values: what a file says, with every range still open."""
+"""An experiment as values: the contents of a file, with its ranges not drawn yet."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Topic:
     name: str
     partitions: int = 1
     replicas: int = 3
-    """The replication factor; at most the number of brokers counts."""
+    """The replication factor, limited to the number of brokers."""
     assignment: tuple[int, ...] = ()
     """The brokers of every partition, in order; instead of `replicas`."""
     min_insync: int = 1
@@ -50,13 +50,13 @@ class ClusterPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadPlan:
-    """What clients do from the beginning to the end of an experiment."""
+    """The load of clients from the beginning to the end of an experiment."""
 
     line: int = 0
     producers: int = 1
     consumers: int = 1
     members: int = 0
-    """Consumers that are in one group, beside those that read every partition."""
+    """Number of consumers in one group, beside `consumers`, which each read every partition."""
     rate: float = 10.0
     """Batches a second of all producers together."""
     acks: str = "all"
@@ -87,13 +87,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectations:
-    """What must hold."""
+    """The expectations of an experiment."""
 
     line: int = 0
     always: tuple[str, ...] = ("all-safety",)
     """Ids of invariants, `P1-P6` for several, `all-safety` for all."""
     within: Mapping[str, Span] = field(default_factory=dict)
-    """By liveness id, the time after the last fault has ended."""
+    """Time after the end of the last fault, by liveness id."""
     sometimes: tuple[str, ...] = ()
     """Marks that the run must reach."""
     never: tuple[str, ...] = ()
@@ -102,12 +102,12 @@ class Expectations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defect:
-    """What a run without a fence or a fix must violate."""
+    """The expectations that a run without a fence or a fix must violate."""
 
     line: int = 0
     breaks: tuple[str, ...]
     seeds: int = 1
-    """Within how many seeds."""
+    """Number of seeds of which one must violate them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +128,6 @@ class Experiment:
     steady: tuple[str, ...] = ("one-controller", "no-leaderless", "no-under-replicated")
     steps: tuple[Step, ...]
     lasts: Span = _LASTS
-    """How long the experiment goes on at least; steps that are due later extend it."""
+    """Minimum time that the experiment lasts; steps that are due later extend it."""
     expect: Expectations = field(default_factory=Expectations)
     defects: Mapping[str, Defect] = field(default_factory=dict)

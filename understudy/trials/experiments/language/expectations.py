@@ -27,14 +27,14 @@ LIVENESS: Final[dict[str, tuple[str, tuple[FindingKind, ...]]]] = {
     "L2": ("every partition has a live leader", (FindingKind.LEADERLESS,)),
     "L3": ("every live replica is in sync", (FindingKind.UNDER_REPLICATED,)),
     "L4": (
-        "the metadata and replicas of all brokers are those of ZooKeeper",
+        "the metadata and replicas of all brokers agree with ZooKeeper",
         (FindingKind.METADATA, FindingKind.REPLICA),
     ),
     "L5": ("producers are acknowledged at 80 % of the rate before the first fault", ()),
     "L7": ("the controller stays, and it writes no partition state any more", ()),
     "settled": ("the cluster has settled", tuple(FindingKind)),
 }
-"""What must be reached after the last fault has ended, with the findings that contradict it."""
+"""States that must be reached after the last fault has ended, by id, with the findings that contradict them."""
 
 STEADY: Final = {
     "one-controller": "there is exactly one active controller",
@@ -43,7 +43,7 @@ STEADY: Final = {
     "settled": "there is no finding about the cluster at all",
     "producers-acknowledged": "every producer has been acknowledged",
 }
-"""What may be required before the first step."""
+"""Conditions that may be required before the first step."""
 
 _SERIES = re.compile(r"([A-Z])(\d+)-\1?(\d+)")
 

@@ -28,7 +28,7 @@ class FrozenStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrozenPlan:
-    """What is run: an experiment, a seed, and what the seed draws."""
+    """An experiment, a seed, and the values that the seed draws."""
 
     experiment: Experiment
     seed: int
@@ -37,7 +37,7 @@ class FrozenPlan:
     steps: tuple[FrozenStep, ...]
     within_ms: Mapping[str, float]
     fences_off: tuple[Switch, ...] = ()
-    """Fences that refuse nothing in this run."""
+    """Fences and fixes that are switched off in this run."""
 
     @property
     def brokers(self) -> int:
@@ -48,8 +48,8 @@ def freeze(experiment: Experiment, seed: int | None = None, *, fences_off: tuple
     """Draw every range of an experiment.
 
     Args:
-        seed: by default that of the file.
-        fences_off: fences and fixes that are switched off; what is drawn does not depend on them.
+        seed: by default the seed of the file.
+        fences_off: fences and fixes that are switched off; the drawn values do not depend on them.
     """
     chosen = experiment.seed if seed is None else seed
     return FrozenPlan(

@@ -1,4 +1,4 @@
-"""What the values of an experiment file may be. One table serves the reader, the JSON Schema and the documentation."""
+"""The kinds of values in an experiment file. One table serves the reader, the JSON Schema and the documentation."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class ValueKind:
     """A kind of value.
 
     Attributes:
-        read: returns the value of a node; raises BadValue, or appends to the problems where there may be several.
+        read: returns the value of a node; raises BadValue, or appends to the problems if there may be several.
         schema: its JSON Schema.
-        words: what it is, for documentation and errors.
+        words: its description, for documentation and errors.
     """
 
     read: Callable[[YamlNode, list[Problem]], Any]
@@ -32,7 +32,7 @@ class StepKey:
 
     Attributes:
         meaning: one sentence without its full stop, for documentation.
-        field: the name of its attribute; by default its own, with underscores.
+        field: the name of its attribute; by default the key's name, with underscores.
     """
 
     name: str
@@ -131,7 +131,7 @@ def choice(*words: str) -> ValueKind:
 
 
 def list_of(kind: ValueKind, *, most: int = 200, may_be_single: bool = False) -> ValueKind:
-    """A list; with `may_be_single`, one value without brackets is a list of one."""
+    """Return the kind of a list. With `may_be_single`, one value without brackets is a list of one."""
 
     def read(node: YamlNode, problems: list[Problem]) -> tuple[Any, ...]:
         nodes: Sequence[YamlNode]
@@ -151,7 +151,7 @@ def list_of(kind: ValueKind, *, most: int = 200, may_be_single: bool = False) ->
 
 
 def mapping_of(kind: ValueKind, words: str) -> ValueKind:
-    """A mapping from names that the file chooses."""
+    """Return the kind of a mapping from any names."""
 
     def read(node: YamlNode, problems: list[Problem]) -> dict[str, Any]:
         if not isinstance(node.value, dict):
@@ -163,7 +163,7 @@ def mapping_of(kind: ValueKind, words: str) -> ValueKind:
 
 
 def section(keys: Sequence[StepKey], build: Callable[..., Any], words: str) -> ValueKind:
-    """A mapping with known keys; unknown ones are refused. `build` gets the values by attribute, and `line`."""
+    """Return the kind of a mapping that refuses unknown keys. `build` gets the values by attribute, and `line`."""
 
     def read(node: YamlNode, problems: list[Problem]) -> Any:
         found = read_keys(node, keys, problems, words)
@@ -182,7 +182,7 @@ def section_schema(keys: Sequence[StepKey]) -> dict[str, Any]:
 
 
 def read_keys(node: YamlNode, keys: Sequence[StepKey], problems: list[Problem], words: str) -> dict[str, Any] | None:
-    """Return the values of a mapping by attribute; None, with problems appended, where it cannot be read."""
+    """Return the values of a mapping by attribute; None, with problems appended, if it cannot be read."""
     if not isinstance(node.value, dict):
         raise BadValue(f"{node.plain!r} is no mapping; expected {words}")
     before = len(problems)

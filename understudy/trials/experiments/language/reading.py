@@ -53,7 +53,7 @@ STEP_KEYS: Final = (
     StepKey("when", TRIGGER, "do it when this event happens"),
     StepKey("nth", COUNT_RANGE, "do it at the n-th such event; by default the first"),
     StepKey("after", NAME, "do it when the step with this mark is done"),
-    StepKey("wait", SPAN, "wait so long before it is done"),
+    StepKey("wait", SPAN, "how long to wait before it is done"),
     StepKey("not", TARGETS, "brokers that the target, or the one of the event, must not be", field="exclude"),
     StepKey("as", NAME, "the name that later steps give the target; it begins with a capital letter", field="bind_as"),
     StepKey("mark", NAME, "a name for this step, which `after` of others names"),
@@ -98,7 +98,7 @@ def _check_step(step: Step) -> None:
 
 
 def _step_schema() -> dict[str, Any]:
-    """The schema of a step: any key, since editors complete them; the reader says which belong together."""
+    """Return the schema of a step. It allows the keys of all actions; the reader checks which belong together."""
     keys: dict[str, StepKey] = {key.name: key for key in STEP_KEYS}
     for name, action in ACTIONS.items():
         own, *others = action.keys_of(name)
@@ -192,7 +192,7 @@ KEYS: Final = (
         "what must hold before the first step",
     ),
     StepKey("steps", list_of(STEP, most=MOST_STEPS), "what is done", is_required=True),
-    StepKey("lasts", SPAN, "how long the experiment goes on at least; by default 10s"),
+    StepKey("lasts", SPAN, "the minimum time that the experiment lasts; by default 10s"),
     StepKey("expect", section(EXPECT_KEYS, _build_expectations, "expect"), "what must hold"),
     StepKey(
         "defects",
@@ -216,12 +216,12 @@ def read_experiment(text: str, source: str) -> Experiment:
 
 
 def read_document(text: str, source: str, build: Callable[[YamlNode, list[Problem]], D | None]) -> D:
-    """Read a YAML text, and return what `build` makes of it.
+    """Read a YAML text, and return the document that `build` makes of it.
 
     Args:
         source: the name of the file, for messages.
-        build: makes the document of the root node, or None. It appends what is wrong, and raises BadValue if the
-            root is no mapping.
+        build: makes the document of the root node, or None. It appends problems, and raises BadValue if the root is no
+            mapping.
 
     Raises:
         BadExperiment: the text is no YAML, or there are problems.
@@ -251,8 +251,8 @@ def read_experiment_within(node: YamlNode, source: str, name: str, problems: lis
     """Read an experiment that is part of another file; it needs neither `schema` nor `name`. Raises BadValue.
 
     Args:
-        name: its name where it has none of its own.
-        problems: what is wrong is appended; None is returned then.
+        name: its name if the mapping has none.
+        problems: receives the problems; if there are any, None is returned.
     """
     keys = [replace(key, is_required=key.name == "steps") for key in KEYS]
     before = len(problems)
@@ -279,7 +279,7 @@ def read_experiment_file(path: Path) -> Experiment:
 
 
 def _inconsistencies(experiment: Experiment) -> list[Problem]:
-    """What no single value is wrong about: names that no step gives, brokers and topics that do not exist."""
+    """Return the problems between values: names that no step gives, brokers and racks that do not exist."""
     problems = []
     cluster = experiment.cluster
     brokers = range(1, cluster.brokers + 1)

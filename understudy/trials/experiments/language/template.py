@@ -9,7 +9,7 @@ _TEMPLATE = """\
 #   understudy experiment run {name}.yaml --engine real    # processes and a real ZooKeeper
 schema: understudy/v1
 name: {name}
-question: Do clients go on when the controller is killed?
+question: Do clients continue when the controller is killed?
 
 cluster:
   brokers: 3

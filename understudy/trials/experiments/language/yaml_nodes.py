@@ -1,4 +1,4 @@
-"""Reads YAML into nodes that know their lines. The only module that imports yaml.
+"""Reads YAML into nodes with their line numbers. No other module imports yaml.
 
 Only plain scalars, lists and mappings are read: no tags, no anchors, no aliases, no merge keys. `on`, `yes` and `1:30`
 are words, as in YAML 1.2: only `true` and `false` are booleans.
@@ -94,7 +94,7 @@ def parse(text: str, source: str) -> YamlNode:
 
 
 def _refuse_large(text: str, source: str) -> None:
-    """Refuse what would take long to compose: aliases, deep nesting, very many nodes."""
+    """Raise BadExperiment for text that would take long to compose: aliases, deep nesting, very many nodes."""
     depth = 0
     for nodes, event in enumerate(yaml.parse(text, _Loader), 1):
         line = event.start_mark.line + 1 if event.start_mark else 1

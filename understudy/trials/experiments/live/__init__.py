@@ -1,1 +1,1 @@
-"""What the engines share whose brokers run in real time: on processes of this machine, or in containers."""
+"""The common parts of the engines that run brokers in real time: in processes of this machine, or in containers."""

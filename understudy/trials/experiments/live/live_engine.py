@@ -1,4 +1,4 @@
-"""`LiveEngine`: what the engines have in common that run an experiment on real brokers and a real ZooKeeper."""
+"""`LiveEngine`: the common part of the engines that run an experiment on real brokers and a real ZooKeeper."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ POLL_S: Final = 0.02
 _FLOOD_TIMEOUT_S: Final = 2.0
 STOP_TIMEOUT_S: Final = 30.0
 RESTART_AFTER_MS: Final = 1_000.0
-"""How long after its end a broker that should run, and has ended by itself, is started again."""
+"""Time after which a broker that should run and has ended by itself is started again."""
 
 
 def properties_of(plan: FrozenPlan) -> dict[str, str]:
@@ -101,10 +101,10 @@ class LiveEngine(Performing):
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
         self._resume_after_ms: dict[tuple[int, str], float] = {}
-        """How long a broker that pauses itself at a point stays paused, by broker and point."""
+        """Time that a broker stays paused at a point, by broker and point."""
         self._ended_by_themselves: dict[int, float] = {}
         self._failed: dict[int, str] = {}
-        """How a broker process ended by itself that should have gone on, by pid."""
+        """Description of the end of each broker process that should have continued, by pid."""
 
     @classmethod
     def make_cluster(cls, plan: FrozenPlan, folder: Path) -> LocalCluster:
@@ -152,7 +152,7 @@ class LiveEngine(Performing):
     # ------------------------------------------------------------------ time
 
     def after(self, ms: float, action: Callable[[], None]) -> None:
-        """Do something once `ms` have passed; one that a broker is not in the state for is left out."""
+        """Call `action` once `ms` have passed. A ClusterError is ignored: the broker is not in the state for it."""
         heapq.heappush(self._timers, (self.now_ms + ms, next(self._numbers), action))
 
     def advance(self, until_ms: float, on_record: Callable[[Envelope], bool]) -> None:
@@ -178,7 +178,7 @@ class LiveEngine(Performing):
                 continue  # the judgement reads the files again, and reports damaged lines
 
     def _note_point(self, record: Envelope) -> None:
-        """End the pause of a broker that has paused itself at a point, when it has lasted."""
+        """Schedule the end of the pause of a broker that has paused itself at a point."""
         if isinstance(record.data, PointReached) and record.data.action == "pause":
             broker = broker_of(record)
             lasts_ms = self._resume_after_ms.pop((broker, record.data.point), None)
@@ -198,7 +198,7 @@ class LiveEngine(Performing):
                 self.cluster.begin_start(broker.id)
 
     def _note_end(self, broker: LocalBroker) -> None:
-        """Note the end of a broker that should run, except if a correct broker ends, too."""
+        """Note the end of a broker that should run, unless a correct broker may also end in this way."""
         process = broker.process.process
         if process is None or process.exit_code in (None, TRY_AGAIN) or not broker.process.should_run:
             return

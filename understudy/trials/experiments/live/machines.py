@@ -14,7 +14,7 @@ from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.trials.experiments.disk_faults import MachineFaultsOfBrokers, Operations
 
 PROPERTIES: Final = {"understudy.faults.file": "faults.json"}
-"""By these a broker reads the file of faults in its folder."""
+"""Properties that let a broker read the file of faults in its folder."""
 
 
 class Machines:
@@ -40,7 +40,7 @@ class Machines:
         self._set_clock(broker_id, ClockFault())
 
     def disk_of(self, broker_id: int) -> FileDisk:
-        """The files of a broker; one that runs may change them meanwhile."""
+        """Return the files of a broker; a running broker may change them meanwhile."""
         return FileDisk(Path(self._cluster.broker(broker_id).process.directory) / "data")
 
     def break_disk(self, broker_id: int, name: str, operations: Operations, delay_ms: float) -> None:
@@ -58,7 +58,7 @@ class Machines:
         self._write(broker_id)
 
     def not_injected(self) -> list[str]:
-        """The faults of disks that have met no operation so far, in words."""
+        """Describe the faults of disks that have affected no operation so far."""
         return [
             f"{name.partition('-no-')[0]}: broker-{broker_id} did not use its disk so"
             for name, broker_id in self._injected

@@ -24,8 +24,7 @@ def run_of(plan: FrozenPlan) -> str:
 class ProcessEngine(LiveEngine):
     """One run on real processes, whose traffic goes through a proxy.
 
-    Every process is a child of this program, and the kernel kills it where this program is killed
-    (`testbed.processes`).
+    Every process is a child of this program, and the kernel kills it if this program is killed (`testbed.processes`).
     """
 
     name = "real"
@@ -69,7 +68,7 @@ class ProcessEngine(LiveEngine):
 
 
 class LeftRunning(ProcessEngine):
-    """A run whose cluster goes on after its last step, so that it can be used afterwards."""
+    """A run whose cluster continues after its last step, so that it can be used afterwards."""
 
     stops_cluster = False
 

@@ -1,1 +1,1 @@
-"""What a run of an experiment leaves for a reader: the plan in words, the verdict, and its page."""
+"""The report of a run of an experiment: the plan in words, the verdict, and its page."""

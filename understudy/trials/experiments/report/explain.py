@@ -1,4 +1,4 @@
-"""Says in words what an experiment does, and writes a plan with everything drawn as YAML."""
+"""Describes an experiment in words, and writes a plan with everything drawn as YAML."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def explain(plan: FrozenPlan, engines: Mapping[str, frozenset[str]]) -> list[str
     """Return the lines of `understudy experiment explain`.
 
     Args:
-        engines: what each engine can do, by name.
+        engines: the actions that each engine can do, by its name.
     """
     experiment = plan.experiment
     lines = [f"{experiment.name}: {experiment.title}" if experiment.title else experiment.name]
@@ -145,7 +145,7 @@ def _step_document(frozen: FrozenStep) -> dict[str, Any]:
 
 
 def _values_of(action: Action) -> list[tuple[StepKey, Any]]:
-    """The keys that the step of an action has, with their values; the first is that of the action itself."""
+    """Return the keys of an action's step, with their values; the first is the key of the action itself."""
     values = [(key, getattr(action, key.attribute)) for key in ACTIONS[action.name].keys_of(action.name)]
     return [(key, value) for key, value in values if value is not None]
 

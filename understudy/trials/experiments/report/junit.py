@@ -45,5 +45,5 @@ def _add_case(suite: ElementTree.Element, verdict: Verdict, expected: Expected) 
 
 
 def _text(text: str) -> str:
-    """Replace what XML cannot contain."""
+    """Replace the characters that XML cannot contain."""
     return "".join(each if each in "\n\t" or each >= " " else "\ufffd" for each in text)

@@ -79,7 +79,7 @@ def timeline(records: Mapping[str, Sequence[Envelope]]) -> Timeline:
 
 
 def load_begun_ms(records: Iterable[Envelope]) -> float:
-    """Return when the load began, by the monotonic clock; the first record where that is not on record."""
+    """Return when the load began, by the monotonic clock; the time of the first record if no record says it."""
     first_ms = math.inf
     for record in records:
         if isinstance(record.data, StepReached) and record.data.step == LOAD_BEGUN:
@@ -103,7 +103,7 @@ def _states(broker: str, ordered: Iterable[Envelope], began_ms: float, end_ms: f
 
 
 def _state_after(broker: str, record: Envelope) -> str | None:
-    """The state that a record brings a broker to; None if it brings none."""
+    """Return the state of a broker after a record; None if the record does not change it."""
     match record.data:
         case FaultInjected(fault=fault, target=target) if record.node in _TESTBEDS and target == broker:
             return _AFTER.get(fault)

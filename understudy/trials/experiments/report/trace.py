@@ -31,7 +31,7 @@ TraceEvent: TypeAlias = dict[str, Any]
 
 
 class _Track(IntEnum):
-    """The tracks of a node in the order in which they are shown; those of requests to broker N follow the last."""
+    """The tracks of a node in the order in which they are shown. The tracks of requests to each broker follow."""
 
     STATE = 1
     CONTROLLER = 2
@@ -59,11 +59,11 @@ _SHOWN_OTHERWISE: Final = (
     ResponseSent,
     RequestDetail,
 )
-"""Records that are part of a slice, and not shown as moments of their own."""
+"""Types of records that are part of a slice, and not also shown as moments."""
 
 
 class _Sent(NamedTuple):
-    """A request by what its sender and its receiver call it; the numbers of a client begin anew on each channel."""
+    """A request, identified as in the records of both its ends. A client's numbers begin anew on each channel."""
 
     receiver: str
     client_id: str
@@ -78,7 +78,7 @@ def trace_json(timeline: Timeline, records: Mapping[str, Sequence[Envelope]]) ->
     """Return the trace of a run as JSON.
 
     Args:
-        timeline: the run's.
+        timeline: the timeline of the run.
         records: the records of each node, by its name.
     """
     return msgspec.json.encode({"displayTimeUnit": "ms", "traceEvents": list(_events(timeline, records))})
@@ -127,7 +127,7 @@ def _identity(record: Envelope) -> tuple[str, int, int]:
 
 
 def _of_records(records: Iterable[Envelope], origin_ms: float, arrows: _Arrows) -> Iterator[TraceEvent]:
-    """Yield what one node's records show: slices, arrows from requests sent to requests received, and moments."""
+    """Yield the slices of one node's records, the ends of arrows from sent to received requests, and moments."""
     received: dict[tuple[str, int], float] = {}
     for record in records:
         at_ms, data = record.mono_ms - origin_ms, record.data
@@ -168,6 +168,6 @@ def _moment(track: int, name: str, at_ms: float, fields: Mapping[str, object]) -
 
 
 def _arrow(end: str, track: int, at_ms: float, number: int) -> TraceEvent:
-    """One end of an arrow: `s` where a request is sent, `f` where it is received."""
+    """Return one end of an arrow: `s` for the sending of a request, `f` for its receipt."""
     arrow = {"ph": end, "cat": "request", "name": "request", "id": number}
     return {**arrow, "tid": int(track), "ts": at_ms * 1000, **({"bp": "e"} if end == "f" else {})}

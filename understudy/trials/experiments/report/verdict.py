@@ -1,4 +1,4 @@
-"""`Verdict`: what an experiment has shown, as data. The page, the JSON and the JUnit XML are written from it."""
+"""`Verdict`: the result of an experiment, as data. The page, the JSON and the JUnit XML are written from it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Status(StrEnum):
     NOT_STARTED = "not started"
     """The steady state was not reached, so that nothing was injected."""
     NOT_INJECTED = "not injected"
-    """A step was not done: the run shows nothing about what it asks."""
+    """A step was not done: the run shows nothing about its question."""
 
 
 EXIT_CODES = {
@@ -68,7 +68,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Clients(msgspec.Struct, frozen=True, kw_only=True):
-    """What producers and consumers have seen, in records."""
+    """The numbers of records that producers have sent, by outcome, and that consumers have read."""
 
     sent: int
     acknowledged: int
@@ -95,7 +95,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     expected: tuple[Expected, ...]
     failovers: tuple[Failover, ...]
     marks: dict[str, int]
-    """How often each mark was reached."""
+    """Number of times that each mark was reached."""
     clients: Clients
     last_fault_ms: float
     reached_ms: dict[str, float | None]

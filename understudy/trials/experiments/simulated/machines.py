@@ -44,7 +44,7 @@ class SimulatedMachines:
         self.disk_of(broker_id).faults.remove(name)
 
     def not_injected(self) -> list[str]:
-        """The faults of disks that have met no operation so far, in words."""
+        """Describe the faults of disks that have affected no operation so far."""
         return [
             f"{name.partition('-no-')[0]}: {broker.name} did not use its disk so"
             for broker in self._cluster.brokers
