@@ -1,4 +1,4 @@
-"""Writes down a failed seed: what it violated, a shrunk plan that violates it too, and the events that led there.
+"""Writes down a failed seed: what it violated, a shrunk plan that also violates it, and the events that led there.
 
 The folder of a failed seed holds `report.txt`, `plan.json`, which `understudy simulate --plan` replays, `events` of the
 shrunk run, and `whole-run`, the events of the run that the seed drew.
@@ -28,7 +28,7 @@ MOST_COLUMNS = 240
 _WHERE = re.compile(r"violated at (?:(?P<node>[\w-]+)/(?P<incarnation>\d+)#(?P<seq>\d+)|zxid (?P<zxid>\d+)):")
 _PARTITION = re.compile(r"\b(?P<topic>[a-z]+)-(?P<partition>\d+)\b")
 _LEFT_OUT = ("topic_id",)
-"""Fields that make a line long and say nothing in a cluster of few topics."""
+"""Names of fields that make a line long and give no information in a cluster of few topics."""
 _NODE_NAMES = ("broker", "producer", "consumer")
 
 
@@ -36,7 +36,7 @@ class FailedSeed(NamedTuple):
     """A failed seed that has been written down.
 
     Attributes:
-        folder: where.
+        folder: the folder with its files.
         whole: the run that the seed drew.
     """
 
@@ -101,7 +101,7 @@ def write_down(
 
 
 def _new_folder(into: Path, name: str) -> Path:
-    """Make a folder of this name, or of one with a number behind it."""
+    """Make a folder of this name, with a number behind the name if the folder exists."""
     number = 1
     while True:
         folder = into / (name if number == 1 else f"{name}-{number}")
@@ -122,14 +122,14 @@ def _report_lines(failed: FailedSeed, commit: str, records: Sequence[Envelope]) 
     yield from (f"  {problem}" for problem in others)
     yield from ("In the shrunk run:", f"  {shrunk.problem}", "")
     yield from ("Replay it:", f"  {whole.command}", f"  understudy simulate --plan {failed.folder / PLAN}", "")
-    yield from ("What is left of the plan:", *(f"  {line}" for line in _left(failed)), "")
+    yield from ("Left of the plan:", *(f"  {line}" for line in _left(failed)), "")
     events = last_events(records, shrunk.problem)
     yield f"The last {len(events)} relevant events of the shrunk run:"
     yield from (f"  {line}" for line in events)
 
 
 def _left(failed: FailedSeed) -> Iterator[str]:
-    """What the shrunk plan has of the whole one."""
+    """Describe the parts of the whole plan that the shrunk plan has."""
     whole, left = failed.whole.plan, failed.shrunk.plan
     yield f"{len(left.schedule.faults)} of {len(whole.schedule.faults)} faults, after {failed.shrunk.runs} runs" + (
         "" if failed.shrunk.is_minimal else "; it may be larger than necessary, because no run was left"
@@ -157,8 +157,8 @@ def last_events(records: Iterable[Envelope], problem: str, *, most: int = LAST_E
     problem names. The witness is the last line.
 
     Args:
-        records: those of the run, in order.
-        most: how many lines.
+        records: the records of the run, in order.
+        most: the maximum number of lines.
     """
     about = [
         (found["topic"], int(found["partition"]))
@@ -174,7 +174,7 @@ def last_events(records: Iterable[Envelope], problem: str, *, most: int = LAST_E
 
 
 def _until_witness(records: Iterable[Envelope], problem: str) -> Iterator[Envelope]:
-    """The records up to the one, or to the transaction, at which the invariant is violated; all where none is named."""
+    """Yield the records up to the named record or transaction that violates the invariant; all if none is named."""
     where = _WHERE.search(problem)
     if where is None:
         yield from records
@@ -190,7 +190,7 @@ def _until_witness(records: Iterable[Envelope], problem: str) -> Iterator[Envelo
 
 
 def _shown(record: Envelope, about: Sequence[tuple[str, int]]) -> str:
-    """The fields of a record about one of the partitions; empty for other records."""
+    """Return the fields of a record about one of the partitions; empty for other records."""
     partition = (getattr(record.data, "topic", None), getattr(record.data, "partition", None))
     return _fields(record) if partition in about else ""
 

@@ -1,6 +1,6 @@
 """The ledger of hunts: a page with a line for each hunt, that says what was run on which commit and what was found.
 
-The page is read back before a line is added, so that its totals are always those of its lines.
+The page is read back before a line is added, so that its totals always agree with its lines.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class HuntLine(NamedTuple):
     Attributes:
         date: the UTC day on which it ended, `YYYY-MM-DD`.
         commit: the commit of the software; empty if it was not known.
-        first, last: its seeds, all of those from the first to the last.
-        seconds: simulated seconds of each.
-        acknowledged: records that producers were acknowledged.
-        failed: how many seeds failed.
-        found: what they violated, and where that has led; `nothing`.
+        first, last: the first and the last of its seeds.
+        seconds: simulated seconds of each seed.
+        acknowledged: number of producers' records that were acknowledged.
+        failed: number of seeds that failed.
+        found: what they violated, and what came of it; `nothing` if no seed failed.
     """
 
     date: str
@@ -77,7 +77,7 @@ def read_ledger(file: Path) -> list[HuntLine]:
 
 
 def add_line(file: Path, line: HuntLine) -> None:
-    """Add a hunt to a ledger, which is made where it is missing. Raises as `read_ledger`."""
+    """Add a hunt to a ledger, which is created if it is missing. Raises as `read_ledger`."""
     page = ledger_page([*read_ledger(file), line])
     unfinished = file.with_name(f".{file.name}.unfinished")
     unfinished.write_text(page, encoding="utf-8")

@@ -1,7 +1,7 @@
-"""Searches random seeds for one that notices that a fence or a fix is switched off.
+"""Searches random seeds for one that has a problem while a fence or a fix is switched off.
 
-A run without a fence or a fix is a mutant that somebody knows how to name: Kafka was once like that. The question is
-how many seeds it takes until a check notices, and which check that is.
+A run without a fence or a fix is a mutant with a known defect: Kafka once had it. The search shows how many seeds it
+takes until a check finds the defect, and which check that is.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from understudy.trials.seeds.seeds import DEFAULT_SECONDS, run_seed
 from understudy.trials.seeds.worker_processes import worker_pool
 
 SETTLES: Final = "settles"
-"""Stands for a cluster that does not settle after the last fault."""
+"""Name for a cluster that does not settle after the last fault."""
 NO_FAILURE: Final = "no failure"
-"""Stands for exceptions, failed tasks and brokers that end by themselves."""
+"""Name for exceptions, failed tasks and brokers that end by themselves."""
 
 _CHECK: Final = re.compile(r"([A-Z]\d+[a-c]?) violated")
 
 
 class SearchResult(NamedTuple):
-    """What a search has found for one switch.
+    """The result of a search for one switch.
 
     Attributes:
-        seeds: how many seeds were run without it.
-        hits: how often it would have decided something in them.
-        seed: the first seed that noticed; None without one.
-        checks: what noticed it there: ids of checks, `settles`, `no failure`.
+        seeds: number of seeds that were run without it.
+        hits: number of times that it would have decided something in them.
+        seed: the first seed with a problem; None without one.
+        checks: the checks that found the problem: ids of checks, `settles`, `no failure`.
         holds_when_on: whether the same seed has no problem with the switch on.
     """
 
@@ -50,7 +50,7 @@ class SearchResult(NamedTuple):
         if self.seed is None:
             return f"{name}NOT found by {self.seeds} seeds"
         if not self.holds_when_on:
-            return f"{name}nothing is shown: seed {self.seed} has problems with it, too"
+            return f"{name}nothing is shown: seed {self.seed} also has problems with it"
         return f"{name}found by seed {self.seed}, the {ordinal(self.seeds)}: {', '.join(self.checks)}"
 
 
@@ -69,7 +69,7 @@ def check_of(problem: str) -> str:
 
 
 def search(name: str, seeds: Sequence[int], seconds: int = DEFAULT_SECONDS) -> SearchResult:
-    """Run seeds without one fence or fix, by its name, until one has a problem; then run that one with it."""
+    """Run seeds without the fence or fix of this name until one has a problem; then run that seed with it."""
     switch = SWITCHES[name]
     hits = 0
     for number, seed in enumerate(seeds, 1):

@@ -1,6 +1,6 @@
 """Plan files: the plan of a seed as JSON, so that a shrunk one can be kept and replayed.
 
-A file also names what its run violated and the commit of the software: another commit may not violate it any more.
+A file also names what its run violated and the commit of the software, as another commit may not violate it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _AT_POINTS = ("point-pause", "point-crash")
 
 
 class PlanFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a plan file holds.
+    """The contents of a plan file.
 
     Attributes:
         schema: the version of the format.
@@ -45,7 +45,7 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class BadSeedPlan(Exception):
-    """A plan file cannot be used. The message names the file, the value, and what is expected."""
+    """A plan file cannot be used. The message names the file, the value, and the values that are expected."""
 
 
 def write_plan(file: Path, plan: SeedPlan, *, violates: str, commit: str) -> None:
@@ -58,7 +58,7 @@ def read_plan(file: Path) -> PlanFile:
     """Read and check a plan file.
 
     Raises:
-        BadPlan: it cannot be read, is no plan file, or has a value that no plan can have.
+        BadSeedPlan: it cannot be read, is no plan file, or has a value that no plan can have.
     """
     try:
         document = msgspec.json.decode(file.read_bytes())
@@ -80,7 +80,7 @@ def read_plan(file: Path) -> PlanFile:
 
 
 def _unknown_keys(plan: dict[str, Any]) -> Iterator[str]:
-    """Describe keys that the decoder ignores: those of the parts that are dataclasses."""
+    """Describe the unknown keys of the parts that are dataclasses, which the decoder ignores."""
     schedule = plan["schedule"]
     parts: list[tuple[str, dict[str, Any], type[Schedule | Fault | ClientAction]]] = [("schedule", schedule, Schedule)]
     parts += [(f"faults[{number}]", fault, Fault) for number, fault in enumerate(schedule["faults"])]

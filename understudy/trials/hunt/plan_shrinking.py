@@ -20,7 +20,7 @@ from understudy.trials.seeds.seed_plans import SeedPlan
 from understudy.trials.seeds.seeds import SeedReport, run_plan
 
 MOST_RUNS = 200
-"""How many runs one seed is worth. Most need a third of it."""
+"""Maximum number of runs to shrink one seed. Most seeds need a third of it."""
 FEWEST_BROKERS = 3
 _HALVINGS = 4
 _QUIET_S = 2
@@ -32,10 +32,10 @@ RunPlan: TypeAlias = Callable[[SeedPlan], SeedReport]
 
 
 def kind_of(problem: str) -> str:
-    """Return what is the same in equal problems of different runs.
+    """Return the kind of a problem, which equal problems of different runs have in common.
 
-    That is the id of the invariant, the name of the exception that ended the run, as in `Unsettled`, or else the text
-    without its numbers.
+    The kind is the id of the invariant, the name of the exception that ended the run, as in `Unsettled`, or else the
+    text without its numbers.
     """
     found = _VIOLATION.match(problem) or _EXCEPTION.match(problem)
     return found.group(1) if found else _NUMBER.sub("N", problem)
@@ -54,9 +54,9 @@ class Shrunk(NamedTuple):
 
     Attributes:
         report: the run of the smallest plan that was found.
-        kind: what this run and that of the whole plan have in common. See `kind_of`.
-        runs: how many runs it took.
-        is_minimal: whether all were run that were wanted. Then no single fault or action is left that can be left out.
+        kind: the kind of the problem that this run shares with the run of the whole plan. See `kind_of`.
+        runs: number of runs that it took.
+        is_minimal: whether the runs were enough. Then no single fault or action can be left out.
     """
 
     report: SeedReport
@@ -78,7 +78,7 @@ def shrink(failed: SeedReport, *, most_runs: int = MOST_RUNS, run: RunPlan = run
     """Shrink the plan of a failed run.
 
     Args:
-        most_runs: when to give up and return the smallest plan found until then.
+        most_runs: number of runs after which the smallest plan found so far is returned.
     """
     search = _Search(failed, Budget(most_runs), run)
     search.leave_out_load()
@@ -96,7 +96,7 @@ def shrink(failed: SeedReport, *, most_runs: int = MOST_RUNS, run: RunPlan = run
 
 
 class _Search:
-    """The smallest plan that was found to fail in the same way, and what may still be tried."""
+    """The smallest plan that was found to fail in the same way, and the runs that are left."""
 
     def __init__(self, failed: SeedReport, budget: Budget, run: RunPlan) -> None:
         self.best = failed
@@ -122,13 +122,13 @@ class _Search:
         ddmin(schedule.faults, lambda faults: self._fails(schedule=replace(schedule, faults=faults)), self.budget)
 
     def leave_out_lost_answers(self) -> None:
-        """Let no answer of ZooKeeper be lost, except by faults of their own."""
+        """Try without lost answers of ZooKeeper, except those that faults lose."""
         if self.best.plan.schedule.unknown_probability:
             self._try(schedule=replace(self.best.plan.schedule, unknown_probability=0.0))
 
     def simplify_cluster(self) -> None:
-        """Try without an absent broker, the usual order of callbacks, right clocks, clean elections, fewer brokers, and
-        one partition."""
+        """Try without an absent broker, then with the usual order of callbacks, right clocks, clean elections, fewer
+        brokers, and one partition."""
         if self.best.plan.absent is not None:
             self._try(absent=None)
         for name in ("reordering", "wrong_clocks", "unclean_election"):
@@ -143,7 +143,7 @@ class _Search:
             self._try(partitions=1)
 
     def end_earlier(self) -> None:
-        """Look for the shortest run, by halving: later faults and actions are left out with it."""
+        """Search for the shortest run, by halving. Later faults and actions are left out."""
         from_ms, to_ms = 0, self.best.plan.schedule.healed_at_ms
         for _ in range(_HALVINGS):
             middle_ms = (from_ms + to_ms) // 2
@@ -166,7 +166,7 @@ class _Search:
 
 
 def _ended_at(plan: SeedPlan, healed_at_ms: int) -> Iterator[tuple[str, object]]:
-    """The fields of a plan whose faults are healed at an earlier time, and which ends soon after that."""
+    """Yield the changed fields of a plan whose faults are healed at an earlier time, and which ends soon after it."""
     faults = tuple(
         replace(fault, lasts_ms=min(fault.lasts_ms, healed_at_ms - fault.at_ms))
         for fault in plan.schedule.faults

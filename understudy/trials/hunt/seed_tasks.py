@@ -21,9 +21,9 @@ class SeedTask(msgspec.Struct, frozen=True):
     """Seeds to run.
 
     Attributes:
-        seconds: simulated seconds of each.
+        seconds: simulated seconds of each seed.
         events: the folder in which to leave event logs, as `seed-N`; empty for none.
-        keep_all: leave those of every seed, not only of the failed ones.
+        keep_all: whether to leave the event logs of every seed, not only of the failed ones.
         fences_off: the names of fences and fixes that are switched off.
     """
 
@@ -35,7 +35,7 @@ class SeedTask(msgspec.Struct, frozen=True):
 
 
 class SeedOutcome(msgspec.Struct, frozen=True):
-    """What became of one seed."""
+    """The result of one seed."""
 
     seed: int
     seconds: int
@@ -45,7 +45,7 @@ class SeedOutcome(msgspec.Struct, frozen=True):
     elections: int
     records: int
     acknowledged: int
-    """Records that producers were acknowledged."""
+    """Number of producers' records that were acknowledged."""
     report: str
     """The report of a failed seed, with the command that replays it; empty for others."""
 
@@ -77,7 +77,7 @@ def outcome_of(report: SeedReport) -> SeedOutcome:
 
 
 def leave_events(seed: int, seconds: int, folder: Path, *, fences_off: tuple[Switch, ...] = ()) -> Path:
-    """Run a seed again and leave its event logs as `seed-N` in `folder`, which must exist; replace those of before."""
+    """Run a seed again and leave its event logs as `seed-N` in `folder`, which must exist; replace earlier ones."""
     target = folder / f"seed-{seed}"
     with tempfile.TemporaryDirectory(prefix=f".seed-{seed}-", dir=folder) as scratch:
         run_seed(seed, seconds, fences_off=fences_off, events=Path(scratch) / "events")

@@ -13,17 +13,17 @@ _T = TypeVar("_T")
 
 
 class Budget:
-    """How many runs a search may still take.
+    """The number of runs that a search may still take.
 
     Args:
-        runs: how many in all.
+        runs: the number of runs in all.
     """
 
     def __init__(self, runs: int) -> None:
         self.left = runs
         self.taken = 0
         self.was_exceeded = False
-        """Whether a run was wanted after the last one: what was found may be larger than necessary."""
+        """Whether a run was requested after the last one: the result may be larger than necessary."""
 
     def take(self) -> bool:
         """Take one run, and return whether there was one left."""
@@ -36,7 +36,7 @@ class Budget:
 
 
 def ddmin(items: Sequence[_T], fails: Callable[[tuple[_T, ...]], bool], budget: Budget) -> tuple[_T, ...]:
-    """Return a part of `items`, in their order, that fails although `items` need not be there as a whole.
+    """Return a small part of `items`, in their order, that still fails.
 
     The result is 1-minimal, unless the budget was exceeded: it fails, and without any single one of its items it does
     not. No part is run twice.
@@ -76,7 +76,7 @@ def ddmin(items: Sequence[_T], fails: Callable[[tuple[_T, ...]], bool], budget: 
 
 
 def _chunks(kept: tuple[int, ...], parts: int) -> Iterator[tuple[int, ...]]:
-    """Split into as many chunks of nearly equal length, none of them empty."""
+    """Split `kept` into a number of chunks of nearly equal length, none of them empty."""
     bounds = [len(kept) * part // parts for part in range(parts + 1)]
     yield from (kept[begin:end] for begin, end in pairwise(bounds))
 

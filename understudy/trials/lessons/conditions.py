@@ -14,7 +14,7 @@ ENVELOPE_FIELDS: Final = ("node", "broker", "incarnation", "seq", "controller_ep
 """Fields of every record: `broker` is the number in the node's name, -1 for a testbed; `at_ms` counts from the load."""
 
 ANY: Final = "*"
-"""In the path of a field: some element of a list."""
+"""Part of the path of a field that stands for any element of a list."""
 
 _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "==": operator.eq,
@@ -76,7 +76,7 @@ def check_path(type_name: str, path: str) -> None:
 
 
 def values_at(record: Envelope, path: str, began_ms: float = 0.0) -> Iterator[Any]:
-    """Yield the value of a field, or several where the path has `*`; none if the path leads nowhere."""
+    """Yield the value of a field, or several if the path has `*`; none if no field has the path."""
     first, *rest = path.split(".")
     start: Any
     if first == "broker":
@@ -113,9 +113,9 @@ def broker_of(record: Envelope) -> int:
 
 
 def fits(value: Any, wanted: Any, value_of: Callable[[str], Any]) -> bool:
-    """Whether a value is as a stop wants it.
+    """Whether a value meets the condition of a stop.
 
-    `wanted` is a value to be equal to; or a text: `not X`, `has X` (a list with X in it), `lacks X`, `> 3`, `size 2`
+    `wanted` is the required value; or a text: `not X`, `has X` (a list with X in it), `lacks X`, `> 3`, `size 2`
     (a list of two), `starts with X`. X is a value or `stop.NAME.FIELD`, a field of an earlier stop.
     """
     if not isinstance(wanted, str):

@@ -1,4 +1,4 @@
-"""A lesson as values: what its file says, with every marked value still open."""
+"""A lesson as values: the contents of its file, with marked values not filled in yet."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Stop:
 
     Attributes:
         side: `one` or `other`.
-        where: by the path of a field, the value that it must have; see `conditions.fits`.
+        where: the values that fields must have, by the path of the field; see `conditions.fits`.
         after: the stop of the same side after whose record the search begins.
     """
 
@@ -101,7 +101,7 @@ class Reading:
 
     @property
     def where(self) -> tuple[str, str]:
-        """Return which of the four it is, and the path or number."""
+        """Return the name of the attribute that is set, and its path or number."""
         for kind in ("kafka", "ours", "kip", "jira"):
             if value := getattr(self, kind):
                 return kind, value
@@ -115,25 +115,25 @@ class Lesson:
     line: int = 0
     source: str = ""
     number: int = 0
-    """Its place among the lessons of Understudy; 0 for a lesson of one's own."""
+    """Its place among the lessons of Understudy; 0 for any other lesson."""
     name: str
     title: str
     question: str
     minutes: int
     called: str = "as it is"
-    """What the first side is called."""
+    """The name of the first side."""
     experiment: Experiment | None = None
     sweep: SweepPlan | None = None
     seed: int = 1
     intro: str
-    """What happens in it, before the prediction."""
+    """The text about what happens, before the prediction."""
     other: OtherSide
     predict: Question
     stops: tuple[Stop, ...]
     check: Question
     explain: str
     exercise: str = ""
-    """What to do to the cluster with one's own hands, where it goes on after the run."""
+    """What the learner does to the cluster, if it continues after the run."""
     read: tuple[Reading, ...]
 
     def stop(self, name: str) -> Stop | None:

@@ -1,4 +1,4 @@
-"""`LessonInProgress`: a lesson whose page is open while it runs: what the page shows now, and what it asks for."""
+"""`LessonInProgress`: a lesson whose page is open while it runs. It has the page's contents and notes its requests."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from understudy.trials.lessons.prepared_lesson import PreparedLesson, prepare_le
 from understudy.trials.lessons.running import PROCESSES, SideRun, first_side_kept
 
 READY: Final = "ready"
-"""The run begins once the learner has predicted."""
+"""Phase before the run, which begins once the learner has predicted."""
 STARTING: Final = "starting"
-"""The cluster is being started."""
+"""Phase in which the cluster is being started."""
 RUNNING: Final = "running"
 YOURS: Final = "yours"
-"""The run has ended; its cluster goes on and takes commands."""
+"""Phase after the run, in which its cluster continues and takes commands."""
 OVER: Final = "over"
-"""Both runs have ended, and no cluster is left."""
+"""Phase after both runs, in which no cluster is left."""
 FAILED: Final = "failed"
-"""The run did not show what the lesson is about; the note says why."""
+"""Phase after a run that did not show what the lesson is about; the note says why."""
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
-    """What the page of a lesson gets."""
+    """The data that the page of a lesson gets."""
 
     lesson: PreparedLesson
     phase: str
@@ -39,7 +39,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FinishedLesson:
-    """A lesson whose runs have ended, as its page sees it."""
+    """A lesson whose runs have ended, for its page."""
 
     def __init__(self, prepared: PreparedLesson) -> None:
         self._document = msgspec.json.encode(Document(lesson=prepared, phase=OVER))
@@ -49,11 +49,11 @@ class FinishedLesson:
         return self._document
 
     def begin(self) -> None:
-        """Do nothing: it has been run."""
+        """Do nothing: the lesson has been run."""
 
 
 class _LessonState(NamedTuple):
-    """What the thread that runs the lesson has noted; replaced as a whole, so that others see no half of it."""
+    """The state that the thread of the run has noted; replaced as a whole, so that other threads see no half of it."""
 
     phase: str
     note: str = ""
@@ -80,7 +80,7 @@ class LessonInProgress:
         self._records: list[Envelope] = []
         self._state = _LessonState(READY)
         self._written: tuple[int, PreparedLesson] | None = None
-        """The prepared lesson as of the first records, whose number is given."""
+        """The number of records that were prepared last, and the lesson that was prepared from them."""
         self.has_begun = False
         """Whether the page has asked for the run."""
 
@@ -111,7 +111,7 @@ class LessonInProgress:
         """Run the first side, and leave its cluster to the block.
 
         Args:
-            note: is called with a line about what is run.
+            note: is called with a line about each run.
 
         Raises:
             LessonNotShown, CannotRun, ClusterError, OSError: as `run_lesson`.

@@ -1,4 +1,4 @@
-"""Goes through a lesson as text: the question, the prediction, the stops of both sides, the check, what to read."""
+"""Shows a lesson as text: the question, the prediction, the stops of both sides, the check, what to read."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from understudy.trials.seeds.story_sentences import story_sentence
 
 WIDTH: Final = 96
 _AROUND: Final = 2
-"""Sentences about the records before and after a stop."""
+"""Number of sentences before, and after, the sentence of a stop."""
 _LONGEST: Final = 160
 _ASKED: Final = "Your answer"
 
 Ask = Callable[[str], str]
-"""Shows a prompt and returns what the learner types; an empty text if there is no answer."""
+"""Function that shows a prompt and returns what the learner types; an empty text if there is no answer."""
 
 
 def show_as_text(
     prepared: PreparedLesson, runs: Sequence[SideRun], ask: Ask, show: Callable[[str], None], *, pauses: bool = False
 ) -> int:
-    """Go through a lesson, and return how many of its two questions were answered rightly.
+    """Show a lesson, and return how many of its two questions were answered correctly.
 
     Args:
         runs: the runs of its sides, for the sentences around each stop.
         ask: asks the learner.
         show: prints a line.
-        pauses: wait for the Enter key before each stop.
+        pauses: whether to wait for the Enter key before each stop.
     """
     for line in heading(prepared):
         show(line)

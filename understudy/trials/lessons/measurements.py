@@ -52,7 +52,7 @@ NAMED: Final[Mapping[str, str]] = {
     "longest_outage_ms": "of a sweep: the longest outage",
     "detection_share": "of a sweep: the share of the detections in the sum of the outages",
 }
-"""Every measurement by its name, with what it is. `other.NAME` is that of the other side.
+"""Every measurement by its name, with its meaning. `other.NAME` is the measurement of the other side.
 
 Beside them there are `count.TYPE`, the number of records of a type; `stop.NAME.FIELD`, a field of the record at a stop;
 and `between.A.B`, the time from the stop A to the stop B.
@@ -84,7 +84,7 @@ def numbers_of(records: tuple[Envelope, ...], facts: Mapping[str, float]) -> dic
     """Return every named measurement that one run has, and `count.TYPE` for each type of its records.
 
     Args:
-        facts: what the records do not hold: what clients have seen, and the numbers of a sweep.
+        facts: numbers that are not in the records: what clients have seen, and the numbers of a sweep.
     """
     tables = measure("run", records)
     found: dict[str, Any] = {}
@@ -104,7 +104,7 @@ def numbers_of(records: tuple[Envelope, ...], facts: Mapping[str, float]) -> dic
 
 
 def numbers_so_far(records: tuple[Envelope, ...]) -> dict[str, Any]:
-    """Return the measurements of a run so far that further records cannot change: those of its first failover."""
+    """Return the measurements of the first failover of a run so far that further records cannot change."""
     failovers = measure("run", records).failovers if records else ()
     if not failovers or failovers[0].outage_ms is None:
         return {}
@@ -205,7 +205,7 @@ def fill(text: str, value: Callable[[str], Any], missing: str | None = None) -> 
 
     Args:
         value: returns the value of a name; raises BadValue.
-        missing: what stands for a value that the run does not have; without it BadValue is raised.
+        missing: the text for a value that the run does not have; without it BadValue is raised.
     """
 
     def replace(match: re.Match[str]) -> str:

@@ -27,7 +27,7 @@ from understudy.trials.lessons.sweeping import SweepRow
 VERSION: Final = 1
 """The version of the JSON."""
 MISSING: Final = "…"
-"""Stands for a value that a run on processes does not have."""
+"""Text for a value that a run on processes does not have."""
 
 
 class PreparedStop(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ class PreparedSide(msgspec.Struct, frozen=True, kw_only=True):
     numbers: dict[str, Any]
     table: tuple[SweepRow, ...] = ()
     measured_by: str = ""
-    """Of a sweep that was run now: what has computed the table, Spark or Python."""
+    """The program that computed the table of a sweep that was run now: Spark or Python."""
 
 
 class PreparedQuestion(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +84,7 @@ class PreparedQuestion(msgspec.Struct, frozen=True, kw_only=True):
     because: str
 
     def is_right(self, answer: str) -> bool:
-        """Whether what was typed is right: the number of a choice from 1, or a number within the bound."""
+        """Whether an answer is right: the number of a choice from 1, or a number within the bound."""
         try:
             number = float(answer.strip().removesuffix(self.unit).strip().replace(",", ""))
         except ValueError:
@@ -124,15 +124,14 @@ class PreparedLesson(msgspec.Struct, frozen=True, kw_only=True):
     check: PreparedQuestion
     explain: str
     exercise: str
-    """What to do to the cluster with one's own hands; empty if a lesson has no such text."""
+    """What the learner does to the cluster; empty if a lesson has no such text."""
     read: tuple[PreparedReading, ...]
 
 
 def prepare_lesson(lesson: Lesson, runs: Sequence[SideRun], source: str, seed: int) -> PreparedLesson:
     """Find the stops of a lesson in its runs, and fill in its texts.
 
-    A run on processes differs from time to time, so a stop or a value may be missing from it; from a simulated run
-    nothing may.
+    Runs on processes differ, so a stop or a value may be missing from one. A simulated run must have all of them.
 
     Raises:
         LessonNotShown: a simulated run lacks a stop or a value, or not exactly one choice is right.
@@ -144,7 +143,7 @@ def prepare_lesson(lesson: Lesson, runs: Sequence[SideRun], source: str, seed: i
 def prepare_so_far(lesson: Lesson, runs: Sequence[SideRun], seed: int, planned: Mapping[str, Any]) -> PreparedLesson:
     """Prepare a lesson whose first run continues on processes: with the stops that it has reached.
 
-    Of its values only those are filled in that further records cannot change, and no question has an answer yet.
+    Only values that further records cannot change are filled in, and no question has an answer yet.
 
     Args:
         runs: the first has the records so far, in the order in which the page has them.

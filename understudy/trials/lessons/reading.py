@@ -1,7 +1,7 @@
 """Reads lesson files: YAML with a versioned schema. Unknown keys are refused, with line and nearest key.
 
 Beside keys and values it checks every name in texts, conditions and answers, so that a lesson whose file can be read
-asks for nothing that its records cannot have.
+names nothing that its records cannot have.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _sweep(**values: Any) -> SweepPlan:
 
 
 def _text(value: object) -> str:
-    """A text: its paragraphs with an empty line between them. In a file every line break of a `>` text ends one."""
+    """Return a text with an empty line between paragraphs. In a file every line break of a `>` text ends one."""
     if value is None or not str(value).strip():
         raise BadValue("the value is empty; expected a text")
     return "\n\n".join(part.strip() for part in str(value).splitlines() if part.strip())
@@ -200,7 +200,7 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-# ------------------------------------------------------------------ what no single value is wrong about
+# ------------------------------------------------------------------ problems between values
 
 
 def _inconsistencies(lesson: Lesson) -> list[Problem]:

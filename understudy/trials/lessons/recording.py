@@ -20,7 +20,7 @@ _VERSION_OF_SOFTWARE: Final = b'"type":"RunDescribed"'
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
-    """What an archive says about itself.
+    """The description of an archive, which the archive contains.
 
     Attributes:
         content: SHA-256 of its event logs, without the record that names the version of the software.
@@ -36,8 +36,8 @@ class BadRecording(Exception):
 
 
 def content_hash(folder: Path) -> str:
-    """Return the SHA-256 of what the runs of a lesson have left, the same for every version of Understudy that runs
-    them in the same way."""
+    """Return the SHA-256 of the event logs and numbers of a lesson's runs. It is the same for every version of
+    Understudy that runs them in the same way."""
     digest = hashlib.sha256()
     for path in _files(folder):
         digest.update(f"{path.relative_to(folder).as_posix()}\n".encode())
@@ -76,7 +76,7 @@ def unpack(lesson: Lesson, archive: Path, folder: Path) -> tuple[SideRun, SideRu
 
 
 def described(archive: Path) -> Recording:
-    """Read what an archive says about itself. Raises OSError and BadRecording."""
+    """Read the description in an archive. Raises OSError and BadRecording."""
     with tarfile.open(archive, "r:xz") as opened:
         member = opened.extractfile(META)
         if member is None:

@@ -36,9 +36,9 @@ PROCESSES: Final = "processes"
 RECORDED: Final = "recorded"
 
 FACTS: Final = "facts.json"
-"""What a side has beside its event logs: numbers of its clients or of its sweep, as one JSON object."""
+"""Name of the file with the numbers of a side's clients or of its sweep, as one JSON object."""
 TABLE: Final = "failovers.json"
-"""Of a sweep: one row for each run."""
+"""Name of the file with the table of a sweep: one row for each run."""
 
 
 class LessonNotShown(Exception):
@@ -51,10 +51,10 @@ class SideRun:
 
     Attributes:
         world: `simulated` or `processes`.
-        folder: where its event logs are.
-        facts: numbers that its records do not hold.
+        folder: the folder with its event logs.
+        facts: numbers that are not in its records.
         table: of a sweep: its runs, shortest outage first.
-        measured_by: of a sweep that was run now: what has computed the table.
+        measured_by: of a sweep that was run now: the program that computed the table.
     """
 
     title: str
@@ -89,8 +89,8 @@ def run_lesson(
     Args:
         world: `simulated` or `processes`; a sweep is always simulated.
         folder: a new or empty folder; the sides go to `one` and `other` below it.
-        seed: by default that of the file.
-        note: called with a line about what is run.
+        seed: by default the seed of the file.
+        note: is called with a line about each run.
         measure_sweeps: computes the tables of sweeps.
 
     Raises:
@@ -110,7 +110,7 @@ def run_lesson(
 
 
 def run_other(lesson: Lesson, folder: Path, *, seed: int, note: Callable[[str], None] = lambda line: None) -> SideRun:
-    """Run the second side of a lesson that has an experiment. Arguments and errors are those of `run_lesson`."""
+    """Run the second side of a lesson that has an experiment. Arguments and errors are as in `run_lesson`."""
     _, second = experiments_of(lesson)
     note(f"{lesson.other.called}: simulated …")
     return _run_side(second, ENGINES["sim"], seed, lesson.other.without, lesson.other.called, folder / OTHER)
@@ -123,7 +123,7 @@ def first_plan(lesson: Lesson, seed: int) -> FrozenPlan:
 
 @contextmanager
 def first_side_kept(lesson: Lesson, plan: FrozenPlan, folder: Path) -> Iterator[tuple[SideRun, LocalCluster]]:
-    """Run the first side on processes, in a folder of its own, and leave its cluster to the block.
+    """Run the first side on processes, in a separate folder, and leave its cluster to the block.
 
     Raises as `run_lesson`.
     """
@@ -159,7 +159,7 @@ def _facts(verdict: Verdict) -> dict[str, float]:
 
 
 def read_side(title: str, world: str, folder: Path) -> SideRun:
-    """Read what a run has left in its folder. Raises OSError, and msgspec.MsgspecError if a file is damaged."""
+    """Read the files of a run in its folder. Raises OSError, and msgspec.MsgspecError if a file is damaged."""
     table = folder / TABLE
     return SideRun(
         title=title,
@@ -177,7 +177,7 @@ def read_side(title: str, world: str, folder: Path) -> SideRun:
 def _run_sweeps(
     lesson: Lesson, seed: int, folder: Path, measure_sweeps: MeasureSweeps, note: Callable[[str], None]
 ) -> tuple[SideRun, SideRun]:
-    """Run the sweeps of both sides, measure them together, and keep of each the run of median outage."""
+    """Run the sweeps of both sides, measure them together, and keep the run of median outage of each."""
     assert lesson.sweep is not None
     assert lesson.other.sweep is not None
     sides = ((ONE, lesson.sweep, lesson.called), (OTHER, lesson.other.sweep, lesson.other.called))

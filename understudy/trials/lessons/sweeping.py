@@ -26,7 +26,7 @@ class SweepNotRun(Exception):
 
 
 class SweepRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The first failover of one run. Times are ms; one that the run does not have is 0."""
+    """The first failover of one run. Times are ms, and 0 if the run does not have them."""
 
     run: str
     detection_ms: float
@@ -37,12 +37,12 @@ class SweepRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SweepTable(msgspec.Struct, frozen=True, kw_only=True):
-    """What many runs say.
+    """The measurements of many runs.
 
     Attributes:
         rows: one for each run, shortest outage first.
         facts: medians, extremes, and the share of the detections in all outages.
-        measured_by: what has computed this, in words.
+        measured_by: the program that computed the table.
     """
 
     rows: tuple[SweepRow, ...]
@@ -76,14 +76,14 @@ def run_sweep(plan: SweepPlan, seed: int, folder: Path) -> Path:
 
 
 def keep_median(runs: Path, table: SweepTable) -> None:
-    """Leave of the runs in a folder only the event logs of the one of median outage, beside that folder."""
+    """Move the event logs of the run of median outage out of the folder `runs`, to beside it, and delete the rest."""
     chosen = table.rows[(len(table.rows) - 1) // 2]
     (runs / chosen.run).rename(runs.with_name("events"))
     shutil.rmtree(runs)
 
 
 def measure_in_python(sweeps: Sequence[Path]) -> list[SweepTable]:
-    """Measure sweeps in this process. Raises SweepNotRun where a run has no failover."""
+    """Measure sweeps in this process. Raises SweepNotRun if a run has no failover."""
     found = []
     for sweep in sweeps:
         rows = sorted(map(_row, sorted(sweep.iterdir())), key=lambda row: (row.outage_ms, row.run))
@@ -113,7 +113,7 @@ def _row(folder: Path) -> SweepRow:
 def sweep_facts(rows: Sequence[SweepRow]) -> dict[str, float]:
     """Return the numbers of a sweep: medians, extremes, and the share of the detections in all outages.
 
-    Sums are of whole microseconds, so that they do not depend on the order, nor on who computes them.
+    Sums are of whole microseconds, so that they depend neither on the order nor on the program that computes them.
     """
     outages = [row.outage_ms for row in rows]
     return {
