@@ -43,7 +43,8 @@ CLEANER_SETTINGS = {
     "log.cleaner.min.cleanable.ratio": "0.1",
     "offsets.topic.segment.bytes": "4000",
 }
-"""Of all brokers, where a topic is compacted: often enough to meet every fault, and `__consumer_offsets`, too."""
+"""Settings of all brokers in a seed with groups or a compacted topic. Logs, also of `__consumer_offsets`, are cleaned
+often enough to meet every fault."""
 KEYS = tuple(f"key-{number}" for number in range(6))
 _COMPACTED_CONFIGS = {
     "cleanup.policy": "compact",
@@ -53,7 +54,7 @@ _COMPACTED_CONFIGS = {
 }
 _GAP_S = (0.1, 1.0)
 _CHANGED_UNTIL_MS = 20_000
-"""When topics are reassigned and deleted at the latest."""
+"""Latest time at which topics are reassigned and deleted."""
 
 
 class SeedClients:
@@ -61,7 +62,7 @@ class SeedClients:
 
     Args:
         source: decides when and how much they send.
-        parts: those of `PARTS` that run.
+        parts: the parts of the load that run, of `PARTS`.
     """
 
     def __init__(self, cluster: SimulatedCluster, source: random.Random, parts: Collection[str] = LOAD) -> None:
@@ -82,7 +83,7 @@ class SeedClients:
         return self._load.history
 
     def start(self) -> None:
-        """Create the topic, and begin to send and to read."""
+        """Create the topics, and begin to send and to read."""
         self._create(TOPIC, {})
         for number, acks in ((1, ALL_ACKS), (2, ALL_ACKS), (3, LEADER_ALONE)):
             source = random.Random(self._source.getrandbits(32))
@@ -105,7 +106,7 @@ class SeedClients:
             self._cluster.begin(compacted.consume("keys-consumer"))
 
     def stop(self) -> None:
-        """Send no more; wait until every send has ended, then read everything."""
+        """Stop sending, wait until every send has ended, then read everything."""
         for load in self._loads:
             load.is_stopping = True
         self._cluster.wait_until(
@@ -128,7 +129,7 @@ class SeedClients:
         )
 
     async def _delete_records(self, after_s: float) -> None:
-        """Produce to a topic of its own, and delete it with its records after `after_s`."""
+        """Produce to `DELETED_TOPIC`, and delete it with its records after `after_s`."""
         admin = self._cluster.admin
         with contextlib.suppress(ApiError, NoBrokerAnswers), self._load.client("producer-4") as connections:
             await admin.create_topic(DELETED_TOPIC, partitions=1, replication_factor=2)

@@ -1,7 +1,7 @@
 """Injects a fault into a controller at each named point of its procedures, and compares how the runs end.
 
 A procedure is run once without a fault, and every point that a controller reaches is noted. A run is determined by its
-seed, so the procedure can then be run again once per noted point, identical up to that point, where the fault is
+seed, so the procedure can then be run again once per noted point, identical up to that point. There the fault is
 injected into the broker: before or after a write in ZooKeeper, before or after its requests are sent. Another broker
 becomes controller, the faulty one returns, and the cluster must end in the same state as without the fault.
 """
@@ -33,7 +33,7 @@ _QUIET_MS = 2_000
 _TAKEOVER_MS = 500
 """Time for another broker to become controller, before the faulty one returns."""
 _DEPOSED_FOR_MS = 4_000
-"""How long a deposed controller is paused: shorter than its session, so that it continues in the same one."""
+"""Time for which a deposed controller is paused: shorter than its session, so that it continues in the same session."""
 
 _CONTROLLER_FENCES = (Fence.ZK_CONTROLLER_EPOCH, Fence.BROKER_CONTROLLER_EPOCH, Fence.STATE_CONTROLLER_EPOCH)
 """The fences that refuse what an old controller writes and sends."""
@@ -100,7 +100,7 @@ class CrashPointOutcome:
     problems: tuple[str, ...]
     left_as_in_kafka: tuple[LeftBehind, ...]
     fenced: int
-    """How often the faulty controller's writes or requests were refused for their old epoch after the fault."""
+    """Number of the faulty controller's writes and requests that were refused for their old epoch after the fault."""
 
     @property
     def command(self) -> str:
@@ -133,7 +133,7 @@ def run_with_fault(
     fences_off: tuple[Fence, ...] = (),
     events: Path | None = None,
 ) -> CrashPointOutcome:
-    """Run `procedure` with a fault at `at`, and compare its end with that of the run without a fault.
+    """Run `procedure` with a fault at `at`, and compare its end with the end of the run without a fault.
 
     Args:
         events: the folder in which to leave the event logs; None for none.
@@ -184,7 +184,7 @@ def _run_with_fault(run: tuple[Procedure, FaultFreeRun, PointOccurrence, Control
 def points_and_faults(
     fault_free: FaultFreeRun, faults: Iterable[ControllerFault] = tuple(ControllerFault)
 ) -> Iterator[tuple[PointOccurrence, ControllerFault]]:
-    """Every point that was reached without a fault, with each of `faults`."""
+    """Yield every point that was reached without a fault, with each of `faults`."""
     kinds = tuple(faults)
     return ((at, fault) for at in fault_free.reached for fault in kinds)
 
@@ -231,8 +231,8 @@ class _Run:
         return [*problems, *judge(cluster).problems]
 
     def left_behind(self) -> list[tuple[str, str | None]]:
-        """Describe what is left behind at the end, with the reason for which Kafka leaves it too; None if it does
-        not."""
+        """Describe the znodes and replicas that are left behind at the end, each with the reason why Kafka also leaves
+        it; None if Kafka does not."""
         left: list[tuple[str, str | None]] = [(f"{path} was left behind", None) for path in self.state.leftover_znodes]
         for replica in self.state.unassigned_replicas:
             broker_id, partition = replica
@@ -275,7 +275,7 @@ class _Run:
         self.state = read_settled_state(cluster)
 
     def _point_listener(self, broker: SimulatedBroker) -> Callable[[str], None]:
-        """The callback that notes each point which `broker` reaches, and arms the fault at the target."""
+        """Return the callback that notes each point which `broker` reaches, and arms the fault at the target."""
 
         def at_point(name: str) -> None:
             self._times_reached[name] += 1

@@ -21,9 +21,9 @@ KINDS = (
     "kill", "cut-one-way", "cut-pair", "cut-zookeeper", "depose", "expire", "isolate", "lose-power", "lost-answer",
     "pause", "point-crash", "point-pause", "reset-network", "reset-zookeeper", "step-clock", "stop", "stop-zookeeper",
 )  # fmt: skip
-"""Every kind of fault, in an order that stays: the faults of a seed are drawn by place."""
+"""Names of the kinds of faults, in an order that must not change: the faults of a seed are drawn by their places."""
 FORMER_KINDS = {"crash": "kill"}
-"""The kinds to which older plans give another name."""
+"""Names of kinds by their names in older plans."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class Schedule:
 def draw_schedule(source: random.Random, *, brokers: int, duration_ms: int) -> Schedule:
     """Draw faults for the first two thirds of `duration_ms`.
 
-    Only two to six kinds per run, so that frequent kinds do not hide the effects of the others.
+    A run has only two to six kinds, so that frequent kinds do not hide the effects of the others.
     """
     kinds = sorted(source.sample(KINDS, source.randint(2, 6)), key=KINDS.index)
     gap_ms = source.choice((400, 1_000, 2_500))
@@ -155,7 +155,7 @@ def _inject(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) ->
             cluster.cut(broker.id, others)
             after(cluster.heal_network)
         case "cut-pair":
-            # From the last broker to the first.
+            # The other broker is the next one by id; after the last comes the first.
             cluster.cut(broker.id, [min([each for each in others if each > broker.id] or others)])
             after(cluster.heal_network)
         case "cut-one-way":

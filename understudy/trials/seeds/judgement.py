@@ -25,13 +25,13 @@ class SeedJudgement:
     records: int
     fence_hits: Counter[Switch]
     times_tested: Counter[str]
-    """How many cases each check, by id, has examined."""
+    """Number of cases that each check has examined, by id."""
     log_digest: str
     """BLAKE2 over every line of every node's event log: two equal runs have the same digest."""
 
 
 def judge(cluster: SimulatedCluster) -> SeedJudgement:
-    """Judge a run. Close its cluster before: that reports the exceptions of tasks that were never awaited."""
+    """Judge a run. Close its cluster before, which reports the exceptions of tasks that were never awaited."""
     checks = InvariantChecker()
     for transaction in cluster.zookeeper.transactions:
         checks.transaction(transaction)
@@ -70,7 +70,7 @@ def unexpected_ends(cluster: SimulatedCluster, with_broken_disk: Collection[str]
     """Describe the brokers that ended unexpectedly, each cause once: a broker is started again after each exit.
 
     Args:
-        with_broken_disk: brokers that are to end, because their disk was made to fail.
+        with_broken_disk: brokers whose end is expected, because their disk was made to fail.
     """
     by_cause: dict[str, list[Exit]] = {}
     for end in cluster.exits:

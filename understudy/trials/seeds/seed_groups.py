@@ -1,8 +1,8 @@
-"""The consumer groups of a seed: members that join, leave, end without a word and start again while faults happen.
+"""The consumer groups of a seed: members that join, leave, end without leaving and start again while faults happen.
 
-Each life of a member is a value that is drawn before the run. Beside them, watchers fetch the offsets of each group,
-and two groups without members commit once, early: what they have committed must still be there at the end.
-`understudy.checks.groups` judges what all of them have seen.
+Each life of a member is a value that is drawn before the run. Beside the members, watchers fetch the offsets of each
+group, and two groups without members commit once, early: these offsets must still be there at the end.
+`understudy.checks.groups` judges the history of all of them.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from understudy.foundation.cluster.identifiers import TopicPartition
 SHARE = 0.5
 """The share of seeds that have groups."""
 SETTINGS = {"offsets.topic.num.partitions": "3", "group.initial.rebalance.delay.ms": "500"}
-"""Of all brokers, where a seed has groups."""
+"""Settings of all brokers in a seed with groups."""
 KEEPERS = ("keeper-1", "keeper-2")
 """Groups without members, which commit once."""
 ASSIGNORS = (*((name,) for name in PROTOCOLS), ("roundrobin", "range"))
 SETTLE_TIMEOUT_MS = 40_000
-"""How long groups may take to rebalance when the cluster has settled: sessions and rebalances that time out, twice."""
+"""Time in which groups must rebalance when the cluster has settled: sessions and rebalances that time out, twice."""
 
 _SESSION_MS = 6_000
 _STEP_S = 1.2
@@ -51,8 +51,8 @@ class PlannedMember(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         name: unique in the plan.
         assignors: the preferred one first; all cooperative or all eager.
         instance: the instance id of a static member; its next life has the same one.
-        ends_at_ms: None for one that stays.
-        leaves: False for one that ends without a word, so that its session has to time out.
+        ends_at_ms: when it ends; None if it stays.
+        leaves: False if it ends without leaving the group, so that its session has to time out.
     """
 
     group: Annotated[str, msgspec.Meta(min_length=1)]
@@ -76,8 +76,8 @@ def draw_members(source: random.Random, topics: Sequence[str], *, until_ms: int)
     """Draw one to three groups of one to three members for half of the seeds, and none for the others.
 
     Args:
-        topics: those that the members of a group may read; the first one or all.
-        until_ms: members come and go until then.
+        topics: the topics that members may read; the members of one group read the first one or all.
+        until_ms: the time until which members start and end.
     """
     if source.random() >= SHARE:
         return ()
@@ -122,7 +122,7 @@ class SeedGroups:
 
     Args:
         members: none for a seed without groups; then nothing runs.
-        partitions: of the topics that the members read.
+        partitions: the partitions of the topics that the members read.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class SeedGroups:
         self._cluster.ask(self._load.fetch_at_end())
 
     def note_records(self) -> None:
-        """Add what coordinators have recorded, and excuse what a loss of records may have taken."""
+        """Add the records of coordinators, and excuse the groups that may have lost offsets."""
         if self._members:
             of_each = zip(self._cluster.log_lines, self._cluster.records(), strict=True)
             add_records(self.history, (record for line, record in of_each if _RECORDS.search(line)))

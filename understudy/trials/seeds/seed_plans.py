@@ -1,4 +1,4 @@
-"""`SeedPlan`: everything that a seed draws before its run, as values that can be printed, saved, shrunk and replayed.
+"""`SeedPlan`: all that a seed draws before its run, as values that can be printed, saved, shrunk and replayed.
 
 A seed draws two to six kinds of fault and two to five kinds of client action out of all, how often they come, whether
 clocks are wrong, callbacks are reordered and unclean elections are allowed, and whether a broker is away at the end. So
@@ -25,22 +25,22 @@ COMPACTED_SHARE = 0.5
 
 
 class SeedPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one run of a seed does. Equal plans give equal runs, event logs included.
+    """The plan of one run of a seed. Equal plans give equal runs, event logs included.
 
     Attributes:
-        seed: what every further random number of the run is derived from, for example the delays of the network.
-        seconds: simulated seconds of the run; it lasts longer where the cluster has not settled by then.
+        seed: the number from which the run's further random numbers are derived, for example delays of the network.
+        seconds: simulated seconds of the run; it lasts longer if the cluster has not settled by then.
         brokers: the number of brokers. Topics have three replicas.
         partitions: the number of partitions of the first topic.
-        reordering: the order in which processes run their callbacks is changed at random.
+        reordering: whether the order in which processes run their callbacks is changed at random.
         unclean_election: `unclean.leader.election.enable` of all brokers.
-        wrong_clocks: clocks are up to ten minutes wrong, and up to 0.1 % too fast or too slow.
+        wrong_clocks: whether clocks are up to ten minutes wrong, and up to 0.1 % too fast or too slow.
         absent: the id of a broker that is killed when all is healed, and starts when the others have settled (L8); None
             for none.
         schedule: the faults.
         actions: the actions of clients and operators.
         load: the parts of the clients' load that run.
-        members: of consumer groups; none for a seed without groups.
+        members: the members of consumer groups; none for a seed without groups.
         fences_off: the names of fences and fixes that are switched off.
     """
 
@@ -80,8 +80,8 @@ def draw_plan(
 
     Args:
         brokers, partitions: numbers to use instead of drawn ones.
-        groups: whether the seed may have consumer groups and a compacted topic. Without, it is what it once was.
-        fences_off: fences and fixes to switch off, to see which check notices it.
+        groups: whether the seed may have consumer groups and a compacted topic. Seeds of older versions have none.
+        fences_off: fences and fixes to switch off, to see which check finds the defect.
     """
     draw = derived(seed, "scenario")
     drawn_brokers, drawn_partitions = draw.randint(3, 5), draw.randint(1, 6)
@@ -107,7 +107,7 @@ def draw_plan(
         wrong_clocks=wrong_clocks,
         absent=absent,
         schedule=schedule,
-        # The name stays: each seed's random numbers are derived from it.
+        # The name must not change: each seed's random numbers are derived from it.
         actions=draw_actions(derived(seed, "deeds"), until_ms=schedule.healed_at_ms),
         load=load,
         members=members,

@@ -44,12 +44,12 @@ from understudy.trials.seeds.workload import schedule_actions
 
 DEFAULT_SECONDS = 30
 SETTLE_TIMEOUT_S = 30.0
-"""How long the cluster may take to settle after the last fault: a controlled shutdown in progress, a session timeout,
-the return of a replica to the ISR, and a reserve."""
+"""Time in which the cluster must settle after the last fault: a controlled shutdown in progress, a session timeout, the
+return of a replica to the ISR, and a reserve."""
 
 _QUIET_MS = 2_000
 _WAITING_PER_WORKER = 4
-"""How many seeds are given out at once: a seed that takes long does not leave the other workers without work."""
+"""Number of seeds per worker that are given out at once: a long seed does not leave other workers without work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +60,16 @@ class SeedReport:
     problems: tuple[str, ...]
     judgement: SeedJudgement
     settled_after_ms: float
-    """From the end of the last fault, or the return of an absent broker, until the cluster had settled."""
+    """Time from the end of the last fault, or the return of an absent broker, until the cluster had settled."""
     examined: Counter[FindingKind]
-    """How many cases the search for findings has examined in the whole run, by kind."""
+    """Number of cases that the search for findings has examined in the whole run, by kind."""
     transactions: int
     messages: int
     callbacks: int
     acknowledged: int
-    """Records that producers were acknowledged."""
+    """Number of producers' records that were acknowledged."""
     clients_tested: Mapping[str, int]
-    """How many cases each check of the clients' and of the groups' history, by id, has examined."""
+    """Number of cases that each check of the clients' and of the groups' history has examined, by id."""
     plan_file: Path | None = None
     """The file that the plan was read from; None if the seed drew it."""
 
@@ -125,7 +125,7 @@ def run_seed(
 
     Args:
         brokers, partitions, groups: as in `draw_plan`.
-        fences_off: fences and fixes that are switched off, to see which check notices it.
+        fences_off: fences and fixes that are switched off, to see which check finds the defect.
         events: the folder in which to leave the event logs, in the layout of a run on processes; None for none.
     """
     plan = draw_plan(seed, seconds, brokers=brokers, partitions=partitions, groups=groups, fences_off=fences_off)
@@ -187,7 +187,7 @@ def run_plan(plan: SeedPlan, *, events: Path | None = None) -> SeedReport:
     clients.note_losses()
     groups.note_records()
     seen, of_groups = check_clients(clients.history), check_groups(groups.history)
-    # Where the run has ended early, there was no final phase in which everything is read, and groups settle.
+    # If the run has ended early, there was no final phase in which everything is read, and groups settle.
     untested = {PartitionsAreReadToTheEnd.id, RebalancesEnd.id} if problems else set()
     violations = (*seen.violations, *of_groups.violations)
     problems += (str(violation) for violation in violations if violation.check not in untested)
@@ -206,7 +206,7 @@ def run_plan(plan: SeedPlan, *, events: Path | None = None) -> SeedReport:
 
 
 def _settle(cluster: SimulatedCluster, timeout_s: float) -> None:
-    """Let the cluster settle, except for what a loss of power or a first state keeps from it.
+    """Let the cluster settle, except for findings that stay because of a loss of power or a first state.
 
     See `is_kept_by_loss` and `is_kept_by_first_state`.
 
@@ -226,8 +226,8 @@ def _settle(cluster: SimulatedCluster, timeout_s: float) -> None:
 def is_kept_by_loss(left: Finding, picture: ClusterPicture, lost: Collection[Partition]) -> bool:
     """Return whether a finding may stay because of a loss of power: a follower outside an ISR, or a move that needs it.
 
-    A leader that comes back without what the loss took, and leads on at the same leader epoch, may hold other batches
-    than its followers where theirs end. Such a follower stops to fetch the partition, as Kafka's does
+    A leader that returns without the lost records, and continues to lead at the same leader epoch, may hold other
+    batches than its followers at the end of their logs. Such a follower stops fetching the partition, as in Kafka
     (`UnexpectedAppendOffsetException`): its leader epochs show no difference. A reassignment to it cannot end, because
     all its target replicas must be in sync (`KafkaController.isReassignmentComplete`).
 
@@ -290,7 +290,7 @@ def run_seeds(
 ) -> Generator[SeedReport]:
     """Run many seeds on `workers` processes; their reports come in the order of `seeds`.
 
-    `seeds` may be without end: each is taken when a worker is nearly free.
+    `seeds` may be endless: each is taken when a worker is nearly free.
     """
     run = partial(run_seed, seconds=seconds, fences_off=fences_off)
     if workers <= 1:

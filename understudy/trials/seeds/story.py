@@ -128,7 +128,7 @@ class _Player:
     def __init__(self) -> None:
         self._cluster_or_none: SimulatedCluster | None = None
         self._described = 0
-        """How many lines of the event logs are in earlier transcripts."""
+        """Number of lines of the event logs that are in earlier transcripts."""
         self._names: dict[str, int] = {}
         self._commands: dict[str, _Command] = {
             "cluster": self._start,
@@ -186,7 +186,7 @@ class _Player:
     # ------------------------------------------------------------------ the transcript
 
     def _new_lines(self) -> Iterator[str]:
-        """The transcript lines for the records since the last block."""
+        """Yield the transcript lines for the records since the last block."""
         for line in self._cluster.log_lines[self._described :]:
             record = decode_record(line)
             sentence = story_sentence(record)
@@ -194,7 +194,7 @@ class _Player:
                 yield f"{record.mono_ms / 1000:8.3f}  {record.node:<9}  {sentence}"
 
     def _state(self) -> str:
-        """The last line of a transcript: the controller, and the leader and ISR of every partition."""
+        """Return the last line of a transcript: the controller, and the leader and ISR of every partition."""
         znodes = self._cluster.znodes
         states = [
             f"{partition} {'none' if state is None or state.leader < 0 else state.leader}"

@@ -1,8 +1,8 @@
 """The workload of a seed: requests of clients, and znodes that operators write, while faults are injected.
 
 Topics are created, extended, reassigned and deleted. Like faults, the actions are values drawn before the run. The
-topic, partition or brokers of an action are drawn when it is performed, from a random source of its own, among those
-that exist then; an action that finds none does nothing. A request may be refused: nothing waits for its success.
+topic, partition or brokers of an action are drawn from its seed when it is performed, among those that exist then; an
+action that finds none does nothing. A request may be refused: nothing waits for its success.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from understudy.foundation.zk.client import SetData, Stat
 from understudy.foundation.zk.znodes import BrokerIdZNode, TopicZNode
 
 NAMES = ("clicks", "orders", "payments")
-"""Few names, so that a topic is created while the one that had its name before is still being deleted."""
+"""Names of topics: few, so that a topic is created while the earlier one of its name is still being deleted."""
 CLIENTS_TOPICS = ("ledger", "letters", "table")
 """The topics of the producers and consumers, which `client_load` alone reassigns and deletes."""
 OFFSETS_TOPIC = "__consumer_offsets"
-"""Its partitions are reassigned like any others. It is not deleted, and gets no more partitions: groups would lose what
-they have committed, as in Kafka."""
+"""Name of the topic of committed offsets. Its partitions are reassigned like any others. It is not deleted, and gets no
+more partitions: groups would lose their committed offsets, as in Kafka."""
 TOPIC, BROKER = 2, 4
 """Types of config resources, as on the wire."""
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 """The config that a controller acts on as soon as it changes."""
 MOST_PARTITIONS = 8
-"""How many partitions a topic may have; no more are added."""
+"""Number of partitions from which on no more are added to a topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Injects faults into a running cluster for hours, and judges it and its clients all the while: `understudy soak`.
+"""Injects faults into a running cluster for hours, and judges it and its clients meanwhile: `understudy soak`.
 
-The modules here decide, and know no world; those of `live` touch processes, files, sockets and the clock.
+The modules here make the decisions; only the modules of `live` use processes, files, sockets and the clock.
 """

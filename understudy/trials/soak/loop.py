@@ -1,7 +1,7 @@
-"""`Soak`: the loop of a soak. It waits until the cluster has settled, injects a fault, and judges all the while.
+"""`Soak`: the loop of a soak. It waits until the cluster has settled, injects a fault, and judges the run meanwhile.
 
-It knows the cluster, its clients and the clock only through `SoakWorld`; `understudy.trials.soak.live` implements it,
-and tests have one of their own.
+It uses the cluster, its clients and the clock only through `SoakWorld`; `understudy.trials.soak.live` implements it,
+and tests have another implementation.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ MINUTE_MS: Final = 60_000.0
 TICK_MS: Final = 500.0
 CHECK_EVERY_MS: Final = 5_000.0
 LAST_MS: Final = 3_000.0
-"""How long the last check waits: the event logs are judged up to a moment ago."""
+"""Time before the last check, because the event logs are judged only up to a moment ago."""
 SHORTEST_MS: Final = 1_000.0
-"""What is left of a minute at the end of a session, and is shorter and without a fault, is not counted."""
+"""Minimum length of the last part of a minute in a session; a shorter one without a fault is not counted."""
 MOST_REFUSED: Final = 20
-"""After so many verbs in a row that were refused, the soak cannot go on."""
+"""Number of refused verbs in a row after which the soak ends."""
 
 
 class NotInjected(Exception):
-    """The cluster has refused a verb. The message is that of the refusal."""
+    """The cluster has refused a verb. The message is the cluster's."""
 
 
 class ClusterGone(Exception):
@@ -37,53 +37,53 @@ class ClusterGone(Exception):
 
 
 class Events(NamedTuple):
-    """What the event logs show since the last time."""
+    """Numbers of events that the event logs show since the last reading."""
 
     controller_changes: int
     leader_elections: int
 
 
 class SoakWorld(Protocol):
-    """The cluster, its clients, its event logs and the clock. All that ask the cluster may raise `ClusterGone`."""
+    """The cluster, its clients, its event logs and the clock. Methods that ask the cluster may raise `ClusterGone`."""
 
     session_ms: int
 
     def now_ms(self) -> float:
-        """A clock that never goes back."""
+        """Return the time of a clock that never goes back."""
 
     def wait(self, ms: float) -> bool:
         """Wait; return whether the soak is to end."""
 
     def situation(self) -> Situation | None:
-        """The cluster now; None if ZooKeeper does not answer."""
+        """Return the state of the cluster now; None if ZooKeeper does not answer."""
 
     def unsettled(self) -> str:
-        """Why the cluster and its clients have not settled; empty if they have."""
+        """Return why the cluster and its clients have not settled; empty if they have."""
 
     def do(self, step: BoundStep) -> None:
         """Do a verb. Raises NotInjected."""
 
     def undo(self, step: BoundStep) -> None:
-        """Undo a verb at once, if that is still to be done."""
+        """Undo a verb at once, if it was not undone yet."""
 
     def read_logs(self) -> Events:
-        """Read the event logs on, and give them to the checks. Raises ClusterGone where that is not possible."""
+        """Read the new records of the event logs, and check them. Raises ClusterGone if that is not possible."""
 
     def violation(self, *, with_end: bool) -> str:
-        """The first violated invariant, with its witness; empty if all hold.
+        """Return the first violated invariant, with its witness; empty if all hold.
 
         Args:
-            with_end: also judge what only the end of what is known can show; that takes longer.
+            with_end: whether to also judge what only the end of the known records can show; that takes longer.
         """
 
     def client_counts(self) -> ClientCounts:
-        """What clients have counted since the last call."""
+        """Return the counts of clients since the last call."""
 
     def ends(self) -> dict[str, int]:
-        """The offset after the last acknowledged record of each partition."""
+        """Return the offset after the last acknowledged record of each partition."""
 
     def checked_ms(self) -> float:
-        """Up to which time the event logs were judged."""
+        """Return the time up to which the event logs were judged."""
 
     def measures(self) -> Measures: ...
 
@@ -119,9 +119,9 @@ class Soak:
     """One session of a soak.
 
     Args:
-        totals: what it goes on with; it is changed and kept as the soak goes on.
-        minutes: when it ends; those before this session count.
-        settle_ms: how long the cluster may take to settle after the last verb of a fault has ended.
+        totals: the totals of earlier sessions, which this session updates and keeps.
+        minutes: how many minutes the soak lasts, including earlier sessions.
+        settle_ms: the time in which the cluster must settle after the last verb of a fault has ended.
         report: is called with each line, and with whether it is about a minute rather than about one fault.
     """
 
@@ -147,7 +147,7 @@ class Soak:
         self._minute_clients = ClientCounts()
         self._events = Counter[str]()
         self._to_undo: list[tuple[float, BoundStep]] = []
-        """What the cluster has still to undo, with the time at which it does."""
+        """The steps that the cluster has still to undo, with the time at which it undoes them."""
         self._refused_in_a_row = 0
 
     @property
@@ -156,7 +156,7 @@ class Soak:
         return self._totals.minutes + 1
 
     def run(self) -> Ending:
-        """Go on until the time is over, an invariant is violated, or the soak is interrupted."""
+        """Run until the time is over, an invariant is violated, or the soak is interrupted."""
         try:
             ending = self._run()
         except _Ended as ended:
@@ -304,7 +304,7 @@ class Soak:
             raise _Ended(SoakStatus.VIOLATED, found)
 
     def _read(self) -> None:
-        """Read logs and clients on, and keep the totals."""
+        """Read the new records and the counts of clients, and keep the totals."""
         events, counts, totals = self._world.read_logs(), self._world.client_counts(), self._totals
         self._events["controller"] += events.controller_changes
         self._events["leader"] += events.leader_elections

@@ -10,12 +10,12 @@ from understudy.trials.soak.plan import ZOOKEEPER_TARGET
 from understudy.trials.soak.totals import ClusterShape, FaultRecord
 
 BEGIN_MS: Final = 2_000.0
-"""How long the load of the experiment runs before the time at which the minutes begin."""
+"""Time for which the load of the experiment runs before the minutes begin."""
 _SETTLE: Final = "60s"
 
 
 def of_minutes(faults: Iterable[FaultRecord], first: int, last: int) -> list[FaultRecord]:
-    """Return the faults of the minutes from `first` to `last`; of a minute that was begun twice those of its last."""
+    """Return the faults of the minutes from `first` to `last`. If a minute was begun twice, its later faults count."""
     found = [fault for fault in faults if first <= fault.minute <= last]
     newest = {fault.minute: fault.session for fault in found}
     return [fault for fault in found if fault.session == newest[fault.minute]]
@@ -37,8 +37,8 @@ def experiment_file(
     )
     steps = [_step(fault, first) for fault in faults]
     lines = [
-        f"# The faults of {minutes} of a soak, at their times and on the brokers that they were done to. Which broker",
-        "# is controller or leader is another matter here than it was: a comment says what each was.",
+        f"# The faults of {minutes} of a soak, at their times and on the brokers that they were done to. Other brokers",
+        "# may be controller or leader here than in the soak: a comment says what each was.",
         "schema: understudy/v1",
         f"name: {name}",
         f"title: {minutes[0].upper()}{minutes[1:]} of a soak",

@@ -1,4 +1,4 @@
-"""Chooses the next fault of a soak: a function of what the cluster is like now and of a random source.
+"""Chooses the next fault of a soak, as a function of the cluster's situation and of a random source.
 
 A fault that takes brokers away must leave every partition with more than it takes: never the majority of an ISR, never
 its last member, unless that is allowed.
@@ -24,7 +24,7 @@ from understudy.trials.soak.profiles import (
 )
 
 TAKING: Final = frozenset(name for name, verb in VERBS.items() if verb.undo)
-"""The verbs after which a broker does not serve requests for a while."""
+"""Names of the verbs after which a broker does not serve requests for a while."""
 ZOOKEEPER_TARGET: Final = "zookeeper"
 
 
@@ -60,7 +60,7 @@ class BoundStep(NamedTuple):
 
     Attributes:
         role: what the broker was when it was drawn, for example `leader of orders-0`; may be empty.
-        lasts_ms: None if it is not undone.
+        lasts_ms: the time after which it is undone; None if it is not undone.
         wait_ms, after_end: as in `StepForm`.
     """
 
@@ -78,7 +78,7 @@ class PlannedFault(NamedTuple):
     kind: str
     steps: tuple[BoundStep, ...]
     rest_ms: float
-    """How long the cluster rests afterwards."""
+    """Time for which the cluster rests afterwards."""
 
 
 class NotPossible(NamedTuple):
@@ -88,10 +88,10 @@ class NotPossible(NamedTuple):
 
 
 def too_many(situation: Situation, taken: Collection[int]) -> str:
-    """Why brokers may not be taken away together with those that are away already; empty if they may.
+    """Return why brokers may not be taken away together with those that are already away; empty if they may.
 
-    Members that are away count also if they have left the ISR meanwhile. Otherwise brokers taken one after the other
-    would be a majority of the ISR that there was.
+    Members that are away count even if they have left the ISR meanwhile. Otherwise brokers taken one after the other
+    could be a majority of the former ISR.
     """
     away = situation.away | set(taken)
     for partition in situation.partitions:
@@ -130,7 +130,7 @@ def next_fault(
 
 
 def _shuffled(profile: Profile, source: random.Random) -> list[str]:
-    """The faults of a profile, in an order in which those with more weight tend to come first."""
+    """Return the faults of a profile, in an order in which those with more weight tend to come first."""
     left = dict(profile.weights)
     order = []
     while left:
@@ -157,7 +157,7 @@ def _brokers(
 ) -> list[tuple[str, str]] | str:
     """Return the target and the role of each step, or why there are none.
 
-    Where a broker leaves nothing for a later step, as a killed controller for its deposition, another one is tried.
+    If a broker leaves none for a later step, for example a killed controller for a deposition, another one is tried.
     """
     if not forms:
         return []
@@ -182,7 +182,7 @@ def _brokers(
 def _candidates(
     form: StepForm, situation: Situation, source: random.Random, taken: Sequence[int]
 ) -> list[tuple[int, str]]:
-    """The brokers that a step may act on, each with its role, in the order in which they are tried."""
+    """Return the brokers that a step may act on, each with its role, in the order in which they are tried."""
     controller = situation.controller
     if form.target == SAME:
         return [(broker, "") for broker in taken[-1:]]

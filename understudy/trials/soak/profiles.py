@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 
 class Range(NamedTuple):
-    """A duration that is drawn: milliseconds, or ZooKeeper session timeouts where `in_sessions`."""
+    """A duration that is drawn: milliseconds, or ZooKeeper session timeouts if `in_sessions`."""
 
     low: float
     high: float
@@ -30,9 +30,9 @@ class Range(NamedTuple):
 
 
 BROKER: Final = "a broker"
-"""One that is drawn: the controller, the leader of some partition or any, each in a third of the draws."""
+"""Target that is drawn: the controller, the leader of some partition or any broker, each in a third of the draws."""
 ANOTHER: Final = "another broker"
-"""One that no step before it has taken."""
+"""Target that no earlier step has taken."""
 SAME: Final = "the same broker"
 CONTROLLER: Final = "the controller"
 ZOOKEEPER: Final = "ZooKeeper"
@@ -43,9 +43,9 @@ class StepForm(NamedTuple):
 
     Attributes:
         verb: a verb of `understudy.clusters.verb_table`.
-        target: what it is done to, one of the constants of this module.
-        lasts: after what time the cluster undoes it; None if nothing is to undo.
-        wait: after what time it is done: counted from the beginning of the fault, or from the end of the step before.
+        target: the target of the verb, one of the constants of this module.
+        lasts: the time after which the cluster undoes it; None if there is nothing to undo.
+        wait: the time after which it is done, from the beginning of the fault or from the end of the step before.
         after_end: whether `wait` begins when the step before has ended and its broker serves requests again.
     """
 
@@ -109,11 +109,11 @@ KINDS: Final[Mapping[str, FaultKind]] = MappingProxyType(
 
 
 class Profile(NamedTuple):
-    """What a soak injects.
+    """The faults of a soak and the rests between them.
 
     Attributes:
         weights: how often each fault comes, relative to the others.
-        rest: how long the cluster is left alone once it has settled.
+        rest: the time without a fault once the cluster has settled.
     """
 
     weights: Mapping[str, int]

@@ -1,9 +1,9 @@
-"""`RunningChecks`: judges a run of many hours while it goes on, with bounded memory.
+"""`RunningChecks`: judges a run of many hours while it lasts, with bounded memory.
 
 The checks of logs keep every batch. They run in windows: a new one begins every `WINDOW_MS`, and each lasts twice as
-long, so that whatever happens within `WINDOW_MS` is seen whole by one of them. A log whose beginning a window has not
-seen is one of which nothing is said, as where the records of logs were switched on later. All other checks run from
-the first record of the run to the last.
+long, so that one window sees the whole of any events within `WINDOW_MS`. A window does not judge a log whose beginning
+it has not seen, for example if the records of logs were switched on later. All other checks run from the first record
+of the run to the last.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class RunningChecks:
 
     Args:
         history: returns all transactions up to a time, for a window that begins.
-        from_ms: the checks of logs begin here; records before it are given to the others alone.
+        from_ms: the time at which the checks of logs begin; only the other checks get earlier records.
     """
 
     def __init__(self, history: Callable[[float], Iterable[ZnodeTransaction]], from_ms: float) -> None:
@@ -56,7 +56,7 @@ class RunningChecks:
         self.transactions = 0
 
     def advance(self, transactions: Iterable[ZnodeTransaction], records: Iterable[Envelope], until_ms: float) -> None:
-        """Take everything up to a time that was not taken before: each node's records in their order."""
+        """Give the checks the new transactions and records up to a time; each node's records are in their order."""
         if not self._windows:
             self._begin_window(self._from_ms)
         for transaction in transactions:
@@ -93,10 +93,10 @@ class RunningChecks:
         self._found.append(Violation("T2", _SEQUENCE, f"{line[:80]!r} is no record", file))
 
     def violations(self, *, with_end: bool) -> list[Violation]:
-        """Return the first violation of each invariant, by what is known up to now.
+        """Return the first violation of each invariant by the records so far.
 
         Args:
-            with_end: also judge what only the end of what is known can show.
+            with_end: whether to also judge what only the end of the known records can show.
         """
         checkers = [self._others, *(window.checker for window in self._windows)]
         judged = [each for checker in checkers for each in (checker.violations() if with_end else checker.found)]

@@ -1,4 +1,4 @@
-"""What a soak counts, minute by minute and in all, and the lines that it prints. The values are also those on disk."""
+"""The counts of a soak, for each minute and in all, and the lines that it prints. Its files have the same values."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class FaultRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One verb that a soak has done: a line of `soak/faults.jsonl`, written before it is done.
 
     Attributes:
-        number: of its fault, from 1.
-        session: how often the soak had been started, from 1.
-        minute: from 1.
-        at_ms: after the beginning of its minute.
+        number: the number of its fault, from 1.
+        session: the number of the session, from 1.
+        minute: the number of the minute, from 1.
+        at_ms: milliseconds after the beginning of the minute.
     """
 
     number: int
@@ -34,14 +34,14 @@ class FaultRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measures(msgspec.Struct, frozen=True, kw_only=True):
-    """What the soak and the cluster take. Sizes are bytes."""
+    """The memory and the logs of the soak and the cluster. Sizes are bytes."""
 
     memory: int = 0
     broker_memory: int = 0
     """The resident memory of all brokers together."""
     event_logs: int = 0
     records: int = 0
-    """How many records of event logs were read."""
+    """Number of records of event logs that were read."""
     transactions: int = 0
 
 
@@ -59,7 +59,7 @@ class MinuteRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterShape(msgspec.Struct, frozen=True, kw_only=True):
-    """What an experiment needs to know of the cluster of a soak, and of its topic."""
+    """The properties of the cluster and the topic of a soak that an experiment needs."""
 
     brokers: int
     racks: tuple[str, ...]
@@ -71,15 +71,15 @@ class ClusterShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SoakTotals(msgspec.Struct, kw_only=True):
-    """`soak/state.json`: what a soak goes on with when the same command is run again.
+    """`soak/state.json`: the state with which a soak continues when the same command is run again.
 
     Attributes:
-        sessions: how often it was started.
-        minutes: how many minutes have ended; the last one of a session may be shorter.
-        elapsed_ms: how long they lasted together.
-        faults: how many of each kind were injected.
-        missed: how many verbs were refused, such as deposing a controller that was none any more.
-        checked_ms: up to which time (milliseconds since 1970) the event logs were judged.
+        sessions: number of times that the soak was started.
+        minutes: number of minutes that have ended; the last one of a session may be shorter.
+        elapsed_ms: the time that they lasted together.
+        faults: number of faults of each kind that were injected.
+        missed: number of verbs that were refused, such as deposing a broker that was no longer controller.
+        checked_ms: the time (milliseconds since 1970) up to which the event logs were judged.
         ends: the offset after the last acknowledged record of each partition of the soak's topic.
         violation: why it has stopped; empty if it has not.
     """

@@ -1,6 +1,6 @@
 """A sweep: the same failover of the controller, run for every combination of some settings.
 
-`grid` lists the cells, each of which is one run with settings of its own. `fail_over` is the experiment; it runs on any
+`grid` lists the cells; each is one run with different settings. `fail_over` is the experiment; it runs on any
 `Cluster`. `simulated` and `processes` make the clusters.
 """
 
@@ -26,9 +26,9 @@ FAULTS: dict[str, Callable[[BrokerHandle], None]] = {
 
 TOPIC = "sweep"
 REPLICATION_FACTOR = 3
-"""Of the topic, unless there are fewer brokers."""
+"""Replication factor of the topic, limited to the number of brokers."""
 QUIET_MS = 500
-"""How long a run goes on after the cluster has settled, so that the last answers are in the event logs."""
+"""Time for which a run continues after the cluster has settled, so that the last answers are in the event logs."""
 
 SIMULATOR = "simulator"
 PROCESSES = "processes"
@@ -57,7 +57,7 @@ class Cell:
 
     @property
     def seed(self) -> int:
-        """What every random number of the run is derived from.
+        """The seed from which every random number of the run is derived.
 
         It differs from cell to cell, so that the runs of two cells are independent of each other, as the tests of
         `understudy compare` require.
@@ -65,12 +65,12 @@ class Cell:
         return int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:8]) % _SEEDS + 1
 
     def described(self) -> RunDescribed:
-        """Return what the experiment adds to the record that describes the run."""
+        """Return the experiment's part of the record that describes the run."""
         return RunDescribed(partitions=self.partitions, fault=self.fault)
 
 
 class CellReport(NamedTuple):
-    """The end of one cell."""
+    """The result of one cell."""
 
     cell: Cell
     problem: str = ""
@@ -86,7 +86,7 @@ def grid(
     faults: Sequence[str],
     draws: Sequence[int],
 ) -> tuple[Cell, ...]:
-    """Return a cell for each combination. All combinations of one draw come before those of the next.
+    """Return a cell for each combination. All combinations of one draw come before the next draw.
 
     So a sweep that is interrupted has about the same number of runs in every group.
     """

@@ -17,8 +17,8 @@ from understudy.trials.sweep.cells import Cell, CellReport, fail_over, run_folde
 def run_cells(cells: Sequence[Cell], output: Path, *, java: JavaRuntime | None = None) -> Iterator[CellReport]:
     """Run cells, and report each when it has ended. One ZooKeeper serves all of them.
 
-    A run ends with all processes killed at once: a controlled shutdown would go on to move leaderships, and the
-    partitions of the last brokers would be without a leader for a reason that is not the experiment's.
+    A run ends with all processes killed at once: a controlled shutdown would still move leaderships, and the partitions
+    of the last brokers would be without a leader for a reason that is not the experiment's.
 
     Raises:
         ZooKeeperNotStarted, ZooKeeperUnreachable: ZooKeeper cannot be started or reached.

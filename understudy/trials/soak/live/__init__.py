@@ -1,1 +1,1 @@
-"""What a soak does on the machine: verbs on the cluster, clients, event logs and its own files."""
+"""The parts of a soak that use the machine: verbs on the cluster, clients, event logs and the soak's files."""

@@ -20,9 +20,9 @@ from understudy.foundation.cluster.identifiers import TopicPartition
 BATCH: Final = 5
 BETWEEN_BATCHES_S: Final = 0.25
 DELIVERY_TIMEOUT_MS: Final = 120_000
-"""As Kafka's `delivery.timeout.ms`: how long a batch is sent again before its outcome counts as unknown."""
+"""Time for which a batch is sent again before its outcome counts as unknown, as Kafka's `delivery.timeout.ms`."""
 AGAIN_AFTER_MS: Final = 60_000.0
-"""How long after the first time a record is read for the second time."""
+"""Time between the first and the second reading of a record."""
 RECENT_MS: Final = 3_000.0
 MOST_ON_ITS_WAY: Final = 10 * BATCH
 _AFTER_ERROR_S: Final = 0.2
@@ -42,8 +42,8 @@ class SoakClients(Load):
     """The clients of one session of a soak, from `start` to `stop`.
 
     Args:
-        session: how often the soak was started, from 1.
-        ends: where the partitions ended at least when the soak was interrupted, by `TOPIC-NUMBER`.
+        session: the number of the session, from 1.
+        ends: the offset after the last record acknowledged in earlier sessions, by `TOPIC-NUMBER`.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class SoakClients(Load):
         """Find the end of every partition, and begin.
 
         Raises:
-            TopicBehind: a partition ends before what was acknowledged.
-            TopicNotReadable: no leader said where a partition ends.
+            TopicBehind: a partition ends before the last record that was acknowledged.
+            TopicNotReadable: no leader gave the end of a partition.
         """
         try:
             self._thread.ask(self._find_ends(), _START_TIMEOUT_S)
@@ -80,13 +80,13 @@ class SoakClients(Load):
             self._thread.begin(self._read_again(partition, seen))
 
     def stop(self) -> None:
-        """End everything; what is in flight stays unknown. Harmless if it has not started."""
+        """End the clients; the outcome of batches in flight stays unknown. Harmless if they have not started."""
         self._thread.close()
 
     # ------------------------------------------------------------------ what they have seen
 
     def counts(self) -> ClientCounts:
-        """What was counted since the last call."""
+        """Return the counts since the last call."""
         found = ClientCounts()
         with self._lock:
             for seen in self._seen.values():
@@ -94,7 +94,7 @@ class SoakClients(Load):
         return found
 
     def violation(self) -> str:
-        """The first invariant that clients have seen violated, and how; empty if all hold."""
+        """Return the first invariant that clients have seen violated, and how; empty if all hold."""
         if self._thread.failure is not None:
             return f"no-failure violated by the clients: they have ended: {self._thread.failure!r}"
         with self._lock:
@@ -102,15 +102,15 @@ class SoakClients(Load):
         return f"{found[0].check} violated by the clients: {found[0].where}: {found[0].witness}" if found else ""
 
     def ends(self) -> dict[str, int]:
-        """The offset after the last acknowledged record, by `TOPIC-NUMBER`."""
+        """Return the offset after the last acknowledged record, by `TOPIC-NUMBER`."""
         with self._lock:
             return {**self._ends, **{seen.name: seen.acknowledged_end for seen in self._seen.values()}}
 
     def waiting(self) -> str:
-        """Why clients do not get on now; empty if they do.
+        """Return why clients make no progress now; empty if they do.
 
-        They do where every partition was acknowledged just now, and all that was acknowledged has been read but what is
-        on its way.
+        They do if a record of every partition was acknowledged just now, and all acknowledged records but the newest
+        have been read.
         """
         with self._lock:
             for partition, seen in self._seen.items():
@@ -124,7 +124,7 @@ class SoakClients(Load):
     # ------------------------------------------------------------------ on the thread
 
     async def _find_ends(self) -> None:
-        """Find the end of each partition, and compare it with what was acknowledged in earlier sessions."""
+        """Find the end of each partition, and compare it with the records acknowledged in earlier sessions."""
         found = {}
         with self.client("soak-begin") as connections:
             for partition in self._partitions:

@@ -1,7 +1,7 @@
-"""The files of a soak in its run folder, and the lock that keeps a second soak away.
+"""The files of a soak in its run folder, and the lock that prevents a second soak.
 
 RUN/soak/run.lock             locked while a soak runs; the system unlocks it when the process ends, however it ends
-RUN/soak/state.json           what the same command goes on with
+RUN/soak/state.json           the state with which the same command continues
 RUN/soak/faults.jsonl         each verb, before it was done
 RUN/soak/minutes.jsonl        each minute, with what clients have seen and what memory the processes take
 RUN/soak/minute-NNN.yaml      the faults of a minute as an experiment file
@@ -36,15 +36,15 @@ class SoakFiles:
         self._lock = RunLock(self.folder, "soak")
 
     def lock(self) -> None:
-        """Keep other soaks away until this process ends or `unlock` is called. Raises ClusterError."""
+        """Prevent other soaks until this process ends or `unlock` is called. Raises ClusterError."""
         self._lock.acquire()
 
     def unlock(self) -> None:
-        """Harmless if nothing is locked."""
+        """Release the lock. Harmless if it is not held."""
         self._lock.release()
 
     def read_totals(self) -> SoakTotals | None:
-        """Return what an earlier session has left; None if there was none. Raises BadState."""
+        """Return the totals of the earlier sessions; None if there were none. Raises BadState."""
         path = self.folder / "state.json"
         try:
             totals = msgspec.json.decode(path.read_bytes(), type=SoakTotals)
@@ -72,7 +72,7 @@ class SoakFiles:
         self._add("minutes.jsonl", minute)
 
     def faults(self) -> Iterator[FaultRecord]:
-        """Yield what was injected, in order; a line that a killed soak has not finished is left out."""
+        """Yield the faults, in order; a line that a killed soak has not finished is left out."""
         return self._read("faults.jsonl", FaultRecord)
 
     def minutes(self) -> Iterator[MinuteRecord]:

@@ -1,8 +1,8 @@
 """`SoakLogFollower`: gives the event logs and the znodes' history of a running cluster to the checks, as they grow.
 
-Everything is read up to one time, `HELD_BACK_MS` before now: all processes are on one machine, so that whatever led to
-a record of that time is on disk, too, in whichever file. Without such a cut a check could see an effect before its
-cause. Records are compared by the monotonic clock; ZooKeeper's transactions have the wall clock alone.
+Everything is read up to one time, `HELD_BACK_MS` before now. All processes are on one machine, so that the causes of a
+record of that time are also on disk, in whichever file. Otherwise a check could see an effect before its cause. Records
+are compared by the monotonic clock; ZooKeeper's transactions have only the wall clock.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from understudy.trials.soak.running_checks import OTHER_TYPES, WINDOW_MS, Runnin
 HELD_BACK_MS: Final = 2_000.0
 
 _ELECTIONS: Final = frozenset({"offline", "unclean", "preferred", "reassignment", "controlled-shutdown"})
-"""Why a controller writes a partition state with another leader."""
+"""Reasons for which a controller writes a partition state with another leader."""
 _EARLY_TYPES: Final = frozenset(name for name, payload in PAYLOAD_BY_TYPE.items() if payload in OTHER_TYPES)
 
 
@@ -32,8 +32,8 @@ class SoakLogFollower:
     """Follows one run folder.
 
     Args:
-        transaction_log: the folder of ZooKeeper's transaction log; None if the run has no server of its own.
-        from_ms: what happened before this time is not counted. Checks of logs begin one window earlier.
+        transaction_log: the folder of ZooKeeper's transaction log; None if the run has not started ZooKeeper.
+        from_ms: events before this time are not counted. Checks of logs begin one window earlier.
     """
 
     def __init__(self, folder: Path, transaction_log: Path | None, from_ms: float) -> None:
@@ -54,11 +54,11 @@ class SoakLogFollower:
 
     @property
     def size(self) -> int:
-        """How many bytes of event logs there are."""
+        """The size of the event logs in bytes."""
         return self._logs.size
 
     def advance(self, now_ms: float, mono_ms: float) -> Events:
-        """Read on, and return what happened since the last call.
+        """Read the new records, and return the numbers of events since the last call.
 
         Args:
             now_ms: milliseconds since 1970.
@@ -96,7 +96,7 @@ class SoakLogFollower:
     def _records_of(self, node: FolderTail, mono_ms: float) -> Iterator[Envelope]:
         """Yield the records of one node up to `HELD_BACK_MS` before a time of the monotonic clock, each once.
 
-        One with a later time than that is of an earlier boot of the machine.
+        A record with a later time than the clock's belongs to an earlier boot of the machine.
         """
         for file, line in node.lines():
             try:

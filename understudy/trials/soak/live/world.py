@@ -1,4 +1,4 @@
-"""`LiveWorld`: the cluster of a run folder as a soak sees it, driven by the verbs of its control port."""
+"""`LiveWorld`: the cluster of a run folder for a soak, driven by the verbs of its control port."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LiveWorld:
     Args:
         run: the folder of a cluster that `understudy up` runs.
         wait: waits seconds, and returns whether the soak is to end.
-        checked_ms: up to which time (milliseconds since 1970) an earlier session has judged the logs; 0 for none.
+        checked_ms: the time (milliseconds since 1970) up to which an earlier session judged the logs; 0 for none.
 
     Raises:
         NotARunFolder, NoControlPort: no cluster runs there, or one that an older `understudy up` runs.
@@ -65,7 +65,7 @@ class LiveWorld:
 
     @property
     def shape(self) -> ClusterShape:
-        """What an experiment with the same faults needs to know."""
+        """The properties of the cluster that an experiment with the same faults needs."""
         brokers = self._entry.brokers
         replicas = min(MOST_REPLICAS, len(brokers))
         return ClusterShape(
@@ -80,7 +80,7 @@ class LiveWorld:
 
     @property
     def notes(self) -> list[str]:
-        """What cannot be judged on this cluster, and what would help."""
+        """The invariants that cannot be judged on this cluster, and what to do about it."""
         found = []
         if not self._logs.has_history:
             found.append("the history of the znodes cannot be read: checks that need it test nothing")
@@ -198,7 +198,7 @@ class LiveWorld:
             return None
 
     def _entry_now(self) -> ClusterEntry:
-        """The processes now. The file is gone once the cluster has ended."""
+        """Return the processes now. Raises ClusterGone if the cluster has ended."""
         try:
             self._entry = read_cluster_file(self._run)
         except NotARunFolder as gone:
