@@ -1,4 +1,4 @@
-"""Compares runs by their settings: distributions, intervals, and what is more than noise."""
+"""Compares runs by their settings: distributions, intervals, and changes that exceed noise."""
 
 from understudy.extras import require
 

@@ -1,7 +1,7 @@
 """Compares groups of runs: the distribution of each quantity, and its change against a baseline.
 
-The same runs give the same comparison to the last digit: every generator's seed is derived from the name of what it is
-used for, so that a further group changes no other group's numbers.
+The same runs give the same comparison to the last digit. The seed of each random generator is derived from the names of
+its group and of its quantity or baseline, so that a further group changes no other group's numbers.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from understudy.history.metrics.metrics import nearest_rank
 
 PERCENTS = (50, 90, 99)
 SIGNIFICANT = 0.05
-"""A corrected p value up to this is called a change."""
+"""Largest corrected p value that counts as a change."""
 WORST = 5
-"""How many of the worst runs are shown."""
+"""Number of the worst runs that are shown."""
 WORST_BY = ("outage", "leaderless")
-"""The quantities by which runs are the worst."""
+"""Names of the quantities by which the worst runs are chosen."""
 CURVE_POINTS = 400
-"""The most points of a curve: more than a picture has pixels for."""
+"""Maximum number of points of a curve: slightly more than a picture has pixels across."""
 
 CHANGED = "changed"
 NOISE = "noise"
@@ -66,29 +66,29 @@ class ValueDistribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricChange:
-    """How one quantity of a group differs from that of its baseline group."""
+    """The difference of one quantity between a group and its baseline group."""
 
     baseline: Key
     difference: int
-    """Of the medians."""
+    """Difference of the medians."""
     share: float | None
-    """The difference as a part of the baseline's median; None if that is 0."""
+    """The difference as a fraction of the baseline's median; None if that is 0."""
     interval: tuple[int, int] | None
     p: float
     corrected_p: float
     verdict: str
-    """`CHANGED`, `NOISE`, or `TOO_FEW` where even the smallest p would be too large after the correction."""
+    """`CHANGED`, `NOISE`, or `TOO_FEW` if even the smallest p would be too large after the correction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSummary:
-    """What the pages show of one group, without its changes. It has the same size whatever the number of runs."""
+    """The numbers of one group on the pages, without its changes. Its size does not depend on the number of runs."""
 
     key: Key
     runs: int
     failovers: int
     distributions: Mapping[str, ValueDistribution]
-    """By the name of the quantity, as in the next two."""
+    """By the name of the quantity, like the next two fields."""
     curves: Mapping[str, tuple[tuple[int, float], ...]]
     """Values in order, and the share of values up to each: at most `CURVE_POINTS`."""
     medians: Mapping[str, tuple[int, ...]]
@@ -106,7 +106,7 @@ class GroupResult:
 
     group: GroupSummary
     changes: Mapping[str, MetricChange]
-    """By the name of the quantity, without those that cannot be compared."""
+    """By the name of the quantity, without quantities that cannot be compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,9 +128,9 @@ class Comparison:
     baseline: Mapping[str, str]
     groups: tuple[GroupResult, ...]
     tests: int
-    """How many tests were made, for which p values are corrected."""
+    """Number of tests, for which the p values are corrected."""
     worst: Mapping[str, tuple[WorstRun, ...]]
-    """The runs with the largest outage, and those with the largest leaderless time."""
+    """The runs with the largest outage, and the runs with the largest leaderless time."""
 
     @property
     def runs(self) -> int:
@@ -159,9 +159,9 @@ def compare(runs: Iterable[Observation], by: Sequence[str], baseline: Mapping[st
 
 
 def permutations_for(pairs: Sized) -> int:
-    """Return how many permutations a test needs where these pairs of groups are compared.
+    """Return the number of permutations that a test needs if these pairs of groups are compared.
 
-    The correction multiplies a p value by up to the number of tests, so the smallest one has to allow for that.
+    The correction multiplies a p value by up to the number of tests, so the smallest p value has to allow for that.
     """
     return max(PERMUTATIONS, 100 * len(pairs) * len(QUANTITIES))
 
@@ -183,7 +183,7 @@ def summarize(group: RunGroup) -> GroupSummary:
 
 
 def p_values_of(group: RunGroup, baseline: RunGroup, permutations: int) -> dict[str, float]:
-    """Return the p value, not corrected, of each quantity of which both groups have values."""
+    """Return the uncorrected p value of each quantity for which both groups have values."""
     names = [quantity.name for quantity in QUANTITIES if group.values(quantity.name) and baseline.values(quantity.name)]
     if not names:
         return {}
@@ -201,10 +201,10 @@ def assemble(
     by: Sequence[str],
     baseline: Mapping[str, str],
 ) -> Comparison:
-    """Put together what was computed group by group.
+    """Assemble the comparison from the numbers of its groups.
 
     Args:
-        p_values: what `p_values_of` found, by the key of the group.
+        p_values: the results of `p_values_of`, by the key of the group.
         pairs: the baseline of each group that has one.
     """
     groups = {group.key: group for group in sorted(summaries, key=lambda group: in_order(group.key))}
@@ -265,7 +265,7 @@ class _RunSample:
 
     distribution: ValueDistribution
     medians: Integers
-    """Empty without a value, or where the median has no interval."""
+    """Empty if there is no value, or if the median has no interval."""
 
     @staticmethod
     def of(group: RunGroup, quantity: str) -> _RunSample:
@@ -287,7 +287,7 @@ class _RunSample:
 
 
 def _curve(values: Sequence[int]) -> tuple[tuple[int, float], ...]:
-    """Return the empirical distribution of sorted values; of many values, evenly chosen ones and the last."""
+    """Return the empirical distribution of sorted values. Of many values, evenly spaced ones and the last are kept."""
     every = -(-len(values) // CURVE_POINTS) or 1
     places = sorted({*range(every - 1, len(values), every), len(values) - 1} - {-1})
     return tuple((values[place], (place + 1) / len(values)) for place in places)

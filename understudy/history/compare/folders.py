@@ -1,4 +1,4 @@
-"""Observes the runs in folders of event logs; the only place where a comparison computes tables."""
+"""Observes the runs in folders of event logs; the only module of a comparison that computes tables."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from understudy.history.report.runs import DIFFERENT_RUNS, RunFiles, find_logs
 
 
 class ObservedFolders(NamedTuple):
-    """What the files in some folders hold."""
+    """The runs in some folders, and the damage to their files."""
 
     runs: tuple[Observation, ...]
     findings: tuple[LogFinding, ...]
-    """Damage to the files, and paths without any."""
+    """Damage to the files, and paths without an event log."""
 
 
 def observe_folders(
@@ -57,7 +57,7 @@ def observe_folders(
 
 
 def _command(group: RunFiles) -> str:
-    """Return the command that shows the run in some files: that of the smallest folder with all of them."""
+    """Return the command that shows the run in some files. It names the deepest folder that has all of them."""
     folder = Path(os.path.commonpath([Path(file).parent for file in group.files]))
     here = Path.cwd()
     return f"understudy replay {shlex.quote(str(folder.relative_to(here) if folder.is_relative_to(here) else folder))}"

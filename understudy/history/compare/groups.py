@@ -1,6 +1,6 @@
 """Groups runs by their settings, and summarises each group's failovers. No numpy is needed here.
 
-`observe` keeps of a run's tables only what is compared, so that ten thousand runs fit into memory.
+`observe` keeps only the compared values of a run's tables, so that ten thousand runs fit into memory.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from understudy.history.metrics.metric_tables import Failover, RunMetrics, Setti
 from understudy.history.reading.run_records import micros
 
 SETTINGS: tuple[str, ...] = tuple(Settings.__struct_fields__)
-"""The settings by which runs can be grouped."""
+"""Names of the settings by which runs can be grouped."""
 UNKNOWN = "unknown"
-"""The text of a setting that a run's records do not contain."""
+"""Text for a setting that a run's records do not contain."""
 
 Key: TypeAlias = tuple[str, ...]
 """The values of the settings by which runs are grouped, as text."""
 
 
 class CannotCompare(Exception):
-    """The runs cannot be compared as requested. The message says what is wrong, and what is possible."""
+    """The runs cannot be compared as requested. The message has the reason, and valid choices if there are any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """Something that is compared."""
+    """A number that is compared between groups."""
 
     name: str
     unit: str
     """The unit of a value divided by `scale`."""
     scale: int
-    """How many of the whole numbers that are compared make one unit."""
+    """Number by which a compared whole number is divided to get a value in `unit`."""
     meaning: str
 
 
@@ -47,10 +47,10 @@ QUANTITIES: tuple[Quantity, ...] = (
     Quantity("outage", "ms", 1_000, "from the loss until another controller is ready"),
     Quantity("leaderless", "partition-s", 1_000_000, "partition-seconds without a leader, in a whole run"),
 )
-"""What is compared: four phases of each failover, the outage, and the leaderless time of each run. Compared are whole
-microseconds and partition-microseconds."""
+"""Quantities that are compared: four phases of each failover, the outage, and the leaderless time of each run. Their
+values are compared as whole microseconds or partition-microseconds."""
 PHASES = ("detection", "election", "takeover", "propagation")
-"""The quantities that add up to a failover."""
+"""Names of the quantities that add up to a failover."""
 
 _PER_FAILOVER: dict[str, Callable[[Failover], float | None]] = {
     "detection": lambda row: row.detection_ms,
@@ -63,7 +63,7 @@ _PER_FAILOVER: dict[str, Callable[[Failover], float | None]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What one run contributes to a comparison."""
+    """The values that one run contributes to a comparison."""
 
     run: str
     opened_by: str
@@ -71,7 +71,7 @@ class Observation:
     settings: Mapping[str, str]
     failovers: int
     cause: str
-    """What ended its controllers, for example `kill`."""
+    """The causes of its failovers, for example `kill`."""
     values: Mapping[str, tuple[int, ...]]
     """The values of each quantity."""
     phases: tuple[tuple[int, ...], ...]
@@ -84,14 +84,14 @@ def command_in_lake(lake: str, run: str) -> str:
 
 
 def observe(run: RunMetrics, opened_by: str) -> Observation:
-    """Return what is compared of a run."""
+    """Return the compared values of a run."""
     return observe_rows(run.run, run.settings, run.failovers, run.totals.leaderless_ms, opened_by)
 
 
 def observe_rows(
     run: str, settings: Settings, failovers: Sequence[Failover], leaderless_ms: float, opened_by: str
 ) -> Observation:
-    """Return what is compared of a run, from the rows of the three tables that have it."""
+    """Return the compared values of a run, from its rows in the three tables that have them."""
     values = {
         name: tuple(micros(ms) for row in failovers if (ms := read(row)) is not None)
         for name, read in _PER_FAILOVER.items()
@@ -138,7 +138,7 @@ class RunGroup:
         return {phase: fmean(column) / 1_000 for phase, column in zip(PHASES, zip(*rows, strict=True), strict=False)}
 
     def leaderless_s_by_cause(self) -> dict[str, tuple[float, int]]:
-        """Return the mean leaderless partition-seconds of the runs with each cause, and their number."""
+        """Return the mean leaderless partition-seconds of the runs with each cause, and the number of these runs."""
         by_cause: dict[str, list[int]] = {}
         for run in self.runs:
             by_cause.setdefault(run.cause, []).extend(run.values["leaderless"])
@@ -175,14 +175,14 @@ def group_runs(runs: Iterable[Observation], by: Sequence[str]) -> tuple[RunGroup
 
 
 def in_order(key: Key) -> tuple[tuple[bool, float, str], ...]:
-    """Return what sorts groups: numbers by size, before texts."""
+    """Return the sort key of a group: numbers by size, before texts."""
     return tuple((not text.isdecimal(), float(text) if text.isdecimal() else 0.0, text) for text in key)
 
 
 def baseline_keys(keys: Iterable[Key], by: Sequence[str], baseline: Mapping[str, str]) -> dict[Key, Key]:
-    """Return the group with which each other group is compared, by the other's key; nothing without a baseline.
+    """Return the key of the group with which each group is compared, by the group's own key; empty without a baseline.
 
-    It has the values of `baseline`, and otherwise the values of the group itself. Groups that are a baseline
+    The counterpart has the values of `baseline`, and otherwise the group's own values. Groups that are a baseline
     themselves, and groups whose counterpart has no run, are left out.
 
     Raises:

@@ -29,7 +29,7 @@ from understudy.history.compare.text_page import assignments, difference, name, 
 from understudy.history.writing import Html, counted, element, joined, note, page, table
 
 DRAWN_GROUPS = 24
-"""The most groups that a picture can show in lines that differ; the tables have all."""
+"""Maximum number of groups that a picture can show in different lines; the tables have all groups."""
 
 
 def write_page(comparison: Comparison, file: Path) -> None:
@@ -150,7 +150,7 @@ def _method(comparison: Comparison) -> str:
     )
     if comparison.baseline:
         text += (
-            f"A quantity has changed where the p value is at most {SIGNIFICANT}: a permutation test of the mean "
+            f"A quantity has changed if the p value is at most {SIGNIFICANT}: a permutation test of the mean "
             f"ranks over whole runs, after Holm's correction for {counted(comparison.tests, 'test')}. “{TOO_FEW}” "
             "means that no difference, however large, could reach that."
         )

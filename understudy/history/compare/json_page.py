@@ -1,4 +1,4 @@
-"""A `Comparison` as JSON: all numbers of the pages, in the units that their names end in."""
+"""Writes a `Comparison` as JSON: all numbers of the pages. `units` has the units of the quantities."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Draws a comparison as SVG: distributions side by side, phases stacked, leaderless time by cause.
 
 Every picture has a title, axes with units, and a text alternative. Colours come from style sheet variables, which the
-page sets for light and dark; lines and areas differ in dashes and patterns too, so that a reader needs no colour.
+page sets for light and dark; lines and areas also differ in dashes and patterns, so that a reader needs no colour.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from understudy.history.compare.text_page import name, number
 from understudy.history.writing import Html, cut, element, joined
 
 SERIES = 6
-"""How many colours there are; further groups repeat them with another dash."""
+"""Number of colours; further groups repeat them with another dash."""
 _DASHES = ("none", "7 3", "2 3", "9 3 2 3", "1 4", "12 4")
 _LABEL = 220
 _BAR = 18
@@ -45,7 +45,7 @@ class _Scale:
 
 
 def distributions(comparison: Comparison, quantity: Quantity) -> Html:
-    """Return the share of values up to each value, as a line for each group; empty without values."""
+    """Return the share of values up to each value, as a line for each group; empty if there are no values."""
     width, height, left, right, top, bottom = 460, 280, 52, 14, 34, 46
     found = [(result.group, result.group.curves[quantity.name]) for result in comparison.groups]
     largest = max((points[-1][0] for _, points in found if points), default=None)
@@ -78,7 +78,7 @@ def distributions(comparison: Comparison, quantity: Quantity) -> Html:
 
 
 def _curve(points: Sequence[tuple[float, float]], across: _Scale, up: _Scale, series: int) -> Html:
-    """Return an empirical distribution, values with the share up to each, as steps."""
+    """Return an empirical distribution as steps. Each point is a value and the share of values up to it."""
     steps = "".join(f"H{across.at(value):.1f}V{up.at(share):.1f}" for value, share in points)
     path = f"M{across.at(0):.1f} {up.at(0):.1f}{steps}H{across.end:.1f}"
     return element("path", class_="line", d=path, **_stroke(series))

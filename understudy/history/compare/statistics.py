@@ -1,8 +1,8 @@
 """Quantiles with bootstrap intervals, permutation tests, and Holm's correction; docs/guides/compare.md has the reasons.
 
-Values are whole microseconds, or any other integers. They come in runs, and a run may have several: failovers of one
-run have the cluster, the topics and often the cause in common, so they are not independent. Whatever is drawn at random
-here is therefore whole runs. Every function is pure: where it draws, it is given the generator.
+Values are whole microseconds, or any other integers. A run may have several values. Failovers of one run have the
+cluster, the topics and often the cause in common, so they are not independent. So whole runs are drawn at random.
+Every function is pure: a function that draws at random takes the generator as an argument.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Runs: TypeAlias = Sequence[Sequence[int]]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 Labels: TypeAlias = npt.NDArray[np.bool_]
-"""Which runs are in the first group: a row for each way to distribute them."""
+"""Whether each run is in the first group, with a row for each way to distribute the runs."""
 
 CONFIDENCE = 0.95
 RESAMPLES = 2_000
@@ -28,15 +28,15 @@ PERMUTATIONS = 9_999
 
 _TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 _BLOCK = 2_000_000
-"""How many numbers an array of draws may have: a few tens of megabytes."""
+"""Maximum number of elements of an array of draws: a few tens of megabytes."""
 
 
 def runs_needed(percent: int) -> int:
-    """Return how many runs a group must have so that the quantile gets an interval of level `CONFIDENCE`.
+    """Return the number of runs that a group needs for an interval of level `CONFIDENCE` for the quantile.
 
-    The ends of an interval are among the values. With fewer runs than this, the probability that all values are on the
-    same side of the quantile is larger than an interval may err at one end, so no such end is honest. It takes 6 runs
-    for the median, 36 for p90 and 368 for p99.
+    The ends of an interval are among the values. With fewer runs, the probability that all values are on the same side
+    of the quantile is larger than the error that is allowed at one end of the interval. It takes 6 runs for the median,
+    36 for p90 and 368 for p99.
     """
     share = percent / 100
     needed = 1
@@ -48,11 +48,11 @@ def runs_needed(percent: int) -> int:
 def bootstrap_quantiles(
     runs: Runs, percents: Sequence[int], generator: np.random.Generator
 ) -> tuple[Integers, Integers]:
-    """Find nearest-rank quantiles of `RESAMPLES` samples, each of as many runs, drawn with replacement.
+    """Find nearest-rank quantiles of `RESAMPLES` samples. Each has as many runs as the group, drawn with replacement.
 
     Returns:
-        All values, sorted; and which of them is the quantile, with a row for each sample and a column for each of
-        `percents`. Runs without a value take no part.
+        All values, sorted; and the index of the quantile among them, with a row for each sample and a column for each
+        of `percents`. Runs without a value are left out.
 
     Raises:
         ValueError: no run has a value.
@@ -76,7 +76,7 @@ def bootstrap_quantiles(
 
 
 def _drawn_times(samples: int, runs: int, generator: np.random.Generator) -> Integers:
-    """Return how often each run is drawn, with a row for each sample of as many runs."""
+    """Return how often each run is drawn, with a row for each sample of `runs` runs."""
     drawn = generator.integers(runs, size=(samples, runs)) + runs * np.arange(samples)[:, None]
     return np.bincount(drawn.ravel(), minlength=samples * runs).reshape(samples, runs)
 
@@ -85,10 +85,10 @@ def quantile_interval(values: Integers, places: Integers) -> tuple[int, int]:
     """Return an interval of level `CONFIDENCE` for one quantile: the percentile interval, one value wider at each end.
 
     Quantiles of samples are values of the group, so the bootstrap's distribution has steps. With ends on the steps
-    themselves the interval covers the true quantile too rarely: in 83 % of groups of 36 for p90, instead of 95 %.
+    themselves the interval covers the true quantile too rarely: for p90 in 83 % of groups of 36 runs, instead of 95 %.
 
     Args:
-        values, places: one column of what `bootstrap_quantiles` returns.
+        values, places: the values and one column of the indexes that `bootstrap_quantiles` returns.
     """
     low, high = np.quantile(places, _TAILS, method="inverted_cdf")
     return int(values[max(int(low) - 1, 0)]), int(values[min(int(high) + 1, len(values) - 1)])
@@ -122,11 +122,11 @@ def mean_ranks(groups: tuple[Runs, Runs]) -> tuple[Floats, Floats]:
 def permutation_p_values(
     first: Floats, second: Floats, generator: np.random.Generator, *, permutations: int = PERMUTATIONS
 ) -> Floats:
-    """Return how likely a difference at least as large is where both groups have the same distribution.
+    """Return the probability of a difference at least as large if both groups have the same distribution.
 
     Each column is one quantity, each row a run; NaN stands for a run without a value. The statistic is the difference
-    of the groups' means, without its sign. Where there are at most `permutations` ways to distribute the runs over two
-    groups of these sizes, all are tried; otherwise as many are drawn, and the observed one counts as one of them.
+    of the groups' means, without its sign. If there are at most `permutations` ways to distribute the runs over two
+    groups of these sizes, all are tried. Otherwise `permutations` ways are drawn, and the observed one is added.
 
     Args:
         first, second: the runs of each group, for example their ranks.
@@ -158,7 +158,7 @@ def smallest_p(first: int, second: int, *, permutations: int = PERMUTATIONS) -> 
 def _differences(in_first: Labels, values: Floats, counted: Floats) -> Floats:
     """Return the absolute difference of the two groups' means for each row of labels and each column of values.
 
-    Where a group has no value left, the difference is infinite, so that it counts against a small p.
+    If a group has no value left, the difference is infinite, so that it counts against a small p.
     """
     labels = in_first.astype(np.float64)
     sums, sizes = labels @ values, labels @ counted
@@ -185,8 +185,8 @@ def _drawn_labels(total: int, size: int, first: int, generator: np.random.Genera
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return p values corrected for their number by Holm's method, in the same order.
 
-    If everything with a corrected p of at most 0.05 is called a change, the probability that any of it is noise is at
-    most 0.05, whatever the dependence between the tests.
+    If every result with a corrected p of at most 0.05 is called a change, the probability that any of them is noise is
+    at most 0.05, however the tests depend on each other.
     """
     corrected = [0.0] * len(p_values)
     highest = 0.0

@@ -1,6 +1,6 @@
 """`render` turns a `Comparison` into a page of text, at most 100 characters wide.
 
-Only a command that opens a run may be longer: cut off, it would be of no use.
+Only the command that opens a run may be longer, because a shortened command would not work.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from understudy.history.writing import counted, cut, fitted
 _QUANTILE = 14
 _CHANGE = 20
 _LABEL = 23
-"""The width of a group's name, where there is a column of changes too."""
+"""Width of a group's name if there is also a column of changes."""
 _SEPARATOR = " · "
 
 
@@ -75,7 +75,7 @@ def _rows(result: GroupResult, quantity: Quantity, width: int) -> list[str]:
 
 
 def _labelled(label: str, columns: str, width: int) -> list[str]:
-    """Return a row with its label, which has a line of its own where it is too long for its column."""
+    """Return a row with its label. A label that is too long for its column gets a separate line."""
     if _fits(label, width):
         return [f"  {label:<{width - 2}}{columns}"]
     return [fitted(f"  {label}"), f"{'':<{width}}{columns}"]
@@ -129,7 +129,7 @@ def _legend(comparison: Comparison) -> list[str]:
     needed = ", ".join(f"{runs_needed(percent)} for p{percent}" for percent in PERCENTS)
     lines = [
         f"Quantiles are nearest rank. Below them: {CONFIDENCE:.0%} bootstrap intervals (percentile method over whole",
-        f"runs), where there are enough runs: {needed}. A maximum has no interval.",
+        f"runs), if there are enough runs: {needed}. A maximum has no interval.",
     ]
     if comparison.baseline:
         lines += [
@@ -139,7 +139,7 @@ def _legend(comparison: Comparison) -> list[str]:
     return lines
 
 
-# ------------------------------------------------------------------ formats, which the HTML page has in common
+# ------------------------------------------------------------------ formats, which the HTML page also uses
 
 
 def name(key: Key) -> str:
@@ -154,7 +154,7 @@ def assignments(settings: object) -> str:
 
 
 def number(value: int | None, quantity: Quantity) -> str:
-    """Return a value in the quantity's unit with three digits or all whole ones; a dash for None."""
+    """Return a value in the quantity's unit with up to four digits or all whole ones; a dash for None."""
     if value is None:
         return "—"
     scaled = value / quantity.scale
@@ -174,5 +174,5 @@ def signed(value: float, form: str) -> str:
 
 
 def p_value(p: float) -> str:
-    """Return `p` and its value with as many digits as mean something."""
+    """Return `p` and its value with its meaningful digits."""
     return "p < 0.001" if p < 0.001 else f"p {p:.3f}" if p < 0.1 else f"p {p:.2f}"

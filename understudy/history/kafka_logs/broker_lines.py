@@ -1,7 +1,7 @@
 """Imports what every broker logs: its process, its ZooKeeper session, and the control requests that it handles.
 
-The statements are those of `KafkaServer`, `KafkaZkClient`, `ReplicaManager`, `Partition`, `ZkMetadataCache`,
-`KafkaApis`, and of ZooKeeper's client. docs/guides/import-kafka.md has them in a table.
+The statements are from `KafkaServer`, `KafkaZkClient`, `ReplicaManager`, `Partition`, `ZkMetadataCache`, `KafkaApis`,
+and ZooKeeper's client. docs/guides/import-kafka.md has them in a table.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ def process_began(line: Line) -> None:
 
 
 def process_started(line: Line) -> None:
-    """Begin an incarnation, unless the line before this one was imported, which older versions do not have."""
+    """Begin an incarnation, unless `process_began` has; older versions of Kafka do not log the line for that."""
     if not line.node.has_begun:
         line.node.start_incarnation(line.ms)
     line.node.has_begun = False
 
 
 def event_thread_started(line: Line) -> None:
-    """Begin an incarnation where no server.log has done it: each process starts this thread once."""
+    """Begin an incarnation if the thread starts again, as it may without a server.log: a process starts it once."""
     if line.node.had_event_thread:
         line.node.start_incarnation(line.ms)
     line.node.had_event_thread = True
@@ -159,7 +159,7 @@ def refused_old_controller(line: Line) -> None:
 
 
 def refused_old_registration(line: Line) -> None:
-    """Record that a broker refused a request for an earlier registration of its own."""
+    """Record that a broker refused a request that was meant for its earlier registration."""
     line.node.write(
         line.ms,
         FenceHit(
@@ -180,14 +180,14 @@ def refused_old_registration(line: Line) -> None:
 
 
 def leader_and_isr_finished(line: Line) -> None:
-    """Record the answer to a LeaderAndIsr. What was applied is left out: the lines have no ISR of followers."""
+    """Record the answer to a LeaderAndIsr. The applied states are left out: the lines of followers have no ISR."""
     handling, line.node.handling = line.node.handling, None
     if handling is not None and handling.correlation_id == line.number("correlation_id"):
         _answered(line, "LeaderAndIsr", handling.error)
 
 
 def metadata_updated(line: Line) -> None:
-    """Record an UpdateMetadata and its answer. What was applied is left out: the line has only numbers."""
+    """Record an UpdateMetadata and its answer. The applied states are left out: the line only has their number."""
     line.node.controller_epoch = max(line.node.controller_epoch, line.number("epoch"))
     _received(line, "UpdateMetadata", line.number("epoch"))
     _answered(line, "UpdateMetadata", "NONE")
@@ -207,7 +207,7 @@ def _received(line: Line, api: str, controller_epoch: int = UNKNOWN) -> None:
 
 
 def _answered(line: Line, api: str, error: str) -> None:
-    """Record an answer on both sides; on the controller's where its own log does not have it."""
+    """Record an answer in the broker's log, and in the controller's log if its own lines do not have it."""
     controller, correlation_id = line.number("controller"), line.number("correlation_id")
     line.node.write(
         line.ms, ResponseSent(api=api, client_id=str(controller), correlation_id=correlation_id, error=error)
@@ -293,7 +293,7 @@ BROKER_STATEMENTS: Final[tuple[Statement, ...]] = (
         metadata_updated,
     ),
 )
-"""The statements that become records, or that later records need."""
+"""Statements whose lines become records, or are needed by later records."""
 
 _REPEATING: Final = {
     STATE_CHANGE: (
@@ -316,4 +316,4 @@ _REPEATING: Final = {
 STATEMENTS_WITHOUT_RECORD: Final = tuple(
     Statement(logger, re.compile(pattern, re.DOTALL)) for logger, pattern in _REPEATING.items()
 )
-"""The statements whose lines add nothing to other lines."""
+"""Statements whose lines add nothing to other lines."""

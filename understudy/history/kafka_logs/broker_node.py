@@ -1,4 +1,4 @@
-"""`BrokerNode`: writes the event log of one broker of the imported cluster, and keeps what its lines refer back to."""
+"""`BrokerNode` writes the event log of one broker of the imported cluster, and keeps what later lines refer to."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from understudy.history.reading.run_records import broker_node
 
 SOFTWARE: Final = "Apache Kafka"
 SILENCE_MS: Final = 1_000
-"""The last line before a silence of this length becomes a `StillRunning`, if it is no other record."""
+"""Length of a silence before which the last line becomes a `StillRunning`, if it is no other record."""
 MAX_UNANSWERED: Final = 10_000
-"""How many requests to one broker are kept until their answers; the oldest are dropped first."""
+"""Maximum number of unanswered requests to one broker that are kept; the oldest are dropped first."""
 
 
 @dataclass(slots=True)
@@ -54,14 +54,14 @@ class SentRequest(NamedTuple):
 
 @dataclass(slots=True)
 class Takeover:
-    """What a new controller has logged about itself since its election.
+    """The facts that a new controller has logged about itself since its election.
 
     Attributes:
         cause: the `seq` of the record that led to the election; None if the logs have none.
         reading_since_ms: when it began to read the cluster's state.
         broker_epochs: the broker id and epoch of each live broker that it read.
         is_under_way: whether the requests that it sends belong to the takeover.
-        partitions: how many partitions the cluster has; `UNKNOWN` where the log does not state it.
+        partitions: the number of partitions of the cluster; `UNKNOWN` if the log does not state it.
     """
 
     epoch: int
@@ -86,7 +86,7 @@ class HeldAnswer(NamedTuple):
 
 @dataclass(slots=True)
 class HandledRequest:
-    """A LeaderAndIsr that a broker is handling: it handles one at a time."""
+    """The LeaderAndIsr that a broker is handling; a broker handles one at a time."""
 
     correlation_id: int
     error: str = "NONE"
@@ -98,21 +98,21 @@ class BrokerNode:
     Records of partitions that have the same millisecond and subject become one record.
 
     Attributes:
-        written: how many records of each type have been written.
-        left_out: how many have not, by record and reason.
-        takeover: since its last election, while it is controller; None otherwise.
-        why: the reason for which its controller elects leaders, from its last line about that; empty without one.
-        is_resigning: whether its last line about resigning was that it begins to.
-        resigns_because: the reason, in words, for which its controller resigns next.
+        written: the number of records of each type that have been written.
+        left_out: the number of records that have been left out, by record and reason.
+        takeover: the takeover after its last election; None if it is not controller.
+        why: the reason for which its controller elects leaders, from its last line about one; empty without one.
+        is_resigning: whether its last line about resigning was `Resigning`.
+        resigns_because: the reason, in words, of the next resignation of its controller.
         stops_because: the reason for which its process ends.
         session_id: its ZooKeeper session; 0 while the logs have not named one.
-        traces_answers: whether its state-change.log has the answers to its requests, which it has at TRACE only.
+        traces_answers: whether its state-change.log has the answers to its requests, which are logged at TRACE only.
         sent: its unanswered requests by receiver, the oldest first.
-        handling: the LeaderAndIsr that it is handling.
+        handling: the LeaderAndIsr that it is handling; None if there is none.
         had_event_thread: whether this incarnation has logged the start of its controller's event thread.
-        has_begun: whether its server.log has begun, and not yet logged `starting`.
+        has_begun: whether its server.log has the first line of a process, but not yet `starting`.
         is_connected: whether the connection of its session is up.
-        gone_cause: the `seq` of its record that `/controller` is deleted, until the election that follows.
+        gone_cause: the `seq` of its record of the deletion of `/controller`, until the election that follows.
     """
 
     def __init__(self, broker: int, folder: Path, run: str, *, written: Counter[str], left_out: Counter[str]) -> None:
@@ -135,7 +135,7 @@ class BrokerNode:
         self._forget()
 
     def _forget(self) -> None:
-        """Begin without what an earlier process of this broker had in memory."""
+        """Reset everything that an earlier process of this broker had in memory."""
         self.takeover: Takeover | None = None
         self.why = ""
         self.is_resigning = False
@@ -198,7 +198,7 @@ class BrokerNode:
         self._held.append(answer)
 
     def close(self) -> None:
-        """Write what is left but held answers, and end the incarnation."""
+        """Write everything that is left except held answers, and end the incarnation."""
         self._write_groups()
         if self._held:
             self.left_out["ResponseReceived: its controller logged nothing after it"] += len(self._held)
@@ -213,7 +213,7 @@ class BrokerNode:
         self.sent.setdefault(to, deque(maxlen=MAX_UNANSWERED)).append(request)
 
     def next_answered(self, sender: int, api: str) -> SentRequest | None:
-        """Take out the oldest unanswered request of this API, and those before it; None if there is none.
+        """Remove the oldest unanswered request of this API and those before it; return it, or None if there is none.
 
         A channel sends one request at a time and in order, so those before it were answered without a line.
         """
@@ -232,7 +232,7 @@ class BrokerNode:
             self.sent.pop(to, None)
 
     def _write_last_line(self) -> None:
-        """Write a `StillRunning` at the last line, unless a record is as late."""
+        """Write a `StillRunning` at the time of the last line, unless a record is as late as that."""
         if self._last_line_ms > max(self._last_record_ms, self._group_ms if self._has_groups else 0.0):
             ms, self._last_record_ms = self._last_line_ms, self._last_line_ms
             self._append(ms, StillRunning(source=self._last_line_source), None, 0)

@@ -90,7 +90,7 @@ class ImportedCluster:
             node.close()
 
     def is_newer(self, state: Leadership, *, is_created: bool = False) -> bool:
-        """Whether `state` is not the known state of its partition, nor one before it.
+        """Return whether `state` is newer than the known state of its partition.
 
         The partition epoch is the version of the state's znode, which grows with every write and begins at 0 again
         when a topic is created again.
@@ -128,7 +128,7 @@ class ImportedCluster:
         """Record that a controller got the answer to its oldest unanswered request of this API to `sender`.
 
         Args:
-            is_own_line: whether the answer is in the controller's own log; otherwise it is in that of `sender`.
+            is_own_line: whether the answer is in the controller's own log; otherwise it is in `sender`'s log.
         """
         node = self._nodes.get(controller)
         request = None if node is None else node.next_answered(sender, api)

@@ -1,6 +1,6 @@
 """Imports what a controller logs: its election and failover, brokers, topics, partition states and requests.
 
-The statements are those of `KafkaController`, `ControllerChannelManager`, `ZkPartitionStateMachine` and
+The statements are from `KafkaController`, `ControllerChannelManager`, `ZkPartitionStateMachine` and
 `ZkReplicaStateMachine`. docs/guides/import-kafka.md has them in a table.
 """
 
@@ -189,7 +189,7 @@ def topics_changed(line: Line) -> None:
 
 
 def topic_deleted(line: Line) -> None:
-    """Record the end of a topic. The controller forgets the topic itself, so that its next comparison misses it."""
+    """Record the deletion of a topic. The controller forgets it, so its next line about topics does not list it."""
     line.node.write(line.ms, TopicsChanged(new=(), deleted=(line.found["topic"],)))
     line.cluster.forget_topic(line.found["topic"])
 
@@ -355,7 +355,7 @@ def _error_name(code: int) -> str:
 
 
 def _sent(line: Line, to: int, api: str, partitions: int) -> None:
-    """Record a request, unless no log would have its answer: it would look unanswered."""
+    """Record a request, unless no log can have its answer: the request would look unanswered."""
     node = line.node
     # At INFO a broker logs neither the end of a StopReplica nor an UpdateMetadata without partitions.
     is_logged_by_receiver = partitions > 0 and api != "StopReplica" and to in line.cluster.state_change_logs
@@ -511,7 +511,7 @@ CONTROLLER_STATEMENTS: Final = (
         answer_received,
     ),
 )
-"""The statements that become records, or that later records need."""
+"""Statements whose lines become records, or are needed by later records."""
 
 _REPEATING: Final = {
     CONTROLLER: (
@@ -539,4 +539,4 @@ _REPEATING: Final = {
     STATE_CHANGE: "Sending become-(leader|follower) LeaderAndIsr|Sending StopReplica request \\w+\\(",
 }
 STATEMENTS_WITHOUT_RECORD: Final = tuple(statement(logger, pattern) for logger, pattern in _REPEATING.items())
-"""The statements whose lines add nothing to other lines."""
+"""Statements whose lines add nothing to other lines."""

@@ -18,19 +18,20 @@ from typing import BinaryIO, Final, NamedTuple, cast
 from understudy.history.kafka_logs.pattern import LinePattern
 
 MAX_LINE_BYTES: Final = 32 * 1024 * 1024
-"""The rest of a longer line is not read. A controller of 200,000 partitions writes lines of about 8 MB."""
+"""Length after which the rest of a line is not read. A controller of 200,000 partitions writes lines of about 8 MB."""
 
 MAX_REST_LINES: Final = 50
-"""How many lines of a stack trace are kept. The others are only counted."""
+"""Maximum number of lines of a stack trace that are kept. The others are only counted."""
 
 LEADING_LINES: Final = 1_000
-"""How many lines at the beginning of a file may belong to an entry of the file before it."""
+"""Number of lines at the beginning of a file that may belong to an entry of the file before it."""
 
 SEARCHED_LINES: Final = 50_000
-"""How many lines of a file are searched for the id of its broker."""
+"""Number of lines of a file that are searched for the id of its broker."""
 
 CLOCK_TOLERANCE_MS: Final = 1_000
-"""Threads take the time of an entry before they wait for the file: lines may be out of order by moments."""
+"""Maximum time by which an entry may be earlier than the entry before it. Threads take the time of an entry before they
+wait for the file, so lines may be slightly out of order."""
 
 _BROKER_ID = re.compile(
     r"\[(?:Controller id=|Broker id=|KafkaServer id=|ControllerEventThread controllerId=|"
@@ -41,7 +42,7 @@ _CONTROLLER_ID = re.compile(r"\[(?:Controller|Broker|KafkaServer) id=(?P<id>\d+)
 
 
 class LogError(Exception):
-    """A log file cannot be imported. The message names the file, the line and what is expected."""
+    """A log file cannot be imported. The message names the file, the line and the expected input."""
 
 
 class EntryKind(Enum):
@@ -56,7 +57,7 @@ class Entry(NamedTuple):
     """One entry of a log."""
 
     ms: int
-    """Milliseconds since 1970-01-01 UTC; never less than that of the entry before in its source."""
+    """Milliseconds since 1970-01-01 UTC; never less than the time of the entry before in its source."""
     file: Path
     line: int
     """The number of its first line in the file, from 1."""
@@ -72,9 +73,9 @@ class LogSource:
     """All files of one kind of one broker, the oldest first.
 
     Attributes:
-        lines: how many lines have been read.
-        out_of_order: entries whose time was moved to that of the entry before, by at most `CLOCK_TOLERANCE_MS`.
-        loose: lines at the beginning of a file that belong to an entry of a file that was not given.
+        lines: the number of lines that have been read.
+        out_of_order: the number of entries that got the time of the entry before, at most `CLOCK_TOLERANCE_MS` later.
+        loose: the number of lines at the beginning of a file that belong to an entry of a file that was not given.
     """
 
     broker: int
@@ -89,7 +90,7 @@ class LogSource:
 
         Raises:
             LogError: a file cannot be read, has no line of this pattern, has lines of another broker, or begins before
-                the end of the one before.
+                the end of the file before it.
         """
         last = 0
         for file in self.files:
@@ -148,7 +149,7 @@ def log_sources(
     """Group files by broker and kind, ordered by their first time; return also the files without an entry.
 
     Args:
-        files: the broker, where it is known, the kind and the path of each file.
+        files: the broker (None if it is not known), the kind and the path of each file.
 
     Raises:
         LogError: a file cannot be read or has no line of this pattern, or names no broker and none is given.
@@ -186,12 +187,12 @@ def files_of_broker(folder: Path) -> list[tuple[EntryKind, Path]]:
 
 
 def _is_named(name: str, kind: EntryKind) -> bool:
-    """Whether a file has the name of `kind`, or that of a rotated file: `controller.log.2024-05-01-13`, `….gz`."""
+    """Return whether a file has the name of `kind`, also rotated: `controller.log.2024-05-01-13`, `….gz`."""
     return re.fullmatch(rf"{re.escape(kind.value)}([.-][0-9][0-9A-Za-z.-]*)?(\.gz)?", name) is not None
 
 
 def _complete(entry: Entry, rest: list[str], pattern: LinePattern) -> Entry:
-    """Return the entry with its rest; a message of several lines is put together."""
+    """Return the entry with the lines that follow it; a message of several lines is joined."""
     if not rest:
         return entry
     if entry.logger == "":

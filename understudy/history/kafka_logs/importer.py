@@ -1,6 +1,6 @@
 """`import_logs` reads the logs of all brokers and of ZooKeeper in one order of time, and writes event logs.
 
-The clocks of all machines are taken as one: a log line has the time of its broker, a transaction that of ZooKeeper.
+The clocks of all machines are taken as one: a log line has its broker's time, a transaction has ZooKeeper's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from understudy.history.kafka_logs.transactions import DatedTransaction, Transac
 from understudy.history.reading.transaction_log import MalformedTransactionLog, first_zxid, iterate_transaction_logs
 
 MAX_SAMPLES: Final = 3
-"""How many lines of each class are kept as samples."""
+"""Maximum number of lines of each class that are kept as samples."""
 MAX_SAMPLE_CHARACTERS: Final = 200
 
 _STATEMENTS: Final = by_logger((*controller_lines.CONTROLLER_STATEMENTS, *broker_lines.BROKER_STATEMENTS))
@@ -36,11 +36,11 @@ _Item: TypeAlias = tuple[int, int, LogSource | None, Entry | DatedTransaction]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogInputs:
-    """What is imported.
+    """The logs that are imported.
 
     Attributes:
-        files: the broker, where it is known, the kind and the path of each log file.
-        pattern: reads the lines of all of them.
+        files: the broker (None if it is not known), the kind and the path of each log file.
+        pattern: reads the lines of all files.
         zookeeper_log: ZooKeeper's `version-2` folder; None if there is none.
         chroot: the chroot of the cluster in ZooKeeper; empty if it has none.
     """
@@ -53,11 +53,11 @@ class LogInputs:
 
 @dataclass(slots=True)
 class ImportReport:
-    """What was imported, and what was not.
+    """The result of an import: what was imported and what was left out.
 
     Attributes:
         records: how many records of each type were written.
-        understood: entries that became records, or that later ones needed.
+        understood: entries that became records, or that later records needed.
         without_record: entries that are known to add nothing, by class.
         not_understood: other entries, by class.
         samples: a few entries that were not understood, by class.
@@ -82,7 +82,7 @@ def import_logs(inputs: LogInputs, output: Path, *, run: str = "") -> ImportRepo
     """Write the event logs of the brokers in `inputs` into `output`.
 
     Args:
-        run: the run id of every record; empty for one made of the time of the first entry.
+        run: the run id of every record; empty for an id that is made from the time of the first entry.
 
     Raises:
         LogError: a log cannot be imported, or there is nothing to import.

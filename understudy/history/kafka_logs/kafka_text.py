@@ -9,7 +9,7 @@ from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.records import Leadership
 
 UNKNOWN: Final = -1
-"""Stands for an id, epoch or version that a log does not state."""
+"""Value for an id, epoch or version that a log does not state."""
 
 _NUMBER = re.compile(r"-?\d+")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -22,14 +22,14 @@ LEADER_AND_ISR: Final = (
     r"(?:isr=List\((?P<isr>[\d, ]*)\)|isrWithBrokerEpoch=List\((?P<isr_states>.*?)\))"
     r"(?:, leaderRecoveryState=(?P<recovery>\w+))?, (?:partitionEpoch|zkVersion)=(?P<partition_epoch>\d+)\)"
 )
-"""How Kafka prints `LeaderAndIsr`."""
+"""Regular expression for the text of a `LeaderAndIsr` in Kafka's logs."""
 
 LEADER_ISR_AND_EPOCH: Final = (
     r"\(Leader:(?P<leader>-?\d+),ISR:(?P<isr>[\d,]*)(?:,LeaderRecoveryState:(?P<recovery>\w+))?"
     r",LeaderEpoch:(?P<leader_epoch>\d+),(?:ZkVersion|PartitionEpoch):(?P<partition_epoch>\d+)"
     r",ControllerEpoch:(?P<controller_epoch>\d+)\)"
 )
-"""How Kafka prints `LeaderIsrAndControllerEpoch`."""
+"""Regular expression for the text of a `LeaderIsrAndControllerEpoch` in Kafka's logs."""
 
 _BROKER_STATE = re.compile(r"brokerId=(\d+)")
 

@@ -40,7 +40,7 @@ _OFFSET = re.compile(r"(?P<sign>[+-])(?P<hours>\d\d):?(?P<minutes>\d\d)")
 
 
 class WrongPattern(ValueError):
-    """The pattern or the zone cannot be used. The message names what is expected."""
+    """The pattern or the zone cannot be used. The message names the expected form."""
 
 
 class LogLine(NamedTuple):
@@ -49,11 +49,11 @@ class LogLine(NamedTuple):
     ms: int
     """Milliseconds since 1970-01-01 UTC."""
     later_ms: int
-    """The same for the second time that the local clock shows this hour, where a zone's summer time ends; else `ms`."""
+    """The same if the local clock shows this hour for the second time, because summer time has ended; else `ms`."""
     level: str
     """Empty if the pattern has no level."""
     logger: str
-    """Empty if the pattern has none, and where the message goes on in the next line."""
+    """Empty if the pattern has none, or if the message continues in the next line."""
     message: str
 
 
@@ -62,7 +62,7 @@ class LinePattern:
 
     Args:
         conversion: the pattern, with one `%d` and after it one `%m`.
-        zone: the zone of its times where they name none.
+        zone: the zone of times that name none.
 
     Raises:
         WrongPattern: `conversion` lacks a time or a message, or has a date format that names no day.
@@ -79,7 +79,7 @@ class LinePattern:
         self._second_ms = functools.lru_cache(maxsize=4_096)(self._uncached_second_ms)
 
     def read(self, line: str) -> LogLine | None:
-        """Read the first line of an entry; return None if `line` belongs to the entry before, as a stack trace."""
+        """Read the first line of an entry; return None if `line` belongs to the entry before, as a stack trace does."""
         match = self._whole.fullmatch(line) or self._start.fullmatch(line)
         if match is None:
             return None
@@ -134,7 +134,7 @@ def parse_zone(name: str) -> tzinfo:
 
 
 def _expressions(conversion: str) -> tuple[str, str]:
-    """Return regular expressions for what is before and after the message. Raises WrongPattern."""
+    """Return regular expressions for the text before and after the message. Raises WrongPattern."""
     parts = {"before": "", "after": ""}
     where = "before"
     seen: set[str] = set()
@@ -172,7 +172,7 @@ def _expression(kind: str, option: str | None, size: str, seen: set[str]) -> str
         expression = r"(?P<logger>[^\s()\[\]]+)"
     else:
         expression = ".*?"
-    # A size pads with blanks, on the left or, where it is negative, on the right.
+    # A size pads with blanks: on the left, or on the right if it is negative.
     return rf"\s*{expression}\s*" if size else expression
 
 

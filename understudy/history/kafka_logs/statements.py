@@ -15,7 +15,7 @@ CONTROLLER: Final = "kafka.controller.KafkaController"
 STATE_CHANGE: Final = "state.change.logger"
 
 IDENT: Final = re.compile(r"\[(?P<ident>[^\]]*)\]:? ")
-"""How Kafka's classes begin their messages, for example `[Controller id=1 epoch=5] `."""
+"""Beginning of the messages of Kafka's classes, for example `[Controller id=1 epoch=5] `."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Line:
     """One entry of a broker's log, with everything that a statement's function needs.
 
     Attributes:
-        ident: what the message has in brackets at its beginning, for example `Controller id=1 epoch=5`.
+        ident: the text in brackets at the beginning of the message, for example `Controller id=1 epoch=5`.
         found: the match of the statement with the rest of the message.
     """
 

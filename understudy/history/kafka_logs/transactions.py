@@ -1,7 +1,7 @@
 """Imports ZooKeeper's transaction log: elections, deletions of `/controller`, registrations, topics, partition states.
 
-It has every write with its exact time and data, from whichever broker. What a controller wrote and why is known from
-the states before and after, by the rules of Kafka's leader election.
+The log has every write of every broker with its exact time and data. The reason of a write is derived from the states
+before and after, by the rules of Kafka's leader election.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from understudy.history.kafka_logs.cluster_state import ImportedCluster, KnownSt
 from understudy.history.reading.transaction_log import ClosedByClient, OpenedSession, SessionNote
 
 LOOK_AHEAD: Final = 10_000
-"""How many transactions after a deletion of `/controller` are searched for the election that follows it."""
+"""Number of transactions after a deletion of `/controller` that are searched for the next election."""
 SESSION_LOOK_AHEAD: Final = 1_000
-"""How many transactions after the opening of a session are searched for a registration in it."""
+"""Number of transactions after the opening of a session that are searched for a registration in it."""
 
 _SOURCE = "ZooKeeper's transaction log"
 _STATE = re.compile(r"/brokers/topics/(?P<topic>[^/]+)/partitions/(?P<partition>\d+)/state")
@@ -56,9 +56,9 @@ class DatedTransaction(NamedTuple):
     """A transaction in the order of the import.
 
     Attributes:
-        ms: its time, never less than that of the transaction before.
-        broker: where it deletes `/controller`, the broker that creates it next; where it opens a session, the broker
-            that registers in it; None if the log does not have that.
+        ms: its time, never less than the time of the transaction before.
+        broker: if it deletes `/controller`, the broker that creates it next; if it opens a session, the broker that
+            registers in the session; None if the log does not have that, and for other transactions.
     """
 
     ms: int
@@ -75,7 +75,7 @@ class Written(NamedTuple):
 
 
 def dated(transactions: Iterable[Logged]) -> Iterator[DatedTransaction]:
-    """Yield transactions with their times; read on where a later one names the broker that is concerned."""
+    """Yield transactions with their times, and the broker that only a later transaction names."""
     source = iter(transactions)
     waiting: deque[Logged] = deque()
     last = 0
@@ -95,7 +95,7 @@ def _first(
     source: Iterator[Logged],
     bound: int,
 ) -> int | None:
-    """Return the broker in the first of the next `bound` transactions that names one; those read join `waiting`."""
+    """Return the broker in the first of the next `bound` transactions that names one; `waiting` keeps them."""
     for transaction in islice(waiting, bound):
         if isinstance(transaction, ZnodeTransaction) and (broker := broker_in(transaction)) is not None:
             return broker
@@ -159,8 +159,8 @@ class TransactionImporter:
     """Writes the records of one transaction after another.
 
     Attributes:
-        transactions: how many there were.
-        unknown_writers: how many wrote a partition state in a session of which the log has no registration.
+        transactions: the number of transactions so far.
+        unknown_writers: the number of partition states written in sessions without a registration in the log.
         malformed: the znodes whose data cannot be decoded, with the reason; at most ten.
     """
 
@@ -174,7 +174,7 @@ class TransactionImporter:
         """The broker epoch of each registered broker."""
         self._controller: int | None = None
         self._gone: set[int] = set()
-        """The brokers that have gone while there was no controller, as a killed controller itself."""
+        """The brokers that went down while there was no controller, including a killed controller."""
 
     def add(self, dated: DatedTransaction) -> None:
         transaction = dated.transaction
@@ -308,7 +308,7 @@ class TransactionImporter:
             node.write(written.ms, TopicsChanged(new=(topic,), deleted=()), zxid=written.transaction.zxid)
 
     def _controller_without_log(self) -> BrokerNode | None:
-        """Return the controller, if its controller.log is not imported: that log has the same."""
+        """Return the controller; None if there is none, or if its controller.log is imported, which has the changes."""
         if self._controller is None or self._controller in self._cluster.controller_logs:
             return None
         return self._cluster.node(self._controller)
