@@ -1,10 +1,10 @@
 """Describes a record of the event log in a sentence: for the page of a run, and for the transcripts of the stories.
 
-What is part of normal operation is described as such: a fence that a follower meets after a change of the leader, and a
-write to ZooKeeper whose failure the writer expects (`Narrator`).
+Two kinds of refusals are described as normal operation: the fence that a follower meets after a change of the leader,
+and a write to ZooKeeper whose failure the writer expects (`Narrator`).
 
-Left out are the records that only carry data for a check (`ContextAtIdle`, `RequestDetail`). The simulator's stories
-show fewer records than the page; `understudy.trials.seeds.story_sentences` chooses.
+Records that only carry data for a check (`ContextAtIdle`, `RequestDetail`) are left out. The simulator's stories show
+fewer records than the page; `understudy.trials.seeds.story_sentences` chooses them.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ from understudy.foundation.eventlog.records import (
 )
 
 MOST_NAMED: Final = 12
-"""A sentence names so many partitions, topics or paths and counts the rest: a failover may have 100,000."""
+"""Maximum number of partitions, topics or paths that a sentence names; the rest, up to 100,000, is counted."""
 
 
 class Narrator:
@@ -96,7 +96,7 @@ class Narrator:
         self._writes: dict[tuple[str, int, int], ZkWrite] = {}
 
     def describe(self, record: Envelope) -> str | None:
-        """Describe a record as `describe` does; a failed write that is part of normal operation says what it means."""
+        """Describe a record as `describe` does; describe a failed write of normal operation by its meaning."""
         match record.data:
             case ZkWrite() as write:
                 self._writes[record.node, record.incarnation, record.seq] = write
@@ -114,7 +114,7 @@ def describe(record: Envelope) -> str | None:
 
 
 def _expected_failure(outcome: str, write: ZkWrite) -> str | None:
-    """Describe the failure of a write that its writer expects and goes on after; None for any other."""
+    """Describe a failed write whose writer expects the failure and continues; None for any other."""
     path = write.paths[-1]
     match outcome, write.purpose:
         case "NoNode", "preferred-election":
@@ -388,7 +388,7 @@ def _transitions(moved: Sequence[Transition]) -> str:
 
 
 def _listed(names: Iterable[str], total: int | None = None) -> str:
-    """The first names, and how many more there are; `total` is the number of all, by default that of `names`."""
+    """Return the first names, and how many more there are; `total` is the number of all, by default of `names`."""
     if total is None:
         names = tuple(names)
         total = len(names)

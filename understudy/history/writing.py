@@ -1,4 +1,4 @@
-"""Writes pages for people: numbers and lines of text, and HTML that escapes what it shows.
+"""Writes pages: numbers and lines of text, and HTML with escaped content.
 
 An HTML page is one file with one style sheet. It needs no network and no script, and is readable in light and dark.
 """
@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 WIDTH = 100
-"""The columns of a page of text."""
+"""Number of columns of a page of text."""
 
-# The colours s1 to s6 are those of Okabe and Ito, lighter ones on dark.
+# The colours s1 to s6 are from the palette of Okabe and Ito; dark pages have lighter ones.
 _STYLE = """
 :root { color-scheme: light dark; --text: #1a1a1a; --faint: #595959; --back: #ffffff; --grid: #d9d9d9;
   --good: #006b4f; --bad: #b3261e;
@@ -67,7 +67,7 @@ class Html(str):
 
 
 def joined(content: Iterable[str]) -> Html:
-    """Return texts one after the other; what is not `Html` is escaped."""
+    """Join texts; texts that are not `Html` are escaped."""
     return Html("".join(each if isinstance(each, Html) else escape(each) for each in content))
 
 
@@ -75,7 +75,7 @@ def element(name: str, *content: str, **attributes: object) -> Html:
     """Return an element of HTML or SVG.
 
     Args:
-        content: what is in it; what is not `Html` is escaped. Without content it is an empty element of SVG.
+        content: its content; texts that are not `Html` are escaped. Without content it is an empty SVG element.
         attributes: a `_` stands for a hyphen, except for one at the end: `class_` is `class`.
     """
     written = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(str(each))}"' for key, each in attributes.items())

@@ -34,7 +34,7 @@ ENVELOPE_FIELDS: tuple[pa.Field, ...] = (
     pa.field("zxid", pa.int64()),
     pa.field("controller_epoch", pa.int64()),
 )
-"""The columns before those of the payload in a table of records: the envelope without its version and its type."""
+"""Columns before the payload's columns in a table of records: the envelope without its version and its type."""
 
 RUN_TABLES: dict[str, type[Table]] = TABLES | ROW_TABLES
 """All tables that are computed from the records of a run, by name."""
@@ -83,7 +83,7 @@ def payload_type(payload: type[Payload]) -> pa.StructType:
 def record_schema(name: str) -> pa.Schema:
     """Return the schema of the table of one record type: the envelope, then the fields of the payload.
 
-    A field of the payload whose name an envelope column has is prefixed with `data_`, for example
+    A field of the payload with the name of an envelope column gets the prefix `data_`, for example
     `data_controller_epoch`.
     """
     return pa.schema([*ENVELOPE_FIELDS, *(_payload_column(field) for field in payload_type(PAYLOAD_BY_TYPE[name]))])
@@ -199,7 +199,7 @@ def _column(values: Sequence[Any], field: inspect.Type) -> pa.Array:
 
 
 def _list_offsets(values: Iterable[Sequence[object] | None]) -> pa.Array:
-    """Return where each list begins; a null begins a list that is null."""
+    """Return the offset of each list and of the end; null for a list that is null."""
     values = list(values)
     ends = list(accumulate((len(value) if value is not None else 0 for value in values), initial=0))
     begins = [None if value is None else begin for value, begin in zip(values, ends, strict=False)]

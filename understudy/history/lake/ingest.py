@@ -23,7 +23,7 @@ from understudy.history.reading.reader import find_files
 from understudy.history.report.runs import RunFiles, find_runs, joined
 
 IN_PROCESS_BYTES = 16 * 1024 * 1024
-"""Up to this size of the logs, some 50,000 records, Spark would take longer to start than the work takes."""
+"""Maximum size of logs for which no Spark is started: some 50,000 records, which take less time than its start."""
 
 # A task makes a part, and a part has a file for each of some sixty tables. 96 MiB of logs become 4 MiB of them, so that
 # `LakeWriter.compact` need not copy what an ingest has just written.
@@ -42,7 +42,7 @@ class Engine(Protocol):
 
     @property
     def cores(self) -> int:
-        """How many tasks run at a time."""
+        """The number of tasks that run at a time."""
 
     def write(self, lake: Path, tasks: Sequence[tuple[RunFiles, ...]]) -> Iterable[WrittenRun]:
         """Write one part for each task."""
@@ -62,15 +62,15 @@ OpenEngine: TypeAlias = Callable[[int], AbstractContextManager[Engine]]
 
 @dataclass(slots=True)
 class Ingested:
-    """What an ingest has done.
+    """The result of an ingest.
 
     Attributes:
         added: runs that were not in the lake before.
         replaced: runs that have grown, or were written with other schemas.
         unchanged: runs that were in the lake already.
-        refused: runs that are not in the lake, or not as they were given.
-        skipped: files without a line that names a run: they are empty, torn at once, or no event logs.
-        records: how many records the added and replaced runs have.
+        refused: runs that are not in the lake, or not in the state that was given.
+        skipped: files without a line that names a run: empty files, files with only a torn line, other files.
+        records: the number of records of the added and replaced runs.
         version: the version of the lake.
     """
 
@@ -88,11 +88,11 @@ class LogFiles(NamedTuple):
 
     files: tuple[Path, ...]
     empty: tuple[str, ...]
-    """The paths without any."""
+    """The paths without event-log files."""
 
     @property
     def bytes(self) -> int:
-        """The size of all files; one that is gone meanwhile has none."""
+        """The size of all files; a file that is gone meanwhile counts as 0."""
         size = 0
         for file in self.files:
             with suppress(OSError):
@@ -100,7 +100,7 @@ class LogFiles(NamedTuple):
         return size
 
     def runs(self) -> list[RunFiles]:
-        """Return the runs of all files. A path without any is a group without a run, as is a file that names none.
+        """Return the runs of all files. A path without files, or a file that names no run, is a group without a run.
 
         Raises:
             NothingToIngest: no line of any file names a run.
@@ -149,7 +149,7 @@ def ingest(
     open_engine: OpenEngine = in_process,
     progress: Callable[[str], object] = lambda step: None,
 ) -> Ingested:
-    """Bring runs into a lake, which is made where the folder is missing or empty.
+    """Bring runs into a lake, which is created if the folder is missing or empty.
 
     Args:
         open_engine: opens an engine for logs of a number of bytes; called only if there is something to write.
@@ -157,7 +157,7 @@ def ingest(
 
     Raises:
         LakeError: the folder is no lake, is of a later format, or another process is writing to it.
-        OSError: the lake cannot be read or written. Runs of finished rounds are in it; the same call goes on.
+        OSError: the lake cannot be read or written. Runs of finished rounds are in it; the same call continues.
     """
     check_is_lake(lake)
     with LakeWriter(lake) as writer:
@@ -197,7 +197,7 @@ def remove(runs: Sequence[str], lake: Path) -> int:
     """Remove runs from a lake and delete their rows; return the version of the lake.
 
     Raises:
-        NotALake: the folder is no lake; it is left as it is.
+        NotALake: the folder is no lake; it is not changed.
         UnknownRun: one of them is not in the lake; none is removed.
         LakeError, OSError: as for `ingest`.
     """
@@ -233,7 +233,7 @@ def _note(written: Iterable[WrittenRun], known: set[str], result: Ingested) -> N
 
 
 def _remove_incomplete(writer: LakeWriter, result: Ingested) -> None:
-    """Remove runs of which a refused file has records too."""
+    """Remove runs that also have records in a refused file."""
     for refusal in tuple(result.refused):
         for run in refusal.others:
             if run in writer.manifest.runs:
@@ -278,7 +278,7 @@ def _conflict(group: RunFiles) -> str | None:
 
 
 def _with_known_files(group: RunFiles, entry: RunEntry) -> tuple[RunFiles, str | None]:
-    """Return the group with those of its files that are known but were not given, and why it is refused, if it is."""
+    """Return the group with its known files that were not given, and the reason of a refusal; None if there is none."""
     given = by_name(group.files)
     missing = []
     for known in entry.files:

@@ -49,7 +49,7 @@ class Lake:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The names of the tables that have rows but those of records; `findings` is one of them."""
+        """The names of the tables that have rows, except the tables of records; `findings` is one of them."""
         return self._names(TABLES_FOLDER)
 
     @property
@@ -58,7 +58,7 @@ class Lake:
         return self._names(RECORDS)
 
     def files(self, kind: str, name: str) -> list[Path]:
-        """Return the Parquet files of one table, which are none if it has no rows.
+        """Return the Parquet files of one table; empty if it has no rows.
 
         Args:
             kind: `tables` or `records`.
@@ -85,7 +85,7 @@ class Lake:
     def schema(self, name: str) -> pa.Schema:
         """Return the columns of a table of metrics or record type; raises as `folder`.
 
-        A name that only later software knows has the columns with which it was written.
+        A table that only later software knows has the columns with which it was written.
         """
         folder = self.folder(name)
         if name in RUN_TABLES or name == FINDINGS or name in PAYLOAD_BY_TYPE:
@@ -95,7 +95,7 @@ class Lake:
     def read(self, name: str) -> pa.Table:
         """Return all rows of a table of metrics or record type. A run's rows are together and in order.
 
-        A column that older rows lack has the default of its field in them, or null.
+        If older rows lack a column, they have the default of its field in it, or null.
 
         Raises:
             LakeError: there is no such table, or its files have been deleted since the lake was opened.
@@ -172,7 +172,7 @@ def _defaults(name: str) -> dict[str, object]:
 
 
 def _fitted(table: pa.Table, field: pa.Field, default: object) -> pa.ChunkedArray | pa.Array:
-    """Return a column of a file with the type that it has today."""
+    """Return a column of a file with its current type."""
     if field.name not in table.column_names:
         return pa.array([default] * table.num_rows, field.type)
     found = table[field.name]

@@ -1,7 +1,7 @@
 """Reads parts of event-log files as rows: the place of each line, its flaws, its envelope and its payload.
 
-A damaged line is a row with `flaws`; none is left out. Flaws of the sequence (a gap, a repeat, a clock that went back)
-compare a line with the one before of the same incarnation, which may be in the part or file before.
+A damaged line is a row with `flaws`; none is left out. For flaws of the sequence (a gap, a repeat, a clock that went
+back), a line is compared with the line before it of the same incarnation, which may be in the part or file before.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PLACE_FIELDS = (
 
 
 class BadSource(ValueError):
-    """A path or option of the data source cannot be used. The message names it and what is expected."""
+    """A path or option of the data source cannot be used. The message names it and the expected values."""
 
 
 class FileRange(NamedTuple):
@@ -142,7 +142,7 @@ def _torn(flaws: tuple[str, ...]) -> tuple[str, ...]:
 def _lines_before(part: FileRange, stream: BinaryIO, decoder: LineDecoder) -> list[EventLine]:
     """Return some lines before a range, or the last ones of the file before; at least one envelope if there is any.
 
-    They need not be all: what is looked for is the sequence number that the range continues.
+    Not all lines are needed, only the sequence number that the range continues.
     """
     if part.begin > 0:
         return _lines_until(stream, part.begin - 1, decoder)
@@ -172,7 +172,7 @@ def _lines_until(stream: BinaryIO, position: int, decoder: LineDecoder) -> list[
 
 
 class _Sequences:
-    """Compares each line's sequence number and clock with those of the line before of the same incarnation."""
+    """Compares each line's sequence number and clock with the line before it of the same incarnation."""
 
     def __init__(self, before: Iterable[EventLine]) -> None:
         self._sequences: defaultdict[Writer, RecordSequence] = defaultdict(RecordSequence)
@@ -248,7 +248,7 @@ def _header_column(field: pa.Field, lines: list[EventLine]) -> pa.Array:
 
 
 def _with_texts(rows: list[_Row]) -> tuple[list[_Row], list[str | None]]:
-    """Return each row with its `data` as text; one whose data is not UTF-8 gets a flaw instead."""
+    """Return each row with its `data` as text; a row whose data is not UTF-8 gets a flaw instead."""
     kept, texts = [], []
     for row in rows:
         text = None

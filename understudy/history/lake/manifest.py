@@ -1,7 +1,8 @@
-"""The manifest of a lake: it alone says which files count, and each change of the lake publishes its next version.
+"""Reads and publishes the manifest of a lake, which alone decides which files count.
 
-A manifest is written to a temporary file, synced to disk, and linked to its final name, which fails if that name
-exists. So a reader sees a whole version or the one before, wherever a writer was stopped, and of two writers one fails.
+Each change of the lake publishes the next version of its manifest. A manifest is written to a temporary
+file, synced to disk, and linked to its final name, which fails if that name exists. So a reader sees a whole version or
+the one before it, whenever a writer was stopped, and one of two writers fails.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import msgspec
 from understudy.history.reading.file_marks import FileMark
 
 FORMAT = 1
-"""The version of the lake's format that this software writes."""
+"""Version of the lake's format that this software writes."""
 
 FOLDER = "manifest"
 
@@ -24,7 +25,7 @@ _NAME = re.compile(r"(\d{10})\.json")
 
 
 class LakeError(Exception):
-    """Something about a lake that its user has to change. The message names it and what to do."""
+    """An error of a lake that its user has to correct. The message names the error and the remedy."""
 
 
 class NotALake(LakeError):
@@ -79,7 +80,7 @@ EMPTY = Manifest(format=FORMAT, version=0, runs={}, parts={})
 
 
 def is_lake(folder: Path) -> bool:
-    """Return whether a folder is a lake, of any format; what else it holds does not matter."""
+    """Return whether a folder is a lake, of any format; its other files do not matter."""
     return folder.is_dir() and bool(versions(folder))
 
 
@@ -148,7 +149,7 @@ def publish(lake: Path, manifest: Manifest) -> None:
 
 
 def keep_newest(lake: Path, kept: int) -> None:
-    """Delete all but the newest `kept` manifests, and what unfinished ones have left."""
+    """Delete all but the newest `kept` manifests, and the temporary files of unfinished ones."""
     for version in versions(lake)[:-kept]:
         _path(lake, version).unlink()
     for temporary in (lake / FOLDER).glob(".*.tmp"):

@@ -1,7 +1,7 @@
 """Writes parts of a lake: the rows of some runs, as one Parquet file for each table that has any.
 
-The file of a table is `<table>/<part>.parquet`. A part's name is new each time, so that what a killed writer has left
-is never mixed up with what counts.
+The file of a table is `<table>/<part>.parquet`. Each part gets a new name, so that the files of a killed
+writer are never mixed up with files that count.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FINDINGS_SCHEMA = pa.schema(
         pa.field("count", pa.int64()),
     ]
 )
-"""The columns of the table of findings, after `understudy.history.reading.reader.LogFinding`."""
+"""Columns of the table of findings, as in `understudy.history.reading.findings.LogFinding`."""
 
 _PART_NAME = re.compile(r"[0-9a-f]{16}")
 _BUFFERED_BYTES = 64 * 1024 * 1024
@@ -80,7 +80,7 @@ def path_of(lake: Path, folder: str, part: str) -> Path:
 
 
 def copy_parts(lake: Path, parts: Mapping[str, Part], kept: Collection[str] | None = None) -> tuple[str, Part]:
-    """Write the rows of some parts with one schema as one new part, and return its name.
+    """Write the rows of some parts with one schema as one new part, and return its name and its entry.
 
     Args:
         kept: the runs whose rows are copied; None for all.
@@ -113,10 +113,10 @@ def _tables_in(path: Path, runs: pa.Array | None) -> Iterator[pa.Table]:
 
 
 class PartWriter:
-    """Writes the files of one part. They are on disk when `close` returns, and do not count before a manifest says so.
+    """Writes the files of one part. They are on disk when `close` returns, and count once a manifest names the part.
 
     Args:
-        schema: the digest of the schemas of what will be added; by default that of this software.
+        schema: the digest of the schemas of the added rows; by default this software's digest.
     """
 
     def __init__(self, lake: Path, *, schema: str | None = None) -> None:
@@ -187,7 +187,7 @@ class PartWriter:
 
 
 def _text_columns(schema: pa.Schema) -> list[str]:
-    """Return the paths in Parquet of the columns that are text: few have many values, and numbers are the opposite."""
+    """Return the Parquet paths of the text columns. Few of these have many different values, unlike numbers."""
     return [path for field in schema for path in _texts_in(field.name, field.type)]
 
 

@@ -1,7 +1,7 @@
 """Gathers the records of runs by type, and hands them to the writer of a part as tables.
 
-Lines of one type are decoded a thousand at a time, and become columns while they are still in the processor's cache:
-that takes a third of the time of decoding them one by one and making columns of many.
+Lines of one type are decoded a thousand at a time, and become columns while they are still in the processor's cache.
+This takes a third of the time of decoding lines one by one and making columns of many.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from understudy.history.reading.lines import (
 from understudy.history.reading.reader import LogReader
 
 NUMBER_TOO_LARGE = "number too large"
-"""A record with a number of more than 64 bits, which the table of its type therefore lacks."""
+"""Finding of a record with a number of more than 64 bits; the record is left out of the table of its type."""
 
 _DECODED_LINES = 1000
 _DECODED_BYTES = 1024 * 1024
 _BLOCK_BYTES = 1024 * 1024
 
 _Place: TypeAlias = tuple[str, int]
-"""A file, and where a line begins in it."""
+"""A file, and the offset of a line in it."""
 
 
 @dataclass(slots=True)
@@ -56,8 +56,8 @@ class RecordRows:
     """Gathers the first record of each sequence number by type, and hands them to the writer.
 
     Attributes:
-        written: how many records of each run the writer has got; complete after `flush`.
-        findings: the records with a number of more than 64 bits, which it has not got.
+        written: the number of records of each run that the writer has received; complete after `flush`.
+        findings: the records with a number of more than 64 bits, which the writer does not receive.
     """
 
     def __init__(self, writer: PartWriter) -> None:
@@ -71,7 +71,7 @@ class RecordRows:
     def add_clean(self, marks: Iterable[FileMark]) -> None:
         """Add the records of a run whose lines are all records of this run, each sequence number once.
 
-        So the type in the text of a line is all that has to be known of it.
+        The type in the text of a line is therefore sufficient here.
         """
         for file in marks:
             offset = 0
@@ -80,7 +80,7 @@ class RecordRows:
                 offset += len(line)
 
     def add_damaged(self, run: str, marks: Iterable[FileMark]) -> None:
-        """Add the records of a run whose files have damaged lines, sequence numbers twice, or records of other runs."""
+        """Add the records of a run whose files have damaged lines, repeated numbers, or records of other runs."""
         reader = LogReader(lambda header: self._take if header.run == run else _leave_out)
         for file in marks:
             with Path(file.path).open("rb") as stream:
@@ -128,7 +128,7 @@ class RecordRows:
             self._writer.add(f"{RECORDS}/{name}", table)
 
     def _sorted_out(self, name: str, gathered: _Lines) -> tuple[list[Any], list[_Place]]:
-        """Return the records of a type, and add the others again: their text has another type before their own."""
+        """Return the records of a type, and add the others again: in their text another type comes before their own."""
         envelopes, places = [], []
         for line, place in zip(gathered.lines, gathered.places, strict=True):
             found = self._decoder.decode(line)
@@ -148,11 +148,11 @@ class RecordRows:
 
 
 def _leave_out(header: EnvelopeHeader, file: str, offset: int, size: int) -> None:
-    """Take a record of another run."""
+    """Leave out a record of another run."""
 
 
 def _whole_lines(file: FileMark) -> Iterator[bytes]:
-    """Yield the lines of a file as it was when it was marked, in blocks: none is too long."""
+    """Yield the lines of a file up to its size when it was marked, read in blocks; no line of it is too long."""
     left = file.bytes
     with Path(file.path).open("rb") as stream:
         while left > 0 and (lines := stream.readlines(min(left, _BLOCK_BYTES))):
@@ -163,6 +163,6 @@ def _whole_lines(file: FileMark) -> Iterator[bytes]:
 
 
 def _lines_until(end: int, stream: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of a file up to a position, where the last one is cut."""
+    """Yield the lines of a file up to a position, at which the last one is cut."""
     while (left := end - stream.tell()) > 0 and (line := stream.readline(MAX_LINE_BYTES + 2)):
         yield line[:left]

@@ -24,7 +24,8 @@ from understudy.history.report.replay import Measured, read_and_measure, without
 from understudy.history.report.runs import RunFiles
 
 GROWING_FILE = "file is growing"
-"""A file grew each time while it was read: the tables of metrics may lack its last records. Ingest it again later."""
+"""Finding of a file that grew each time while it was read: the tables of metrics may lack its last records.
+Ingest it again later."""
 
 _GATHERED_ROWS = 50_000
 _READINGS = 3
@@ -36,7 +37,7 @@ class RefusedRun(msgspec.Struct, frozen=True):
     run: str
     why: str
     others: tuple[str, ...] = ()
-    """Runs that have records in its files, and whose tables would lack them."""
+    """Other runs with records in its files, which their tables would lack."""
 
 
 class WrittenRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +60,7 @@ class _Refused(Exception):
 def write_part(lake: Path, groups: Sequence[RunFiles]) -> WrittenRun:
     """Write the tables of some runs as a new part.
 
-    A run whose files have records of other runs too is refused, and the others are written.
+    A run whose files also have records of other runs is refused. The remaining runs are written.
 
     Raises:
         OSError: a file cannot be read, or the part cannot be written.
@@ -101,7 +102,7 @@ def _write_runs(writer: PartWriter, groups: Iterable[RunFiles]) -> dict[str, Run
 
 
 class _MeasuredRun(NamedTuple):
-    """What was read of a run, and the marks of its files as they were.
+    """The tables and records of a run, and the marks of its files from before the reading.
 
     Attributes:
         growing: findings of files that grew each time while they were read.
@@ -119,7 +120,7 @@ class _MeasuredRun(NamedTuple):
 
 
 def _measured(group: RunFiles) -> _MeasuredRun:
-    """Measure a run. Its files are read again where one has grown meanwhile.
+    """Measure a run. Its files are read again if one has grown meanwhile.
 
     Raises:
         _Refused: a file cannot be read, or has records of other runs or none.

@@ -18,16 +18,16 @@ from understudy.history.lake.runs_to_parts import WrittenRun
 LOCK = "lock"
 
 KEPT_VERSIONS = 2
-"""A query that has begun with the version before the newest can still read its files."""
+"""Number of versions whose files are kept: a query on the version before the newest can still read them."""
 
 SMALL_PART_BYTES = 2 * 1024 * 1024
-"""Parts below this size are merged once there are `SMALL_PARTS` of them."""
+"""Size below which parts are merged once there are `SMALL_PARTS` of them."""
 SMALL_PARTS = 8
 MERGED_BYTES = 64 * 1024 * 1024
-"""Merging stops at about this size."""
+"""Size at about which merging stops."""
 
 SEEDS = "seeds"
-"""The folder of the ledger of seeds and their event logs (`understudy.spark.seed_ledger`)."""
+"""Folder of the ledger of seeds and their event logs (`understudy.spark.seed_ledger`)."""
 
 _OWN_NAMES = frozenset({LOCK, manifests.FOLDER, RECORDS, TABLES_FOLDER, SEEDS})
 
@@ -37,7 +37,7 @@ class UnknownRun(LakeError):
 
 
 class LakeWriter:
-    """Holds the lock of a lake while its block runs, and makes the lake where the folder is missing or empty.
+    """Holds the lock of a lake while its block runs, and creates the lake if the folder is missing or empty.
 
     Raises:
         NotALake: the folder holds something else.
@@ -124,7 +124,7 @@ class LakeWriter:
         return chosen
 
     def _without(self, removed: Collection[str]) -> tuple[dict[str, Part], dict[str, RunEntry]]:
-        """Return parts and runs without some runs; a part that held others too is written anew."""
+        """Return parts and runs without some runs; a part that also holds other runs is written anew."""
         runs = {run: entry for run, entry in self.manifest.runs.items() if run not in removed}
         parts = dict(self.manifest.parts)
         for name in sorted({self.manifest.runs[run].part for run in removed if run in self.manifest.runs}):
@@ -147,7 +147,7 @@ class LakeWriter:
         self._delete_unreferenced(kept_versions)
 
     def _delete_unreferenced(self, kept_versions: int) -> None:
-        """Delete old manifests, and the files that no other manifest names."""
+        """Delete old manifests, and the files that no remaining manifest names."""
         manifests.keep_newest(self.lake, kept_versions)
         kept = (manifests.read_version(self.lake, version) for version in manifests.versions(self.lake))
         referenced = {
@@ -168,7 +168,7 @@ class LakeWriter:
 
 
 def check_is_lake(lake: Path) -> None:
-    """Check that a folder is a lake, or one that a killed writer began to make, or empty, or missing.
+    """Check that a folder is a lake, an unfinished lake of a killed writer, empty, or missing.
 
     Raises:
         NotALake: it is something else.

@@ -31,7 +31,7 @@ UNCLEAN = "unclean"
 NO_ELECTION = ("alter-partition", "isr-removal")
 DOWN_FAULTS = ("kill", "power_loss", "pause", "crash")
 UP_FAULTS = ("resume", "continue")
-"""Older runs call `resume` `continue`."""
+"""Faults that bring a node up again; older runs call `resume` `continue`."""
 
 _LOADED = "loaded"
 _DELETED = "deleted"
@@ -41,9 +41,9 @@ class LeadershipHistory:
     """The states of all partitions of a run, folded record by record, so that a long history takes no more memory.
 
     Attributes:
-        records_by_why: `LeadershipWritten` records by their reason.
-        written_by_why: states in them.
-        elected_by_why: those that count as an election.
+        records_by_why: the number of `LeadershipWritten` records by their reason.
+        written_by_why: the number of states in these records.
+        elected_by_why: the number of these states that count as an election.
     """
 
     def __init__(self, run: RunRecords, end: int) -> None:
@@ -54,7 +54,7 @@ class LeadershipHistory:
         self._down = _down_times(run)
         self._topics: dict[str, dict[int, _PartitionHistory]] = {}
         self._deleted: dict[str, _State] = {}
-        """The newest deletion of each topic, where a partition that has its first state afterwards begins."""
+        """The newest deletion of each topic. The history of a partition with a later first state begins with it."""
         self._run = run
         self._ended_spans: list[LeadershipSpan] | None = None
 
@@ -211,7 +211,7 @@ class _State(msgspec.Struct, frozen=True, gc=False):
 
 
 class _PartitionHistory:
-    """What one partition has been through up to `last`, the newest state whose writer was not deposed."""
+    """The counts of one partition up to `last`, the newest state whose writer was not deposed."""
 
     __slots__ = (
         "clean_elections",

@@ -1,6 +1,6 @@
 """Computes the numbers of one run from its records. `metric_tables` defines what they mean.
 
-Tests compare the numbers with those of SQL in Spark, which is written from the same definitions and shares no code.
+Tests compare the numbers with results of SQL in Spark, which is written from the same definitions and shares no code.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from understudy.history.reading.run_records import At, Incarnation, Key, RunReco
 CONTROLLER = "/controller"
 NOT_A_FAULT = "start"
 UNDONE = ("resume", "continue", "heal")
-"""What ends a fault; older runs call `resume` `continue`."""
+"""Faults that end an earlier fault; older runs call `resume` `continue`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class _Fault(NamedTuple):
 
 
 class _Gone(NamedTuple):
-    """A node received that `/controller` is deleted.
+    """A node was notified that `/controller` is deleted.
 
     `lost_to` and `lost_at` are the winner and time of the election that it lost next; None and 0 without one.
     """
@@ -189,7 +189,7 @@ Placed = TypeVar("Placed", bound=_Placed)
 
 
 def _within(found: Sequence[Placed], since: int, until: int | None) -> Sequence[Placed]:
-    """Return those of what is sorted by key that are from `since` to `until`, both included."""
+    """Return the items from `since` to `until`, both included; `found` is sorted by key."""
     first = bisect_left(found, since, key=_us)
     return found[first : None if until is None else bisect_right(found, until, key=_us)]
 
@@ -199,7 +199,7 @@ def _us(found: _Placed) -> int:
 
 
 class _Notice(NamedTuple):
-    """A node received that `/controller` is deleted (no `winner`), or lost an election to `winner`."""
+    """A node was notified that `/controller` is deleted (no `winner`), or lost an election to `winner`."""
 
     key: Key
     winner: int | None
@@ -287,7 +287,7 @@ class _Takeovers:
 
 
 class _TakeoverWrites:
-    """When each new controller had read the cluster's state, and its writes to ZooKeeper from then on."""
+    """The times when each new controller had read the cluster's state, and its writes to ZooKeeper."""
 
     def __init__(self, run: RunRecords) -> None:
         self._loaded: dict[Incarnation, list[Key]] = {}

@@ -9,7 +9,7 @@ from understudy.history.metrics.metric_tables import Settings
 from understudy.history.reading.run_records import RunRecords
 
 BROKER_NODE = "broker-[0-9]+"
-"""A regular expression for the names of nodes that are brokers."""
+"""Regular expression for the names of nodes that are brokers."""
 
 
 def settings_row(run: RunRecords) -> Settings:

@@ -1,4 +1,4 @@
-"""Computes since when a node that was lost without a recorded fault had been silent, as `metric_tables` defines it."""
+"""Computes the silence of a node that was lost without a recorded fault, as `metric_tables` defines it."""
 
 from __future__ import annotations
 

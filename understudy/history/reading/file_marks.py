@@ -1,4 +1,4 @@
-"""Recognises event-log files: as unchanged, as grown since, as copies, or as those of another run."""
+"""Recognises event-log files as unchanged, as grown, as copies, or as files of another run."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import BinaryIO
 import msgspec
 
 _END_BYTES = 1024
-"""How much of the beginning and of the end of a file goes into its checksums."""
+"""Number of bytes at the beginning and at the end of a file that its checksums cover."""
 
 
 class FileMark(msgspec.Struct, frozen=True, kw_only=True):
-    """By what a file is recognised when it is read again."""
+    """The properties by which a file is recognised when it is read again."""
 
     path: str
-    """Absolute."""
+    """Absolute path."""
     bytes: int
     head: str
     """Checksum of its beginning."""
@@ -26,7 +26,7 @@ class FileMark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def mark(path: str) -> FileMark:
-    """Return by what the file is recognised.
+    """Return the mark of a file.
 
     Raises:
         OSError: it cannot be read.
@@ -37,7 +37,7 @@ def mark(path: str) -> FileMark:
 
 
 def continues(path: str, known: FileMark) -> bool:
-    """Return whether a file begins with what `known` was made from, so that it is the same file, which may have grown.
+    """Return whether a file begins with the bytes of which `known` is the mark: it is the same file, or has grown.
 
     Only the beginning and the end of the known bytes are compared.
 

@@ -1,4 +1,4 @@
-"""The flaws that an event log can have, and `LogFinding`, which says where one is."""
+"""Names the flaws that an event log can have; `LogFinding` has the place of a flaw."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GAP: Final = "gap"
 REPEAT: Final = "repeat"
 """A sequence number occurs again. Only the first record with that number is used, in order of file and line."""
 CLOCK_WENT_BACK: Final = "clock went back"
-"""A record's monotonic clock is earlier than that of the record before it in its incarnation."""
+"""A record's monotonic clock is earlier than the clock of the record before it in its incarnation."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -44,7 +44,7 @@ class LogFinding:
 
 
 class LogFindings:
-    """Collects findings, of which those of one file, kind and subject become one."""
+    """Collects findings. Findings of one file, kind and subject become one."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str, str], LogFinding] = {}

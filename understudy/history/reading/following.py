@@ -1,4 +1,4 @@
-"""Reads event logs while they grow, each line once: `FolderTail` those of one node, `RunTail` those of a run."""
+"""Reads event logs while they grow, each line once: `FolderTail` for one node, `RunTail` for a run."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ LinesOfFile: TypeAlias = tuple[LogFile, list[bytes]]
 class FolderTail:
     """The event-log files of a folder, in the order of node, incarnation and number, and how far they were read.
 
-    A file that comes before the one that is being read is not read any more: a folder should have one node's files.
-    Files are read in pieces, so that memory does not depend on their size. A last line without its end is left.
+    A file that comes before the current file is not read any more: a folder should have one node's files. Files are
+    read in pieces, so that memory does not depend on their size. A last line without its end is left for later.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -32,8 +32,8 @@ class FolderTail:
     def lines(self) -> Iterator[tuple[LogFile, bytes]]:
         """Yield the whole lines that have not been read yet, without newline.
 
-        A line counts as read when the next one is asked for: where the caller stops, the next call begins with the line
-        at which it stopped.
+        A line counts as read when the next one is asked for. If the caller stops at a line, the next call begins with
+        this line.
 
         Raises:
             OSError: the folder or a file cannot be read.
@@ -53,7 +53,7 @@ class FolderTail:
         The folder is not listed again as long as it has not changed.
 
         Args:
-            most_bytes: ends the reading, but for the rest of a line that has more.
+            most_bytes: the maximum number of bytes to read; only a longer line is read to its end.
 
         Raises:
             OSError: the folder or a file cannot be read.
@@ -92,7 +92,7 @@ class FolderTail:
             if has_more and b"\n" not in text:
                 text += stream.readline(MAX_LINE_BYTES)
         end = text.rfind(b"\n") + 1
-        # If no line ends, none is whole: what follows a line that is too long is not read.
+        # If no line ends, none is whole: lines after a line that is too long are not read.
         return text[:end], has_more and end > 0
 
 
@@ -105,7 +105,7 @@ class RunTail:
 
     @property
     def size(self) -> int:
-        """How many bytes of event logs there are."""
+        """The size of all event logs in bytes."""
         return sum(file.path.stat().st_size for node in self.nodes() for file in log_files(node.folder))
 
     def nodes(self) -> list[FolderTail]:

@@ -1,7 +1,7 @@
 """Decodes lines of event logs, each in two steps: the envelope first, then the payload by its type.
 
 With two steps a record of an unknown type or version still has its place in the sequence of its incarnation, and
-whoever needs the payloads of few types decodes no others.
+a reader that needs the payloads of few types decodes no others.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from understudy.foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY
 from understudy.history.reading.findings import LINE_TOO_LONG, NOT_A_RECORD, UNKNOWN_TYPE, UNKNOWN_VERSION
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
-"""A longer line is not read. A failover of 200,000 partitions writes the longest known one, about 12 MB."""
+"""Maximum length of a line that is read. A failover of 200,000 partitions writes the longest known one, about 12 MB."""
 
 MAX_CLOCK_MS = float(2**43)
-"""A line with a larger clock, beyond 278 years, is malformed. The bound keeps microseconds exact in a double."""
+"""Largest valid clock of a line, 278 years. The bound keeps microseconds exact in a double."""
 
 MAX_SEQ = 2**53
 
@@ -50,9 +50,9 @@ class LogRow(NamedTuple):
     file: str
     """Absolute path."""
     offset: int
-    """Where the line begins, in bytes."""
+    """Offset of the line in bytes."""
     flaws: Sequence[str]
-    """What is wrong with the line; the fields after this one may be None if it is not empty."""
+    """The flaws of the line; the fields after this one may be None if there are any."""
     run: str
     node: str
     incarnation: int
@@ -74,14 +74,14 @@ PAYLOAD_DECODERS: dict[str, msgspec.json.Decoder[Payload]] = {
 
 
 class EventLine(NamedTuple):
-    """What a line holds.
+    """The content of a line.
 
     Attributes:
         envelope: an `Envelope`; an `EnvelopeHeader` if its payload is not wanted or has a flaw; None if the line is
             neither.
         type: the current name of the record type; empty without an envelope.
-        flaw: what is wrong with the line, one of the constants of `understudy.history.reading.findings`; empty if
-            nothing is. A line that is no envelope is `NOT_A_RECORD`, also if it is the last of its file.
+        flaw: the flaw of the line, one of the constants of `understudy.history.reading.findings`; empty if there is
+            none. A line that is no envelope is `NOT_A_RECORD`, also if it is the last of its file.
         what: as in `LogFinding`.
     """
 
@@ -95,7 +95,7 @@ _NO_ENVELOPE = EventLine(None, "", NOT_A_RECORD)
 
 
 class LineDecoder:
-    """Decodes lines one by one, and says what is wrong with each.
+    """Decodes lines one by one, and names the flaw of each.
 
     Args:
         types: the record types whose payloads are decoded, by their current names.
@@ -141,7 +141,7 @@ def decode_record(line: bytes) -> Envelope:
 
 
 def decode_header(line: bytes) -> EnvelopeHeader:
-    """Decode the envelope of a line, of any version and type. A former name of a type becomes its name of today.
+    """Decode the envelope of a line, of any version and type. A former name of a type becomes its current name.
 
     Raises:
         msgspec.MsgspecError: the line is no envelope, or a number is out of its range.

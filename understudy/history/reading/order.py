@@ -1,6 +1,6 @@
 """Puts the records of many nodes into one order.
 
-Processes of one machine share the monotonic clock, so the clock orders their records, to the microsecond. Where it does
+Processes of one machine share the monotonic clock, so the clock orders their records, to the microsecond. If it does
 not, two facts do: an incarnation's sequence numbers, and that a message is sent before it is received.
 """
 
@@ -20,7 +20,7 @@ from understudy.foundation.eventlog.records import (
 )
 
 MOST_UNRECEIVED: Final = 20_000
-"""`RemoteCauses` keeps so many messages that were sent and not received: answers to clients have no receipt."""
+"""Maximum number of messages without a receipt that `RemoteCauses` keeps: answers to clients have no receipt."""
 
 _MESSAGE_TYPES: Final = frozenset({RequestSent, RequestReceived, ResponseSent, ResponseReceived})
 
@@ -29,7 +29,7 @@ Writer: TypeAlias = tuple[str, str, int]
 
 
 class Identity(NamedTuple):
-    """What identifies a record among those of all runs."""
+    """The identity of a record among the records of all runs."""
 
     writer: Writer
     seq: int
@@ -47,16 +47,16 @@ def identity_of(record: Envelope) -> Identity:
 
 
 def order_key(record: Envelope) -> tuple[float, str, int, int]:
-    """Return the key that orders records by clock; what follows the clock only makes the order total."""
+    """Return the key that orders records by clock; the parts after the clock only make the order total."""
     return (record.mono_ms, record.node, record.incarnation, record.seq)
 
 
 def in_order(records: Iterable[Envelope]) -> Iterator[Envelope]:
     """Yield `records` by clock, but never against an incarnation's sequence and never effect before cause.
 
-    A `RequestReceived` comes after its `RequestSent` and a `ResponseReceived` after its `ResponseSent`, where the log
+    A `RequestReceived` comes after its `RequestSent` and a `ResponseReceived` after its `ResponseSent`, if the log
     holds both. If the clocks of different machines contradict each other so that no record could come next, the
-    earliest does.
+    earliest record comes next.
     """
     given = list(records)
     causes = remote_causes(given)
@@ -72,7 +72,7 @@ def in_order(records: Iterable[Envelope]) -> Iterator[Envelope]:
 def _is_in_order(records: Iterable[Envelope], causes: Mapping[Identity, Identity]) -> bool:
     """Return whether no record comes against the sequence of its incarnation or before its cause.
 
-    If records by clock are so, they are in order: the merge, which is slower, would not change it.
+    If this holds for records sorted by clock, the slower merge would not change their order.
     """
     last: dict[Writer, int] = {}
     waiting: set[Identity] = set(causes.values())
@@ -91,7 +91,7 @@ def _is_in_order(records: Iterable[Envelope], causes: Mapping[Identity, Identity
 
 
 class _Merge:
-    """One queue per writer, merged by clock; a head whose cause has not come yet waits for it."""
+    """Merges one queue per writer by clock; a head waits until its cause has come."""
 
     def __init__(self, records: Iterable[Envelope], causes: dict[Identity, Identity]) -> None:
         self._queues: dict[Writer, list[Envelope]] = {}
@@ -140,8 +140,8 @@ class _Merge:
 def remote_causes(records: Iterable[Envelope]) -> dict[Identity, Identity]:
     """Return, for each record of a received message, the record that it was sent.
 
-    Correlation ids begin again with every connection, so among the messages of one name the latest sent before the
-    receipt is meant; where clocks disagree and there is none, the earliest after it.
+    Correlation ids begin again with every connection, so several messages may have one name. The latest one that was
+    sent before the receipt is taken; if clocks disagree and there is none, the earliest one after it.
     """
     sent: dict[tuple[str, ...], list[tuple[float, Identity]]] = {}
     receipts: list[tuple[tuple[str, ...], Envelope]] = []
@@ -171,8 +171,8 @@ def _moment(record: Envelope) -> tuple[float, Identity]:
 class RemoteCauses:
     """Finds the record on another node that led to a record, for records that come in the order of `in_order`.
 
-    So it can be used while a run goes on. A message that was sent is forgotten when it is received; of the others the
-    newest `most` are kept.
+    So it can be used while a run continues. A message that was sent is forgotten when it is received. Of the other
+    messages the newest `most` are kept.
     """
 
     def __init__(self, *, most: int = MOST_UNRECEIVED) -> None:
@@ -180,7 +180,7 @@ class RemoteCauses:
         self._sent: dict[tuple[str, ...], Identity] = {}
 
     def of(self, record: Envelope) -> Identity | None:
-        """Return the record that `record`'s message was sent; None if it received none, or the log lacks it."""
+        """Return the record that `record`'s message was sent; None if `record` is no receipt, or the log lacks it."""
         message = _message_of(record)
         if message is None:
             return None
@@ -218,5 +218,5 @@ def _message_of(record: Envelope) -> _Message | None:
 def _name(
     kind: str, server: str, run: str, data: RequestSent | RequestReceived | ResponseSent | ResponseReceived
 ) -> tuple[str, ...]:
-    """Return what identifies a message at both ends: kind, serving node, run, API, client id and correlation id."""
+    """Return the name of a message at both ends: kind, serving node, run, API, client id and correlation id."""
     return (kind, server, run, data.api, data.client_id, str(data.correlation_id))

@@ -1,10 +1,10 @@
-"""Reads the event logs of many nodes: all records in one order, or those of each run as the metrics need them.
+"""Reads the event logs of many nodes: all records in one order, or the records of each run for the metrics.
 
 A log may end in a crash or on a full disk, or come from newer software. So every line that can be read is read, every
 other line becomes a `LogFinding` with its file and number, and nothing raises. A record of an unknown type still counts
-in its incarnation's sequence, and of records with one number the first counts, in order of file and line.
+in its incarnation's sequence, and of records with the same number the first counts, in order of file and line.
 
-A line without a flaw that continues its incarnation's sequence is decoded once and handed on at once; any other way is
+A line without a flaw that continues its incarnation's sequence is decoded once and handed on at once; other lines are
 slower. Spark reads the lines through `understudy.spark.source`.
 """
 
@@ -64,7 +64,7 @@ class RunReading:
 
 
 class RunsReading(NamedTuple):
-    """The records of each run, runs sorted by id, and the findings and lines as of `RunReading`."""
+    """The records of each run, runs sorted by id, and the findings and lines as in `RunReading`."""
 
     runs: dict[str, RunRecords]
     findings: tuple[LogFinding, ...]
@@ -118,7 +118,7 @@ def read_runs(files: Collection[Path], *, keeps_large: bool = False) -> RunsRead
 
 
 def _starts(files: Iterable[Path]) -> dict[str, int]:
-    """Return the first clock of each run in microseconds, as far as the first lines say it."""
+    """Return the first clock of each run in microseconds, as far as the first lines of the files have it."""
     starts: dict[str, int] = {}
     for file in files:
         try:
@@ -171,7 +171,7 @@ class _Held(NamedTuple):
 
 
 class _Incarnation(RecordSequence):
-    """One incarnation: how far its sequence goes without a flaw, and what was read besides."""
+    """One incarnation: the end of its sequence without a flaw, and the other records that were read."""
 
     __slots__ = ("held", "incarnation", "node", "run", "take")
 
@@ -188,10 +188,10 @@ class _Incarnation(RecordSequence):
 
 
 class LogReader:
-    """Reads lines, hands on the records that count, those of an incarnation in order, and collects findings.
+    """Reads lines, hands on the records that count, in order for each incarnation, and collects findings.
 
     Args:
-        taker: returns what takes the records of the incarnation of an envelope.
+        taker: returns the function that takes the records of the incarnation of an envelope.
     """
 
     def __init__(self, taker: Callable[[EnvelopeHeader | LogRow], Take]) -> None:
@@ -241,7 +241,7 @@ class LogReader:
                     offset += size
                     continue
             except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-                pass  # what is wrong is found below
+                pass  # the flaw is found below
             if size > MAX_LINE_BYTES and not line.endswith(b"\n"):
                 size += skip_rest()
             if not self._add_flawed(file, number, line, offset, size):
@@ -316,7 +316,7 @@ class LogReader:
         """Add an envelope that has been decoded: hand it on if it continues its sequence, else hold it.
 
         Raises:
-            msgspec.MsgspecError, RecursionError, UnicodeDecodeError: as of `Take`, if it is not flawed.
+            msgspec.MsgspecError, RecursionError, UnicodeDecodeError: as for `Take`, if it is not flawed.
         """
         log = self._incarnation(record)
         if log.held or not log.is_continued_by(record):

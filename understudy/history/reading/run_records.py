@@ -1,7 +1,7 @@
 """The records of one run as the metrics need them: by type, in order, in whole microseconds after the first.
 
-`RunBuilder` gathers them from lines. What no metric reads is dropped, and the payload of a large line is decoded again
-when it is needed: those of a run with 100,000 partitions are gigabytes of objects.
+`RunBuilder` gathers them from lines. Records that no metric reads are dropped. The payload of a large line is decoded
+again when it is needed: the payloads of a run with 100,000 partitions are gigabytes of objects.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from understudy.foundation.eventlog.records import (
 from understudy.history.reading.lines import HEADER_DECODER, MAX_LINE_BYTES, PAYLOAD_DECODERS, EnvelopeHeader, LogRow
 
 LARGE_BYTES: Final = 64 * 1024
-"""The payload of a larger line is not kept, but decoded again from its file."""
+"""Size above which the payload of a line is not kept, but decoded again from its file."""
 
 P = TypeVar("P", bound=Payload)
 
@@ -86,7 +86,7 @@ KEPT_TYPES: tuple[type, ...] = (
     ZkWrite,
     ZkWriteDone,
 )
-"""The record types that metrics read, besides `STATE_TYPES`. Of the others only the time is kept."""
+"""Record types that metrics read, besides `STATE_TYPES`. Of other records only the time is kept."""
 
 Incarnation: TypeAlias = tuple[str, int]
 """The name of a node, and how often it has started."""
@@ -129,7 +129,7 @@ class StateRecord(msgspec.Struct, frozen=True, gc=False):
     key: Key
     controller_epoch: int
     read: Callable[[], StatePayload]
-    """Return the payload. Raises `msgspec.MsgspecError` or `OSError` where it is read from a file again and fails."""
+    """Return the payload. Raises `msgspec.MsgspecError` or `OSError` if it is read from a file again and that fails."""
 
 
 class Signs:
@@ -154,7 +154,7 @@ class Signs:
         return frozenset(node for node, _ in self._times)
 
     def last_until(self, incarnation: Incarnation, bound: int) -> int:
-        """Return the time of the last record of an incarnation at or before `bound`, where it has one."""
+        """Return the time of the last record of an incarnation at or before `bound`; there must be one."""
         own = self._times[incarnation]
         return own[bisect_right(own, bound) - 1]
 
@@ -207,7 +207,7 @@ Take: TypeAlias = Callable[[Any, str, int, int], None]
 and size.
 
 Raises:
-    msgspec.MsgspecError, RecursionError, UnicodeDecodeError: the payload does not fit its type, or this is not known.
+    msgspec.MsgspecError, RecursionError, UnicodeDecodeError: the type is not known, or the payload does not fit it.
 """
 
 
@@ -215,8 +215,8 @@ class RunBuilder:
     """Gathers the records of one run, incarnation by incarnation or by turns.
 
     Args:
-        start_us: the first clock of the run in microseconds. With another one, all times are moved at the end.
-        keeps_large: keep the payloads of large lines too.
+        start_us: the first clock of the run in microseconds. If it is wrong, all times are moved at the end.
+        keeps_large: also keep the payloads of large lines.
     """
 
     def __init__(self, start_us: int = 0, *, keeps_large: bool = False) -> None:
@@ -237,7 +237,7 @@ class RunBuilder:
         return any(self._signs.values())
 
     def taker(self, node: str, incarnation: int) -> Take:
-        """Return what takes the records of an incarnation. A record that it raises for is left out."""
+        """Return the function that takes the records of an incarnation. If it raises for a record, this is left out."""
         signs = self._signs.setdefault((node, incarnation), [])
         actions, floor, earliest = self._actions, math.floor, math.inf
         new = tuple.__new__  # in half the time of calling `Key`
@@ -273,7 +273,7 @@ class RunBuilder:
         self._started_ms = min(self._started_ms, record.wall_ms)
 
     def records(self) -> RunRecords:
-        """Return the records so far; more may be added, and this be called again."""
+        """Return the records so far; more may be added, and this may be called again."""
         if first_us := min((min(times) for times in self._signs.values() if times), default=0):
             self._move(-first_us)
         started_ms = self._started_ms if self.has_records else 0.0
@@ -290,7 +290,7 @@ class RunBuilder:
         self._states.append(StateRecord(_STATE_TYPES[name], key, record.controller_epoch, read))
 
     def _move(self, us: int) -> None:
-        """Move all times, because the run begins at another time than was known."""
+        """Move all times, because the run begins at another time than expected."""
         self._start -= us
         for times in self._signs.values():
             times[:] = [time + us for time in times]
@@ -302,7 +302,7 @@ class RunBuilder:
 def taker_of_runs(
     builders: dict[str, RunBuilder], starts: Mapping[str, int] | None = None, *, keeps_large: bool = False
 ) -> Callable[[EnvelopeHeader | LogRow], Take]:
-    """Return what returns the taker for the incarnation of a record. The builder of its run is added to `builders`.
+    """Return a function that returns the taker for a record's incarnation, and adds its run's builder to `builders`.
 
     Args:
         starts: the first clocks of runs, as far as they are known.

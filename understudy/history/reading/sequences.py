@@ -13,8 +13,8 @@ Flaws: TypeAlias = tuple[tuple[str, int], ...]
 class RecordSequence:
     """The last sequence number of an incarnation that was read, and the clock of its record.
 
-    A record is compared with the one before it. Who reads lines as they come gets the flaws of their order; who wants
-    those of the whole log has the records sorted by number first.
+    A record is compared with the record before it. If records are given as they are read, the flaws are about their
+    order; for the flaws of the whole log, they have to be sorted by number first.
     """
 
     __slots__ = ("mono_ms", "seq")
@@ -24,7 +24,7 @@ class RecordSequence:
         self.mono_ms = 0.0
 
     def flaws(self, seq: int, mono_ms: float) -> Flaws:
-        """Return what is wrong with the next record. A repeat leaves the sequence as it was."""
+        """Return the flaws of the next record. A repeat leaves the sequence as it was."""
         missing, goes_back = seq - self.seq - 1, mono_ms < self.mono_ms
         if missing < 0:
             return ((REPEAT, 1),)

@@ -63,7 +63,7 @@ class OpenedSession(NamedTuple):
 
 
 class ClosedByClient(NamedTuple):
-    """Comes before the transaction that ends a session, where its client has requested the end."""
+    """A note before the transaction that ends a session, if the session's client has requested the end."""
 
     zxid: int
     time_ms: float
@@ -91,9 +91,9 @@ def read_transaction_logs(folder: Path, *, after_zxid: int = 0, chroot: str = ""
 def iterate_transaction_logs(
     folder: Path, *, after_zxid: int = 0, chroot: str = ""
 ) -> Iterator[ZnodeTransaction | SessionNote]:
-    """Yield what `read_transaction_logs` returns, and raise what it does, with one transaction in memory.
+    """Yield the transactions that `read_transaction_logs` returns, with one in memory; raise what it raises.
 
-    Also the openings of sessions and the ends that clients requested are yielded, whatever the chroot.
+    The openings of sessions, and the ends that clients requested, are also yielded, whatever the chroot.
     """
     ephemerals: dict[int, list[str]] = {}
     for path in _files(folder):
@@ -141,12 +141,12 @@ class TransactionLogTail:
 
 
 def first_zxid(folder: Path) -> int | None:
-    """The first zxid of the log, which is 1 unless old files have been purged; None if there is no log."""
+    """Return the first zxid of the log, which is 1 unless old files have been purged; None if there is no log."""
     return next((_first_zxid(path) for path in _files(folder)), None)
 
 
 def _files(folder: Path) -> list[Path]:
-    """The log files in the order of their first zxid, which is in the name. Files with other names are left out."""
+    """Return the log files in the order of their first zxid, which is in the name; leave out other files."""
     return sorted((path for path in folder.glob("log.*") if _NAME.fullmatch(path.name)), key=_first_zxid)
 
 
@@ -189,7 +189,7 @@ def _read_file(path: Path) -> Iterator[ZnodeTransaction | SessionNote]:
 
 
 def _read_on(path: Path, offset: int) -> Iterator[tuple[int, ZnodeTransaction | SessionNote]]:
-    """Yield what a file holds from `offset` on, each with the offset after it."""
+    """Yield the transactions and notes of a file from `offset` on, each with the offset after it."""
     if path.stat().st_size == 0:
         return
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -209,7 +209,7 @@ def _read_on(path: Path, offset: int) -> Iterator[tuple[int, ZnodeTransaction | 
 
 
 def _entry(path: Path, data: mmap.mmap, offset: int) -> bytes | None:
-    """The bytes of the entry at `offset`; None at the end of the log or of its complete entries."""
+    """Return the bytes of the entry at `offset`; None at the end of the log or of its complete entries."""
     start = offset + _ENTRY_HEADER.size
     if start > len(data):
         return None
@@ -224,7 +224,7 @@ def _entry(path: Path, data: mmap.mmap, offset: int) -> bytes | None:
     if end >= len(data) or data[end] != END_OF_RECORD:
         return None
     # A running server writes an entry from its first byte to its last, and the header may lie across two pages:
-    # only what is read after the last byte is complete.
+    # the header is only complete if it is read after the last byte.
     checksum, complete_length = _ENTRY_HEADER.unpack_from(data, offset)
     if complete_length != length:
         return None
@@ -243,7 +243,7 @@ class _Record:
         """Whether a client requested the transaction; the server itself ends expired sessions."""
 
     def transaction(self) -> ZnodeTransaction | OpenedSession | None:
-        """The transaction, or None if it failed: it changed no znode and opened no session."""
+        """Return the transaction, or None if it failed: it changed no znode and opened no session."""
         session_id, request, zxid, time_ms, kind = self._unpack(_TRANSACTION_HEADER)
         self.was_requested = request != 0
         if kind == CREATE_SESSION:

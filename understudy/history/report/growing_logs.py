@@ -21,7 +21,7 @@ from understudy.history.reading.run_records import RunBuilder, taker_of_runs
 from understudy.history.report.replay import Replay, replay_in_python, run_for_page, without_garbage_collection
 
 _SEQUENCE_FLAWS = frozenset({GAP, REPEAT, CLOCK_WENT_BACK})
-"""Flaws that may be gone when a file that belongs before has come too; `LogReader` decides again."""
+"""Flaws that may disappear when an earlier file has also come; `LogReader` decides again."""
 
 
 class GrowingLogs:
@@ -34,7 +34,7 @@ class GrowingLogs:
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = paths
         self._last: dict[str, int] = {}
-        """Where the last line of each file that was added begins."""
+        """The offset of the last line of each file that was added."""
         self._run_of: dict[str, str] = {}
         self._builders: dict[str, RunBuilder] = {}
         self._reader = LogReader(taker_of_runs(self._builders))
@@ -57,11 +57,11 @@ class GrowingLogs:
             return True
 
     def position(self, file: str) -> int:
-        """Return from where on the lines of a file that begin there have not been added, in bytes."""
+        """Return an offset in bytes: the lines of a file that begin at it or later have not been added."""
         return self._last.get(file, -1) + 1
 
     def add(self, rows: Iterable[LogRow]) -> None:
-        """Add lines, those of a file in order. A line that was added before is left out."""
+        """Add lines; the lines of one file must be in order. A line that was added before is left out."""
         with without_garbage_collection():
             for row in rows:
                 if row.offset >= self.position(row.file):
@@ -83,7 +83,7 @@ class GrowingLogs:
         """Compute the metrics of all runs.
 
         Args:
-            engine: the name of what computes them, for the page.
+            engine: the name of the engine, for the page.
             whole: return the rows of all partitions; by default only those that a page shows.
             has_ended: whether the logs grow no more, so that a line without a newline at its end is damage.
         """

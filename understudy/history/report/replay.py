@@ -1,6 +1,6 @@
 """Computes the tables of runs from their event logs; `replay_in_python` is the engine that needs no Java.
 
-A run is measured alone, from all of its files, whichever engine gives it to which process.
+A run is measured separately, from all of its files, by every engine and in every process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from understudy.history.reading.run_records import RunRecords
 from understudy.history.report.runs import FoundLogs, RunFiles, find_logs, joined
 
 WORST_PARTITIONS = 5
-"""A page shows no more partitions of a run than this."""
+"""Maximum number of partitions of a run that a page shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Replay:
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """What the files of a run hold.
+    """The tables of the files of a run, and the damage to the files.
 
     Attributes:
         group: the files.
@@ -69,7 +69,7 @@ def replay_in_python(paths: Sequence[Path]) -> Replay:
 
 
 def replay_of(results: Iterable[Measured], logs: FoundLogs, engine: str) -> Replay:
-    """Put what was measured together; findings name files as `logs` does."""
+    """Combine the results of all groups; findings name files as `logs` does."""
     names = {str(file.absolute()): str(file) for file in logs.files}
     results = list(results)
     found = [replace(finding, file=names[finding.file]) for result in results for finding in result.findings]
@@ -82,16 +82,16 @@ def replay_of(results: Iterable[Measured], logs: FoundLogs, engine: str) -> Repl
 
 
 def measure_groups(groups: Iterable[RunFiles], measure: Callable[[RunFiles], Measured]) -> list[Measured]:
-    """Measure each group of files, and those again that have to be joined."""
+    """Measure each group of files; join groups that have records of the same run, and measure them again."""
     results = [measure(group) for group in groups]
     again = groups_to_join(results)
     return [*without(results, again), *map(measure, again)]
 
 
 def groups_to_join(results: Iterable[Measured]) -> list[RunFiles]:
-    """Return joined groups for runs of which several groups have records, because a file has records of several runs.
+    """Return joined groups for runs with records in several groups, because a file has records of several runs.
 
-    What was measured for the groups they were joined from is wrong; `without` leaves it out.
+    The results of the groups that were joined are wrong; `without` leaves them out.
     """
     holders: dict[str, list[RunFiles]] = {}
     for result in results:
@@ -107,7 +107,7 @@ def groups_to_join(results: Iterable[Measured]) -> list[RunFiles]:
 
 
 def without(results: Iterable[Measured], replaced: Iterable[RunFiles]) -> list[Measured]:
-    """Return the results but those of groups that were joined into one of `replaced`."""
+    """Return the results except for groups that were joined into one of `replaced`."""
     files = {file for group in replaced for file in group.files}
     return [result for result in results if not files.intersection(result.group.files)]
 
@@ -137,7 +137,7 @@ def _measured(group: RunFiles, reading: RunsReading) -> tuple[Measured, dict[str
 
 
 def row_table_rows(group: RunFiles) -> Iterator[tuple[str, str, list[Table]]]:
-    """Yield the name of each of `ROW_TABLES`, a run that some files have records of, and the table's rows of it."""
+    """Yield, for each run in some files and each of `ROW_TABLES`, the table's name, the run and its rows."""
     with without_garbage_collection():
         _, records = read_and_measure(group)
         for run, found in records.items():

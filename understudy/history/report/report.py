@@ -31,9 +31,9 @@ from understudy.history.writing import WIDTH, counted, fitted
 
 BAR = 36
 PAGE = 40
-"""Sections are separated by an empty line only if the page then has at most this many lines."""
+"""Maximum number of lines of a page whose sections are separated by empty lines."""
 SHOWN = 6
-"""The most rows of a list. If there are more, the last row has the number of the rest."""
+"""Maximum number of rows of a list. If there are more, the last row has the number of the rest."""
 
 _FENCE_OF_EVERY_FAILOVER = Fence.FETCH_LEADER_EPOCH.value
 """The fence that refuses fetches with the former leader epoch, as after every change of a leader."""
@@ -252,7 +252,7 @@ def _many_runs(replay: Replay) -> list[list[str]]:
 
 
 def _longest_first(run: RunMetrics) -> tuple[float, str]:
-    """Return by what runs are sorted; those in which no controller was ready come last."""
+    """Return the sort key of a run; runs in which no controller was ready come last."""
     without = run.totals.without_controller_ms
     return math.inf if without is None else -without, run.run
 
@@ -299,7 +299,7 @@ def _some(lines: Sequence[str], most: int, *, of: int | None = None) -> list[str
     """Return at most `most` of `lines`; if some are left out, the last one has their number.
 
     Args:
-        of: how many there are; by default all of `lines`.
+        of: the number of all rows; by default the number of `lines`.
     """
     whole = len(lines) if of is None else of
     if whole <= most:

@@ -15,20 +15,20 @@ from understudy.history.reading.lines import MAX_LINE_BYTES, decode_header
 from understudy.history.reading.reader import find_files
 
 TASK_BYTES = 8 * 1024 * 1024
-"""Runs are packed into tasks of this size, some 25,000 records: a task then outweighs what Spark takes to start it."""
+"""Size of the tasks into which runs are packed, some 25,000 records: a task then outlasts its start in Spark."""
 
 DIFFERENT_RUNS = "different runs with one id"
 """Two files of a run have the same name and different content, so that the numbers of the run mix several runs."""
 
 _SEARCHED_BYTES = 1024 * 1024
-"""How far into a file a line with a run is looked for."""
+"""Number of bytes at the beginning of a file that are searched for a line with a run."""
 
 
 class RunFiles(msgspec.Struct, frozen=True, order=True):
     """The event-log files that belong to one run, by their first readable lines."""
 
     run: str
-    """The id of the run; empty if no line names one, and the files are then a single one."""
+    """The id of the run; empty if no line names one, and there is then a single file."""
     files: tuple[str, ...]
     """Absolute paths, sorted."""
     bytes: int
@@ -58,7 +58,7 @@ def find_logs(paths: Iterable[Path]) -> FoundLogs:
 def find_runs(files: Iterable[Path]) -> list[RunFiles]:
     """Group files by run, sorted by run. Only the beginning of each file is read.
 
-    A file that cannot be read, or that begins with a mebibyte without a single record, is a group of its own.
+    A file that cannot be read, or whose first mebibyte has no record, is a separate group.
     """
     found: dict[str, list[tuple[str, int]]] = {}
     alone: list[RunFiles] = []
@@ -79,8 +79,8 @@ def find_runs(files: Iterable[Path]) -> list[RunFiles]:
 def conflicting_files(group: RunFiles) -> tuple[str, ...]:
     """Return two files of a group that cannot be copies of each other though they have the same name; empty if none.
 
-    The name has the node, the incarnation and the number of the file. A copy may have been made while the run went on,
-    so that it is the beginning of the other. Only the beginning and the end of what both have are compared.
+    The name has the node, the incarnation and the number of the file. A copy may have been made before the run ended,
+    so that it is the beginning of the other. Only the beginning and the end of the common part are compared.
     """
     for first, *others in by_name(group.files).values():
         for file in others:
@@ -104,7 +104,7 @@ def joined(groups: Sequence[RunFiles]) -> RunFiles:
 
 
 def pack(groups: Iterable[RunFiles], task_bytes: int = TASK_BYTES) -> list[tuple[RunFiles, ...]]:
-    """Pack whole runs into tasks of about `task_bytes`, the largest first; a larger run is a task of its own."""
+    """Pack whole runs into tasks of about `task_bytes`, the largest first; a larger run is a separate task."""
     tasks: list[tuple[RunFiles, ...]] = []
     task: list[RunFiles] = []
     size = 0

@@ -1,6 +1,6 @@
-"""The functions that workers of Spark run: from a task, some whole runs, to encoded results.
+"""Defines the functions that workers of Spark run: they turn a task, which is some whole runs, into encoded results.
 
-A function is sent to workers by its name. So this module imports little, and pyspark not at all.
+A function is sent to workers by its name. So this module imports little, and does not import pyspark.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def decoded(result: bytes) -> Measured:
 
 
 def holds_none_of(files: frozenset[str]) -> Callable[[bytes], bool]:
-    """Return whether a result is about none of some files."""
+    """Return a function that returns whether a result is about none of some files."""
     return lambda result: files.isdisjoint(decoded(result).group.files)
 
 
 def rows_of(table: str) -> Callable[[bytes], list[str]]:
-    """Return the rows of one table of `TABLES` as JSON, each with the id of its run."""
+    """Return a function that returns the rows of one of `TABLES` as JSON, each with the id of its run."""
     return lambda result: [row for metrics in decoded(result).runs for row in _rows(metrics, table)]
 
 
@@ -55,7 +55,7 @@ def row_table_rows_of_files(task: Iterable[RunFiles]) -> Iterator[str]:
 
 
 def rows_named(table: str) -> Callable[[str], list[str]]:
-    """Return the JSON of a row of `row_table_rows_of_files` where it is of one table, else nothing."""
+    """Return a function that returns the JSON of a row of `row_table_rows_of_files` if it is of one table."""
     prefix = f"{table} "
     return lambda row: [row.removeprefix(prefix)] if row.startswith(prefix) else []
 
