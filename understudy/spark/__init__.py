@@ -1,4 +1,4 @@
-"""Everything that runs in Apache Spark; the only package that imports pyspark.
+"""Runs work in Apache Spark; the only package that imports pyspark.
 
 `gateway` and `context` start Spark, `replay_job` computes the tables of `understudy.history.metrics.metric_tables`,
 `source` lets Spark read event logs, `ingest_job` writes them into a lake, and `lake_tables` reads it. An analyst

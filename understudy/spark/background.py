@@ -1,4 +1,4 @@
-"""Starts Spark in a thread, while the command still does something else."""
+"""Starts Spark in a thread, while the command still does other work."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SparkInBackground:
         whole: bool = False,
         progress: Progress = no_progress,
     ) -> Replay:
-        """Compute the metrics as `SparkReplay.replay`; start Spark where `start` has not, and list files meanwhile.
+        """Compute the metrics as `SparkReplay.replay`; start Spark if `start` has not, and list files meanwhile.
 
         Raises:
             SparkFailed: Java did not start, or Spark does not run, or `output` cannot be written.

@@ -1,8 +1,8 @@
 """Keeps a cache of Spark's loaded classes (JEP 483, 514), with which its Java starts in half the time.
 
 The cache is a file of about 85 MB in the user's cache folder. `understudy replay` makes it once, in some 20 seconds,
-after it has printed its page on a terminal, and leaves no process for it. Its name is a checksum of the Java, the jars
-and the flags that it is for. Java itself ignores a cache that does not fit, so a wrong one only costs time.
+after it has printed its page on a terminal, and leaves no process for it. Its name has a checksum of the Java and
+the PySpark that it is for. Java itself ignores a cache that does not fit, so a wrong one only costs time.
 UNDERSTUDY_CLASS_CACHE=off turns it off, and any other value is the folder to use. `understudy.spark.class_cache_making`
 makes the cache.
 """
@@ -19,17 +19,17 @@ import pyspark
 from understudy.clusters.java import JavaRuntime
 
 FIRST_JAVA = 25
-"""The first Java that makes a cache in a single run (`-XX:AOTCacheOutput`)."""
+"""First version of Java that makes a cache in a single run (`-XX:AOTCacheOutput`)."""
 
 
 VARIABLE = "UNDERSTUDY_CLASS_CACHE"
 _OFF = ("off", "0", "no", "false")
 SUFFIX = ".aot"
-"""The suffix of the file of a cache."""
+"""Suffix of the file of a cache."""
 
 
 def cache_file(java: JavaRuntime, environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return where the cache for this Java and Spark is or will be; None if there can be none."""
+    """Return the file of the cache for this Java and Spark, made or not; None if there can be none."""
     wanted = environment.get(VARIABLE, "")
     if wanted.lower() in _OFF or java.version is None or java.version < FIRST_JAVA:
         return None

@@ -20,12 +20,12 @@ from understudy.spark.context import SparkSettings
 from understudy.spark.replay_job import SparkReplay
 
 NEEDED_BYTES = 600 * 1024 * 1024
-"""Free space without which no cache is made: the file, and the one that Java makes it from."""
+"""Free space that making a cache needs: for its file, and for the file from which Java makes it."""
 
 MAKING_TIMEOUT_S = 120.0
-"""The time that Java may take to write the cache as it ends."""
+"""Maximum time that Java may take to write the cache as it ends."""
 KEPT_CACHES = 2
-"""Caches of former versions beyond this number are removed when a new one is made."""
+"""Maximum number of caches. When a new one is made, the oldest ones beyond this number are removed."""
 
 
 def can_be_made(java: JavaRuntime) -> bool:

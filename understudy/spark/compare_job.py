@@ -2,8 +2,8 @@
 
 A group is the unit of work: Spark joins the tables, brings the runs of a group together, and a worker summarises them.
 The driver gets summaries, whose size does not depend on the number of runs. So the runs of the largest group have to
-fit into the memory of one worker, about a kilobyte each, and workers need numpy. The numbers are those of
-`understudy.history.compare.comparison.compare`.
+fit into the memory of one worker, about a kilobyte each, and workers need numpy. The numbers are the same
+as from `understudy.history.compare.comparison.compare`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from understudy.spark.context import Progress, SparkSettings, no_progress, spark
 from understudy.spark.lake_tables import read_lake
 
 TABLES_READ = ("settings", "totals", "failovers")
-"""The tables that a comparison reads."""
+"""Names of the tables that a comparison reads."""
 
 _Pair: TypeAlias = tuple[bool, RunGroup]
 """A group, and whether it is the baseline of its pair."""
@@ -48,7 +48,7 @@ def compare_folder(
     settings: SparkSettings,
     progress: Progress = no_progress,
 ) -> Comparison:
-    """Compare the runs whose tables are in a folder, in a Spark of its own. Raises as `compare_tables`.
+    """Compare the runs whose tables are in a folder, in a separate Spark. Raises as `compare_tables`.
 
     Raises:
         SparkFailed: Java did not start.
@@ -60,7 +60,7 @@ def compare_folder(
 
 
 def read_tables(session: SparkSession, folder: Path) -> dict[str, DataFrame]:
-    """Open the tables of a lake, or those that `understudy replay --dir` has written into a folder.
+    """Open the tables of a lake, or the tables that `understudy replay --dir` has written into a folder.
 
     Raises:
         CannotCompare: the folder lacks one of them.
@@ -88,7 +88,7 @@ def compare_tables(
 
     Args:
         tables: `TABLES_READ`, each with the column `run` before its own.
-        lake: the lake that they are from, whose runs a command opens; empty for tables of another kind.
+        lake: the lake of the tables, for the commands that open its runs; empty for tables outside a lake.
 
     Raises:
         CannotCompare: a setting is unknown, no run has a failover, or `baseline` matches no run.
@@ -112,7 +112,7 @@ def compare_tables(
 
 
 def _observations(tables: Mapping[str, DataFrame], lake: str) -> RDD[Observation]:
-    """Join the rows of each run, and return what is compared of it."""
+    """Join the rows of each run, and return its compared values."""
     settings = tables["settings"].selectExpr("run", f"struct({_columns('settings')}) AS settings")
     failovers = tables["failovers"].selectExpr("run", f"struct({_columns('failovers')}) AS failover")
     rows = (
@@ -152,7 +152,7 @@ def _size(group: RunGroup) -> tuple[Key, int]:
 
 
 def _members(group: RunGroup, pairs: Mapping[Key, Key]) -> Iterator[tuple[Key, _Pair]]:
-    """Return the group for its own test, if it has one, and for those in which it is the baseline."""
+    """Return the group for its own test, if it has one, and for the tests in which it is the baseline."""
     if group.key in pairs:
         yield group.key, (False, group)
     for key, baseline in pairs.items():

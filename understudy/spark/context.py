@@ -28,7 +28,7 @@ from understudy.spark.gateway import redacted as redacted
 LOCAL_MASTER = "local[*]"
 
 DRIVER_MEMORY = "512m"
-"""The heap of the driver's Java. It only passes bytes on: the work is done by Python workers."""
+"""Heap size of the driver's Java, which only passes bytes on: the work is done by Python workers."""
 
 EXECUTOR_TIMEOUT_S = 120.0
 _EXECUTORS_COUNTED_EVERY_S = 1.0
@@ -48,10 +48,10 @@ def no_progress(step: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSettings:
-    """How to start Spark, and where it runs.
+    """The settings with which Spark is started.
 
     Attributes:
-        master: where Spark runs, as in the option --master of spark-submit.
+        master: the master of Spark, as in the option --master of spark-submit.
         memory: the heap of the driver's Java, as in `-Xmx`.
         flags: further flags of Java.
         stop_timeout_s: how long Java may take to end before it is killed.
@@ -69,7 +69,7 @@ class SparkSettings:
     def with_class_cache(
         cls, java: JavaRuntime, *, master: str = LOCAL_MASTER, memory: str | None = None
     ) -> SparkSettings:
-        """Return settings that use the cache of classes, where there is one."""
+        """Return settings that use the cache of classes, if there is one."""
         return cls(java=java, master=master, memory=memory or DRIVER_MEMORY, flags=class_cache.flags(java))
 
     @property
@@ -140,14 +140,14 @@ def _first_cause(exception: Any) -> Any:
 
 
 def _reason(text: str) -> str:
-    """Return the line that says what went wrong: the first, or after the last traceback of a worker its exception."""
+    """Return the line that says what went wrong: the first, or the exception after a worker's last traceback."""
     _, traceback, after = text.rpartition("Traceback (most recent call last):\n")
     lines = [line for line in after.splitlines() if not line.startswith(" ")] if traceback else text.splitlines()
     return lines[0] if lines else text
 
 
 def _check_that_a_master_listens(master: str) -> None:
-    """Raise `SparkFailed` where no host of the URL listens; Spark itself tries for a minute, and does not say so."""
+    """Raise `SparkFailed` if no host of the URL listens; Spark itself tries for a minute, and does not report this."""
     failures = []
     for address in master.removeprefix(_STANDALONE).split(","):
         host, _, port = address.rpartition(":")
@@ -167,7 +167,7 @@ def _executors_watched(context: SparkContext, settings: SparkSettings) -> Iterat
     def watch() -> None:
         seen = time.monotonic()
         while not over.wait(_EXECUTORS_COUNTED_EVERY_S):
-            # The driver itself is in this map too.
+            # The driver itself is also in this map.
             if context._jsc.sc().getExecutorMemoryStatus().size() > 1:
                 seen = time.monotonic()
             elif time.monotonic() - seen > settings.executor_timeout_s:
@@ -191,7 +191,7 @@ def _executors_watched(context: SparkContext, settings: SparkSettings) -> Iterat
 
 
 def _variables(running: Gateway) -> dict[str, str]:
-    """Return the variables by which PySpark finds its gateway, and which Python the workers are."""
+    """Return the variables by which PySpark finds its gateway, and the Python of the workers."""
     return {
         "PYSPARK_GATEWAY_PORT": str(running.port),
         "PYSPARK_GATEWAY_SECRET": running.secret,

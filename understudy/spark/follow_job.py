@@ -1,8 +1,8 @@
 """Follows growing event logs with Structured Streaming, and computes the tables of their runs at any time.
 
 Each batch of the stream brings its rows to the driver, where `understudy.history.report.growing_logs` keeps what the
-metrics need. A lake can be kept beside it: a run is written anew into it while it grows, by Spark's workers, and once
-more at the end.
+metrics need. A lake can be kept in addition: Spark's workers write each run into it again while it grows, and
+once more at the end.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from understudy.spark.context import SparkFailed, spark_errors
 from understudy.spark.source import FORMAT, last_newline, register
 
 BATCH_BYTES = 16 * 1024 * 1024
-"""How much of the logs one batch brings to the driver: about 50,000 records."""
+"""Maximum size of the logs that one batch brings to the driver: about 50,000 records."""
 
 _POLLING_DELAY_MS = 50
-"""How often Spark looks for new lines if there were none. Its default of 10 ms keeps a fifth of a core busy."""
+"""Time after which Spark looks for new lines again. Its default of 10 ms keeps a fifth of a core busy."""
 
 _KEPT_BATCHES = "10"
-"""For so many batches Spark keeps its notes in the checkpoint."""
+"""Number of batches whose notes Spark keeps in the checkpoint."""
 
 _CHECKPOINT_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-"""Writes the notes of a batch to a local folder in 40 ms, where Spark's default takes 150."""
+"""Name of the class that writes a batch's notes to a local folder in 40 ms; Spark's default takes 150 ms."""
 
 
 class LogStream:
     """Follows the event logs at or below `paths` while its block runs.
 
     Args:
-        checkpoint: a folder where Spark notes what it has read. Where it has notes, the stream goes on behind them.
+        checkpoint: a folder where Spark notes what it has read. If it has notes, the stream continues after them.
 
     Raises:
         SparkFailed: the checkpoint cannot be used.
@@ -100,7 +100,7 @@ class LogStream:
 
     @property
     def seconds_without_new(self) -> float:
-        """For how long no new line has come, since the stream was started."""
+        """The seconds since the last new line, or since the stream was started."""
         return time.monotonic() - self._last_new
 
     def wait(self, timeout_s: float) -> bool:
@@ -115,12 +115,12 @@ class LogStream:
         return found
 
     def replay(self, engine: str, *, whole: bool = False) -> Replay:
-        """Compute the metrics of what was read; see `GrowingLogs.replay`."""
+        """Compute the metrics of the lines that were read; see `GrowingLogs.replay`."""
         with self._lock:
             return self._logs.replay(engine, whole=whole)
 
     def finish(self, engine: str, *, whole: bool = False) -> Replay:
-        """Stop the stream, read what was not read yet, and compute the metrics."""
+        """Stop the stream, read the remaining lines, and compute the metrics."""
         assert self._query is not None
         self._query.stop()
         with self._lock:
@@ -131,7 +131,7 @@ class LogStream:
         table = batch.toArrow()
         with self._lock:
             if self._is_first_batch and number > 0:
-                # The stream goes on behind its checkpoint. The lines before are read here, and known when they come.
+                # The stream continues after its checkpoint. The lines before are read here, and left out if they come.
                 self._catch_up()
             self._is_first_batch = False
             before = self._logs.lines

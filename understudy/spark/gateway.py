@@ -25,7 +25,7 @@ from understudy.clusters.java import JavaRuntime
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0
 INTERRUPTED_STOP_TIMEOUT_S = 3.0
-"""The time that Java has to end after Ctrl-C: somebody waits for it."""
+"""Time that Java has to end after Ctrl-C, while the user waits."""
 _POLL_S = 0.02
 
 _OPENED_PACKAGES = (
@@ -43,7 +43,7 @@ _OPENED_PACKAGES = (
     "sun.nio.cs",
     "sun.util.calendar",
 )
-"""The packages of java.base whose internals Spark uses (`JavaModuleOptions`)."""
+"""Packages of java.base whose internals Spark uses (`JavaModuleOptions`)."""
 
 _FIRST_JAVA_WITH_NATIVE_ACCESS_WARNING = 24
 _LAST_JAVA_WITH_SECURITY_ACTION = 23
@@ -70,7 +70,7 @@ class SparkFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gateway:
-    """A running gateway: where and with which secret PySpark connects to it, and a folder for temporary files."""
+    """A running gateway: the port and the secret with which PySpark connects, and a folder for temporary files."""
 
     pid: int
     folder: Path
@@ -104,7 +104,7 @@ def gateway(
 
     Args:
         stop_timeout_s: how long the process may take to end before it is killed.
-        loopback: whether only this machine can connect; false where executors on other machines must connect.
+        loopback: whether only this machine can connect; false if executors on other machines must connect.
 
     Raises:
         SparkFailed: the process ended, or was not ready within a minute.
@@ -130,7 +130,7 @@ def gateway(
         try:
             yield _wait_for(process, connection, output)
         except BaseException as error:
-            # What Java would still write as it ends, such as a cache of its classes, is not wanted any more.
+            # Files that Java would still write as it ends, such as a cache of its classes, are not needed any more.
             limit_s = INTERRUPTED_STOP_TIMEOUT_S if isinstance(error, KeyboardInterrupt) else STOP_TIMEOUT_S
             _end(process, min(stop_timeout_s, limit_s))
             raise

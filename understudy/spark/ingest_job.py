@@ -18,10 +18,10 @@ from understudy.spark.context import Progress, SparkSettings, no_progress, spark
 
 
 class SparkEngine:
-    """Has Spark's workers write the parts. Logs and lake have to be on paths that every worker sees.
+    """Writes parts in the workers of Spark. Logs and lake have to be on paths that every worker sees.
 
     Attributes:
-        cores: how many tasks run at a time.
+        cores: the number of tasks that run at a time.
     """
 
     def __init__(self, context: SparkContext) -> None:
@@ -64,7 +64,7 @@ class EngineInBackground:
             self._started = self._thread.submit(self._start, progress)
 
     def engine(self, progress: Progress = no_progress) -> SparkEngine:
-        """Wait until Spark has started; start it where `start` has not.
+        """Wait until Spark has started; start it if `start` has not.
 
         Raises:
             SparkFailed: Java did not start, or Spark does not run with the `master` of the settings.
@@ -81,7 +81,7 @@ class EngineInBackground:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._thread.shutdown()
-        # A cluster that gave no executor has a better name for an exception.
+        # If the cluster gave no executor, this raises an exception that says so.
         self._stack.__exit__(kind, error, trace)
 
     def _start(self, progress: Progress) -> SparkEngine:
@@ -91,7 +91,7 @@ class EngineInBackground:
 
 
 class _IngestTask:
-    """What a worker runs."""
+    """The function that a worker runs: it writes a part for each task."""
 
     def __init__(self, lake: str) -> None:
         self._lake = lake
@@ -101,5 +101,5 @@ class _IngestTask:
 
 
 def _nothing(tasks: Iterable[tuple[()]]) -> Iterator[bytes]:
-    """Write no part. A worker that runs this function has loaded its module, and so what writing a part needs."""
+    """Write no part. A worker that runs this function has loaded all modules that writing a part needs."""
     return iter(())

@@ -22,18 +22,18 @@ from understudy.spark.context import SparkFailed
 from understudy.spark.ingest_job import SparkEngine
 
 INTERVAL_S = 5.0
-"""How long the sink rests at least after a write."""
+"""Minimum time for which the sink rests after a write."""
 
 _REST = 2.0
-"""It rests twice as long as the write took: a run is written as a whole each time, and takes longer as it grows."""
+"""Minimum length of a rest, as a multiple of the write before it: writing a run as a whole takes longer as it grows."""
 
 
 class LakeSink:
     """Writes the runs at or below `paths` into a lake while its block runs. Spark's workers write, a thread waits.
 
     Attributes:
-        ingested: what the last write has done; None before the first one.
-        problem: why the last try failed; empty if it did not. The next one may succeed.
+        ingested: the result of the last write; None before the first one.
+        problem: the reason why the last write failed; empty if it did not. The next one may succeed.
     """
 
     def __init__(self, context: SparkContext, paths: Sequence[Path], lake: Path) -> None:
@@ -55,7 +55,7 @@ class LakeSink:
         self._stop()
 
     def finish(self) -> Ingested | None:
-        """Write the runs for the last time; return what it has done, or None if there is no log.
+        """Write the runs for the last time; return the result, or None if there is no log.
 
         Raises:
             LakeError, OSError, SparkFailed: the lake cannot be written.

@@ -61,7 +61,7 @@ class SparkReplay:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._context = None
-        # A cluster that gave no executor has a better name for an exception.
+        # If the cluster gave no executor, this raises an exception that says so.
         self._stack.__exit__(kind, error, trace)
 
     @property
@@ -127,7 +127,7 @@ class SparkReplay:
     def _measure_and_write(
         self, groups: Sequence[RunFiles], output: Path, *, whole: bool, progress: Progress
     ) -> list[Measured]:
-        """Measure and keep the results where the workers are; write their rows from there."""
+        """Measure and keep the results on the workers; write their rows from there."""
         shortened = _unchanged if whole else shortened_for_page
         kept = self._distributed(groups).flatMap(measure_task).persist(StorageLevel.DISK_ONLY)
         with spark_errors("the event logs cannot be read in Spark"):
@@ -157,7 +157,7 @@ class SparkReplay:
 
 
 def check_output(output: Path) -> None:
-    """Raise `TablesExist` where a folder holds tables already."""
+    """Raise `TablesExist` if a folder holds tables already."""
     existing = [name for name in (*TABLES, *ROW_TABLES) if (output / name).exists()]
     if existing:
         raise TablesExist(f"{output} holds tables already ({', '.join(existing)}); give another folder, or remove them")

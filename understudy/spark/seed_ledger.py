@@ -1,9 +1,9 @@
-"""The ledger of seeds in a lake: which seeds were run, and what became of each, as a table of Parquet files.
+"""Keeps the ledger of seeds in a lake: a table of Parquet files with each seed that was run and its outcome.
 
 `SeedHunt` keeps outcomes in it, and the event logs of seeds in the tables of the lake.
 
-A hunt over many seeds adds a file after each round of tasks. So a hunt that was interrupted goes on behind the seeds
-that are in the ledger, and an analyst reads it as any other table: `spark.read.parquet("LAKE/seeds/ledger")`.
+A hunt over many seeds adds a file after each round of tasks. So an interrupted hunt continues after the seeds in the
+ledger, and an analyst reads the ledger as any other table: `spark.read.parquet("LAKE/seeds/ledger")`.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ SCHEMA = pa.schema(
         pa.field("report", pa.string()),
     ]
 )
-"""`software` is the version that ran the seed; the other columns are those of `SeedOutcome`."""
+"""Columns of the ledger: `software` is the version that ran the seed; the others are as in `SeedOutcome`."""
 
 
 class SeedLedger:
     """The ledger of one lake.
 
     Args:
-        lake: the lake; its folder is made where it is missing.
+        lake: the lake; its folder is created if it is missing.
         software: the version of this program. Seeds that another version has run are run again.
     """
 
@@ -53,11 +53,11 @@ class SeedLedger:
         self._software = software
         self._folder.mkdir(parents=True, exist_ok=True)
         self.logs = lake / SEEDS / "logs"
-        """Where the event logs of seeds are left."""
+        """The folder for the event logs of seeds."""
         self.logs.mkdir(exist_ok=True)
 
     def outcomes(self, seconds: int) -> dict[int, SeedOutcome]:
-        """Return what became of the seeds that this version has run for as many simulated seconds.
+        """Return the outcomes of the seeds that this version has run for this number of simulated seconds.
 
         Raises:
             OSError, pa.ArrowException: a file of the ledger cannot be read.
@@ -69,7 +69,7 @@ class SeedLedger:
             rows = pq.read_table(file, schema=SCHEMA, filters=[(name, "==", value) for name, value in wanted.items()])
             for row in rows.to_pylist():
                 del row["software"]
-                row["acknowledged"] = row["acknowledged"] or 0  # files of before this column have none
+                row["acknowledged"] = row["acknowledged"] or 0  # older files lack this column
                 found[row["seed"]] = msgspec.convert(row, SeedOutcome)
         return found
 
@@ -100,7 +100,7 @@ class SeedHunt:
 
     @classmethod
     def in_lake(cls, lake: Path, seconds: int) -> SeedHunt:
-        """Open the ledger of a lake for seeds of as many simulated seconds.
+        """Open the ledger of a lake for seeds of this number of simulated seconds.
 
         Raises:
             LakeError: the folder is no lake.

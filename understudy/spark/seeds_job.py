@@ -13,10 +13,11 @@ from understudy.spark.context import spark_errors
 from understudy.trials.hunt.seed_tasks import SeedOutcome, SeedTask, encoded
 
 SEEDS_PER_TASK = 8
-"""Two to four seconds of work: a lost worker loses no more, and starting a task takes a hundredth of it."""
+"""Number of seeds of a task. They take two to four seconds, which is the most that a lost worker loses; starting a task
+takes a hundredth of that."""
 
 TASKS_PER_ROUND_AND_CORE = 8
-"""A round ends when its slowest task does; meanwhile the other cores are idle."""
+"""Number of tasks of a round per core. A round ends with its slowest task; meanwhile the other cores are idle."""
 
 
 def run_seeds(

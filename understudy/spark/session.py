@@ -12,7 +12,7 @@ from understudy.spark.context import LOCAL_MASTER, SparkSettings, spark_context
 from understudy.spark.source import register
 
 SESSION_MEMORY = "1g"
-"""The heap of a session's Java, in which the queries of an analyst run."""
+"""Heap size of a session's Java, in which the queries of an analyst run."""
 
 
 @contextlib.contextmanager
@@ -20,7 +20,7 @@ def spark_session(*, master: str = LOCAL_MASTER, memory: str = SESSION_MEMORY) -
     """Run a Spark session while the block runs. `spark.read.format("understudy")` reads event logs in it.
 
     Args:
-        master: where Spark runs, as in the option --master of spark-submit.
+        master: the master of Spark, as in the option --master of spark-submit.
         memory: the heap of the driver's Java, as in `-Xmx`.
 
     Raises:

@@ -29,10 +29,10 @@ from understudy.history.reading.reader import find_files
 from understudy.spark.ddl import ddl
 
 FORMAT = "understudy"
-"""The name of the format in `spark.read.format`."""
+"""Name of the format in `spark.read.format`."""
 
 PARTITION_BYTES = 16 * 1024 * 1024
-"""The default of the option `partitionBytes`: how much of the logs one task reads."""
+"""Default of the option `partitionBytes`: the size of the logs that one task reads."""
 
 _BLOCK_BYTES = 64 * 1024
 _OPTIONS = ("path", "paths", "types", "partitionBytes", "maxBytesPerTrigger")
@@ -95,12 +95,12 @@ class EventLogSource(DataSource):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSettings:
-    """What the options say.
+    """The values of the options.
 
     Attributes:
         paths: absolute paths, which may hold patterns as in a shell.
         types: the record types to decode; None for all records with their `data` as text.
-        max_bytes_per_trigger: how much of the logs one batch of a stream reads; None for no limit.
+        max_bytes_per_trigger: the size of the logs that one batch of a stream reads; None for no limit.
     """
 
     paths: tuple[str, ...]
@@ -182,7 +182,7 @@ def _matching(pattern: str) -> list[Path]:
 
 
 class FileRanges(InputPartition):
-    """What one task reads.
+    """The ranges of files that one task reads.
 
     Attributes:
         is_stream: whether the files may be growing, so that the last line read need not be the last of its file.
@@ -310,7 +310,7 @@ class EventLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _checked_size(file: str, position: int) -> int:
-    """Return the size of a file that has been read up to `position`; raise `LogChanged` where it is shorter or gone."""
+    """Return the size of a file that has been read up to `position`; raise `LogChanged` if it is shorter or gone."""
     try:
         size = Path(file).stat().st_size
     except FileNotFoundError:
@@ -341,6 +341,6 @@ def last_newline(file: str, begin: int) -> int:
 
 
 def _end_of_line(file: str, position: int) -> int:
-    """Return where the line that holds the byte before `position` ends."""
+    """Return the end of the line that holds the byte before `position`."""
     with Path(file).open("rb") as stream:
         return stream.seek(position - 1) + rest_of_line(stream)

@@ -43,8 +43,8 @@ class StandaloneCluster:
     """Runs a master and workers on this machine while its block runs. Each worker has one core.
 
     Args:
-        folder: an empty folder for logs and for what workers are sent.
-        workers: how many workers.
+        folder: an empty folder for logs and for the files of workers.
+        workers: the number of workers.
 
     Attributes:
         master: the URL for `--master`.

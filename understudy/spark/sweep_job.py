@@ -1,6 +1,6 @@
-"""Measures the sweeps of a lesson in Spark: their event logs go into a lake, and its tables are asked in SQL.
+"""Measures the sweeps of a lesson in Spark: their event logs go into a lake, and its tables are queried in SQL.
 
-The numbers are those of `understudy.trials.lessons.sweeping.measure_in_python`, to the last digit.
+The numbers are the same as from `understudy.trials.lessons.sweeping.measure_in_python`, to the last digit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FROM (SELECT *, row_number() OVER (PARTITION BY run ORDER BY epoch) AS place FRO
 JOIN sweeps USING (run)
 WHERE place = 1
 """
-"""The first failover of each run."""
+"""Query for the first failover of each run."""
 
 NUMBERS: Final = f"""
 SELECT sweep, count(*) AS runs,
@@ -36,7 +36,7 @@ SELECT sweep, count(*) AS runs,
 FROM first_failovers
 GROUP BY sweep
 """
-"""The numbers of each sweep."""
+"""Query for the numbers of each sweep."""
 
 
 def measure_in_spark(
