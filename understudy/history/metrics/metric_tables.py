@@ -10,11 +10,12 @@ and *last* compare (at, node, incarnation, seq). The node of broker N is called 
 `ControllerElected` begins; reigns are ordered by epoch. *Deleted* is a `WatchFired` for `/controller` of kind
 `deleted`.
 
-A node's *session timeout* at some time is that of its last `SessionOpened` up to then, or without one the run's setting
-`session_timeout_ms`. The *silence* of an incarnation before some time begins with its last record up to then, or, where
-that is more than one and a half session timeouts earlier, one session timeout earlier. ZooKeeper ends a session at the
-tick after its client has sent nothing for a session timeout, and a tick is at most half a session timeout unless it is
-configured otherwise. So the process was lost within a session timeout of that, before or after.
+A node's *session timeout* at some time is the timeout of its last `SessionOpened` up to then, or the run's setting
+`session_timeout_ms` if there is none. The *silence* of an incarnation before some time begins with its last record up
+to then. If that record is more than one and a half session timeouts before that time, the silence begins one session
+timeout before it. ZooKeeper ends a session at the tick after its client has sent nothing for a session timeout, and a
+tick is at most half a session timeout unless it is configured otherwise. So the process was lost at most one session
+timeout before or after the beginning of the silence.
 """
 
 from __future__ import annotations
@@ -27,26 +28,26 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 DEFINITIONS = 1
-"""Counts the changes to what a number means where its column stays as it is. Lakes compute older numbers again."""
+"""Version of the meanings of numbers, raised if one changes in the same column. Lakes compute older numbers again."""
 
 
 class Reign(Table, frozen=True, kw_only=True, gc=False):
     """One controller, from its election until it is lost. Its window lasts until the next election, both ends included.
 
-    A reign is *ended by a fault*: the last one in its window that is injected into its node, which is a `FaultInjected`
-    with the node or `/controller` as target, or a `PointReached` of the node itself. `start` is not a fault, and where
-    the last one is `resume` or `heal` none counts. A reign that no fault ended may have *last words*: the first
-    record of its incarnation after its election, in its window, that is a `ProcessExiting` (`exit`), `SessionExpired`
-    (`session expired`), `ControllerResigned` (`resigned`) or deleted (`deleted`).
+    A reign may be *ended by a fault*: the last fault in its window that is injected into its node. A fault is a
+    `FaultInjected` with the node or `/controller` as target, or a `PointReached` of the node itself. `start` is not a
+    fault, and if the last one is `resume` or `heal`, no fault ended the reign. A reign that no fault ended may have
+    *last words*: the first record of its incarnation after its election, in its window, that is a `ProcessExiting`
+    (`exit`), `SessionExpired` (`session expired`), `ControllerResigned` (`resigned`) or deleted (`deleted`).
 
     Its loss is *noticed* by the first deleted of another node in its window that is no echo, at or after the fault if
     a fault ended it. An echo is a late report of the loss before: the same incarnation's next deleted or `ElectionLost`
-    is, in the window, an `ElectionLost` to this reign's broker.
+    is an `ElectionLost` to this reign's broker in the window.
 
-    The reign ends with its fault; else with the last sign of its incarnation, any record, up to when it was noticed
-    or else to the next election. A reign with neither a fault nor last words, whose loss was noticed, ends where its
-    silence before that begins, if the session timeout is known. The run's last reign, where no fault ended it, ends
-    with its last words or not at all; what is noticed before them is not its loss.
+    The reign ends with its fault. Without one it ends with the last record of its incarnation up to the time at which
+    its loss was noticed, or else up to the next election. A reign with neither a fault nor last words, whose loss was
+    noticed, ends when its silence before that begins, if the session timeout is known. The run's last reign, if no
+    fault ended it, ends with its last words or not at all; a deletion noticed before them is not its loss.
     """
 
     epoch: int
@@ -62,7 +63,7 @@ class Reign(Table, frozen=True, kw_only=True, gc=False):
     ready_at_ms: float | None
     """Its first `ControllerReady` of this epoch."""
     ended_at_ms: float | None
-    """`None` while it still reigns at the end."""
+    """`None` if it still reigns at the end."""
     ended_by: str
     """The fault that ended it; else its last words; else `silence`; empty while it reigns."""
     by_fault: bool
@@ -89,31 +90,31 @@ class Failover(Table, frozen=True, kw_only=True, gc=False):
     previous_broker: int
     """The controller before."""
     cause: str
-    """`Reign.ended_by` of the one before."""
+    """`Reign.ended_by` of the reign before."""
     by_fault: bool
-    """`Reign.by_fault` of the one before."""
+    """`Reign.by_fault` of the reign before."""
     noticed_by: str
     """The node that noticed the loss; empty if none did."""
     lost_at_ms: float
-    """`Reign.ended_at_ms` of the one before."""
+    """`Reign.ended_at_ms` of the reign before."""
     detection_ms: float | None
     """From the loss until it is noticed: mostly ZooKeeper's session timeout."""
     election_ms: float | None
     """From noticing to `ControllerElected`."""
     takeover_ms: float | None
     """From `ControllerElected` to `ControllerReady`: the cluster's state is read, its requests are in channels. It is
-    `reading + deciding + writing`, where these are known."""
+    `reading + deciding + writing`, if these are known."""
     reading_ms: float | None
     """Of the takeover: up to the first `ContextLoaded` of its incarnation after the election: ZooKeeper's znodes are
     read. `None` without one before `ControllerReady`."""
     deciding_ms: float | None
     """Of the takeover: the rest, in which leaders are elected and requests are handed to channels. `None`, as
-    `writing_ms`, where `reading_ms` is, where the `ControllerElected` has no cause, and where its incarnation left no
+    `writing_ms`, if `reading_ms` is `None`, if the `ControllerElected` has no cause, or if its incarnation left no
     `ZkWrite`, as in imported logs."""
     writing_ms: float | None
     """Of the takeover: time after reading in which at least one write awaits ZooKeeper: a `ZkWrite` of the new
     controller's incarnation with the same cause as its `ControllerElected`, until the `ZkWriteDone` that it caused,
-    or `ControllerReady` where that is earlier or none came."""
+    or until `ControllerReady` if that is earlier or no `ZkWriteDone` came."""
     propagation_ms: float | None
     """From `ControllerReady` to the last `ResponseReceived` that answers a request of this takeover; 0 if all had
     been answered before. The requests of a takeover are the `RequestSent` of the new controller's incarnation and epoch
@@ -123,32 +124,32 @@ class Failover(Table, frozen=True, kw_only=True, gc=False):
     requests: int | None
     """Requests of the takeover, each counted once (`attempt` 1). `None` if the `ControllerElected` has no cause."""
     unanswered: int | None
-    """Those that no `ResponseReceived` answers, whatever the attempt."""
+    """Requests of the takeover that no `ResponseReceived` answers, whatever the attempt."""
     brokers: int | None
     """Live brokers in `ControllerReady`; `None` without one."""
     partitions: int | None
-    """Partitions in `ControllerReady`; `None` without one, and where it has −1: an imported log did not state it."""
+    """Partitions in `ControllerReady`; `None` without one, or if it has −1: an imported log did not state it."""
 
 
 class PartitionNumbers(Table, frozen=True, kw_only=True, gc=False):
     """One topic-partition.
 
-    Its states are those in `LeadershipWritten`, and those a new controller read (`ContextLoaded`);
-    `TopicsChanged.deleted` ends them until the next. A state whose writer's controller epoch is lower than one seen
-    before is dropped: a paused controller writes its record late. The writer's epoch is the state's own
+    Its states are the states in `LeadershipWritten` and the states that a new controller read (`ContextLoaded`). After
+    `TopicsChanged.deleted` it has no state until the next one. A state whose writer's controller epoch is lower than
+    one seen before is dropped: a paused controller writes its record late. The writer's epoch is the state's own
     `controller_epoch` in `LeadershipWritten`, and `epoch` in `ContextLoaded`; a deletion has its envelope's.
 
-    At any time the partition's leader is the one named by the latest state. It is without a leader while that is
-    negative or that broker is down. A broker is down from a `kill`, `power_loss`, `pause` or `crash` injected into its
+    At any time the latest state names the partition's leader. The partition is without a leader while this broker id is
+    negative or this broker is down. A broker is down from a `kill`, `power_loss`, `pause` or `crash` injected into its
     node, a `PointReached` or `ProcessExiting` of its node, or the beginning of its silence before it was seen to be
     gone; until a `resume`, a `BrokerRegistered` of its node, or a `BrokersChanged` that lists it as new or bounced
     (which wins at the same microsecond).
 
-    It was *seen to be gone* at a `BrokersChanged` that lists it as dead, and at the election of a controller whose
-    `ControllerReady` lacks it, as it lacks the controller before that was killed, where the broker had registered
-    (`BrokerRegistered`) before. That counts unless it was down already by a record of another kind. The silence is that
-    of the incarnation that had registered last. Without a registration or a session timeout, the broker is down from
-    when it was seen to be gone.
+    A broker was *seen to be gone* at a `BrokersChanged` that lists it as dead. If it had registered
+    (`BrokerRegistered`) before, it was also seen to be gone at the election of a controller whose `ControllerReady`
+    lacks it, as in the case of a killed controller. That counts unless the broker was already down by a record of
+    another kind. The silence is the silence of the incarnation that had registered last. Without a registration or a
+    session timeout, the broker is down from the time at which it was seen to be gone.
     """
 
     topic: str
@@ -158,7 +159,7 @@ class PartitionNumbers(Table, frozen=True, kw_only=True, gc=False):
     leader: int | None
     """In the last state; `None` if the topic has been deleted."""
     leader_epoch: int | None
-    """In the last state; not the number of elections, because it grows with the assignment too."""
+    """In the last state; not the number of elections, because it also grows with the assignment."""
     isr: tuple[int, ...] | None
     """In the last state."""
     writes: int
@@ -177,7 +178,7 @@ class PartitionNumbers(Table, frozen=True, kw_only=True, gc=False):
 
 
 class Elections(Table, frozen=True, kw_only=True, gc=False):
-    """What was written to ZooKeeper for one reason."""
+    """The partition states that were written to ZooKeeper for one reason."""
 
     why: str
     """The reason, as in `LeadershipWritten`."""
@@ -186,7 +187,7 @@ class Elections(Table, frozen=True, kw_only=True, gc=False):
     partitions: int
     """States in them."""
     elected: int
-    """Those that count as an election in `PartitionNumbers`."""
+    """States that count as an election in `PartitionNumbers`."""
 
 
 class FailedElections(Table, frozen=True, kw_only=True, gc=False):
@@ -201,8 +202,8 @@ class FailedElections(Table, frozen=True, kw_only=True, gc=False):
 
 
 class Requests(Table, frozen=True, kw_only=True, gc=False):
-    """Requests of one kind that one kind of controller event sent (`RequestSent`); `event` is empty for a broker's
-    own."""
+    """Requests of one kind that one kind of controller event sent (`RequestSent`); `event` is empty for a broker's own
+    requests."""
 
     event: str
     """The kind of controller event; empty for requests that no event sent."""
@@ -211,13 +212,13 @@ class Requests(Table, frozen=True, kw_only=True, gc=False):
     sent: int
     """`RequestSent` records, repeated attempts included."""
     resent: int
-    """Those with `attempt` above 1."""
+    """`RequestSent` records with `attempt` above 1."""
     partitions: int
-    """Sum of their partitions."""
+    """Sum of the partitions in `RequestSent` records."""
     answered: int
-    """With a `ResponseReceived` caused by it."""
+    """`RequestSent` records that caused a `ResponseReceived`."""
     failed: int
-    """With a `RequestFailed` caused by it."""
+    """`RequestSent` records that caused a `RequestFailed`."""
     p50_ms: float | None
     """Nearest-rank percentiles of the time from `RequestSent` to `ResponseReceived`."""
     p99_ms: float | None
@@ -305,8 +306,8 @@ class Moment(Table, frozen=True, kw_only=True, gc=False):
 class Totals(Table, frozen=True, kw_only=True, gc=False):
     """A run in one row; sums are over the rows of the other tables.
 
-    The run ends with its last record, except that an orderly end is not an outage: where the last reign ended by `stop`
-    or `exit` and no other broker left a record after that, the run ends there. Nothing later counts as time without a
+    The run ends with its last record, except that an orderly end is not an outage: if the last reign ended by `stop`
+    or `exit` and no other broker left a record after that, the run ends then. Nothing later counts as time without a
     controller or leader.
     """
 
@@ -324,8 +325,8 @@ class Totals(Table, frozen=True, kw_only=True, gc=False):
     """Reigns."""
     without_controller_ms: float | None
     """From the run's first `ControllerReady` to its end, less all the time from a reign's `ControllerReady` to its
-    end. `None` if no reign has a `ControllerReady`: the log may be that of a cluster which never had a controller,
-    or lack the controller's records."""
+    end. `None` if no reign has a `ControllerReady`: the cluster may never have had a controller, or the log may lack
+    the controller's records."""
     partitions: int
     """Rows of `partitions`, deleted ones included."""
     leaderless_ms: float
@@ -351,21 +352,21 @@ class Totals(Table, frozen=True, kw_only=True, gc=False):
 class Settings(Table, frozen=True, kw_only=True, gc=False):
     """How a run was set up, in one row; `None` if its records do not contain it.
 
-    A setting is that of the first `RunDescribed` that has it, where neither null nor an empty text counts. Without one,
-    three are derived from other records, as far as each has them.
+    A setting is taken from the first `RunDescribed` that has it; null and an empty text do not count. Without one,
+    three settings are derived from other records, if these have them.
     """
 
     world: str | None
     """`simulator`, `processes` or `containers`."""
     brokers: int | None
-    """Derived: how many nodes with a name `broker-N` left records."""
+    """Derived: the number of nodes with a name `broker-N` that left records."""
     partitions: int | None
-    """Derived: the largest number of partitions in a `ControllerReady`, where that is above 0. Topics may be created
-    after the only one, so 0 means nothing."""
+    """Derived: the largest number of partitions in a `ControllerReady`, if that is above 0. Topics may be created
+    after the only `ControllerReady`, so 0 means nothing."""
     session_timeout_ms: int | None
     """Derived: the longest session timeout in a `SessionOpened`, which is the one that ZooKeeper granted."""
     seed: int | None
-    """What every random number of a simulated run is derived from."""
+    """The number from which every random number of a simulated run is derived."""
     fault: str | None
     """The fault that the experiment plans to inject into the controller; `moments` has what was injected."""
     software_version: str | None
@@ -406,7 +407,7 @@ TABLES: dict[str, type[Table]] = {
     "events": EventNumbers,
     "moments": Moment,
 }
-"""The tables by the names they have in `RunMetrics` and on disk."""
+"""Tables by the names that they have in `RunMetrics` and on disk."""
 
 SORTED_BY: dict[str, tuple[str, ...]] = {
     "reigns": ("epoch", "elected_at_ms", "node", "incarnation"),
@@ -419,4 +420,4 @@ SORTED_BY: dict[str, tuple[str, ...]] = {
     "fence_hits": ("fence", "node", "what", "offered", "known"),
     "events": ("event",),
 }
-"""The columns that order a table's rows and identify each within a run."""
+"""Columns that order a table's rows and identify each within a run."""

@@ -1,6 +1,6 @@
 """Defines and computes the tables of a run with one row per request, leadership, controller event and fault.
 
-They may have as many rows as the run has records, so they are written as files, and a page never has them. Times are
+They may have as many rows as the run has records, so they are written as files, and no page shows them. Times are
 milliseconds after the run's first record, to the microsecond; null if the logs have no such record.
 """
 
@@ -40,11 +40,11 @@ class RequestRow(Table, frozen=True, kw_only=True, gc=False):
     seq: int
     """The sequence number of its `RequestSent`; with `node` and `incarnation` it identifies the row."""
     cause: int | None
-    """The `seq` of the record that led to it, for example that of an `EventStarted`."""
+    """The `seq` of the record that led to it, for example of an `EventStarted`."""
     event: str
     """The kind of controller event; empty for requests that no event sent."""
     controller_epoch: int
-    """In the request; −1 if it has none."""
+    """Controller epoch in the request; −1 if it has none."""
     to: int
     """Broker id of the receiver."""
     api: str
@@ -72,7 +72,7 @@ class RequestRow(Table, frozen=True, kw_only=True, gc=False):
 class LeadershipRow(Table, frozen=True, kw_only=True, gc=False):
     """One state of a partition, from the record that has it until the next one; late states are left out.
 
-    `PartitionNumbers` says which states those are, and when a partition is without a leader.
+    `PartitionNumbers` says which states are dropped as late, and when a partition is without a leader.
     """
 
     topic: str
@@ -80,7 +80,7 @@ class LeadershipRow(Table, frozen=True, kw_only=True, gc=False):
     partition: int
     """The partition's number in the topic."""
     leader: int
-    """Broker id of the leader; negative where it has none."""
+    """Broker id of the leader; negative if it has none."""
     leader_epoch: int
     """Grows with every change of the leader or of the assignment."""
     isr: tuple[int, ...]
@@ -88,11 +88,11 @@ class LeadershipRow(Table, frozen=True, kw_only=True, gc=False):
     controller_epoch: int
     """Epoch of the controller that wrote or read the state."""
     why: str
-    """The reason, as in `LeadershipWritten`; `loaded` where a new controller read it."""
+    """The reason, as in `LeadershipWritten`; `loaded` if a new controller read it."""
     from_ms: float
     """When the record was written."""
     until_ms: float
-    """When the next state or the topic's deletion was; the end of the run for the last state."""
+    """When the record of the next state or of the topic's deletion was written; else the end of the run."""
     leaderless_ms: float
     """How long the partition was without a leader in between."""
 
@@ -127,9 +127,9 @@ class EventRow(Table, frozen=True, kw_only=True, gc=False):
 
 
 class FaultRow(Table, frozen=True, kw_only=True, gc=False):
-    """One injected fault, or one armed point that was reached, with the failover that followed where it ended a reign.
+    """One injected fault, or one armed point that was reached, with the failover that followed if it ended a reign.
 
-    What followed is null for a fault that ended no reign, and for one that no other controller followed.
+    The failover is null for a fault that ended no reign, and for a fault after which no other controller followed.
     """
 
     at_ms: float
@@ -160,7 +160,7 @@ ROW_TABLES: dict[str, type[Table]] = {
     "event_log": EventRow,
     "faults": FaultRow,
 }
-"""The tables by the names they have on disk, beside those of `metric_tables.TABLES`."""
+"""Tables by the names that they have on disk, in addition to `metric_tables.TABLES`."""
 
 
 def rows(name: str, run: RunRecords) -> Iterator[Table]:
