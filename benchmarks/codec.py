@@ -124,7 +124,7 @@ def kio_codec(module: str, name: str) -> tuple[Callable[[bytes], Any], Callable[
     return read, write
 
 
-# ------------------------------------------------------------------ what is sent
+# ------------------------------------------------------------------ requests that are sent
 
 Topics = list[tuple[str, TopicId]]
 Replicas = dict[tuple[str, int], tuple[int, ...]]

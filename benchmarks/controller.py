@@ -1,6 +1,6 @@
 """Measures a controller of 10,000 and of 100,000 partitions × 3 replicas: takeover, broker changes, topics, memory.
 
-The cluster is that of `arrangement.py`. The reference is Apache Kafka 3.9 in the same kind of cluster: measured in the
+`arrangement.py` describes the cluster. The reference is Apache Kafka 3.9 in the same kind of cluster: measured in the
 same run if `KAFKA_LIBS` names its jars, otherwise the figures of an earlier run on a 2-core machine.
 """
 

@@ -1,7 +1,7 @@
 """Measures consumer groups on three brokers: commits, rebalances, members at rest, a failover, a consumer in a group.
 
 The client is the same beside both clusters: `benchmarks/group_client.py`, and librdkafka for the consumer. The
-reference is Apache Kafka 3.9 in the same run, where `KAFKA_LIBS` names its jars; otherwise there is none.
+reference is Apache Kafka 3.9 in the same run if `KAFKA_LIBS` names its jars; otherwise there is none.
 
 UNDERSTUDY_BENCH_GROUPS (1000) groups of three members are at rest, UNDERSTUDY_BENCH_GROUP_MEMBERS (100) rebalance,
 UNDERSTUDY_BENCH_GROUP_CLIENTS (60) commit UNDERSTUDY_BENCH_GROUP_COMMITS (10000) times in all, so that both clusters

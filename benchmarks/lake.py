@@ -1,8 +1,8 @@
 """Measures `understudy ingest` of many runs, and a query over the lake.
 
-The reference of ingest is the project's goal. That of the query is a scan of the same files without a question. The two
-are commands of their own, and are timed from the moment when their session has started. UNDERSTUDY_BENCH_RUNS (150)
-sets the number of simulated runs, and UNDERSTUDY_BENCH_COPIES (10) how many copies of them are ingested.
+The reference of ingest is the project's goal. The query's reference is a scan of the same files without a question. The
+query and the scan are separate commands, timed from the moment when their session has started. UNDERSTUDY_BENCH_RUNS
+(150) sets the number of simulated runs, and UNDERSTUDY_BENCH_COPIES (10) how many copies of them are ingested.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes the event logs of a run with very many records: ten simulated minutes, again and again, each time later.
 
 The simulator itself would take too long for a million records. In each repetition the nodes have later incarnations,
-the clocks go on, and so do the controller epochs, so that its decisions replace those before.
+and the clocks and controller epochs continue, so that its decisions replace the earlier ones.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MORE_EPOCHS: Final = 10_000
 
 
 def write_long_run(folder: Path, records: int) -> None:
-    """Write the logs of one run, with so many records, into a run folder: NODE/events."""
+    """Write the logs of one run with `records` records into a run folder: NODE/events."""
     with tempfile.TemporaryDirectory(prefix="understudy-bench-") as simulated:
         run_seed(SEED, SIMULATED_S, events=Path(simulated))
         events = sorted(Path(simulated).glob("*/events"))

@@ -1,9 +1,9 @@
 """Measures how fast `understudy mirror` copies records of 1,000 bytes, against the producers whose records they are.
 
 Two clusters of three brokers; six partitions, three replicas each. The reference is the rate at which a producer wrote
-the same records into the source, in the same run: confluent-kafka (librdkafka), whose batches are large, and, where
+the same records into the source, in the same run: confluent-kafka (librdkafka), whose batches are large, and, if
 `KAFKA_LIBS` names the jars of Apache Kafka 3.9 and its tools, the producer perf test with batches of 64 KB. The mirror
-has to reach 0.8 of that rate, so its milliseconds a MB may be 1.25 times those of the producer. Its own rate counts,
+has to reach 0.8 of that rate, so its milliseconds a MB may be 1.25 times the producer's. The mirror's rate counts
 from the first record that it has read to the last one acknowledged, as with the perf test.
 
 UNDERSTUDY_BENCH_MIRROR_MB (256) sets how much is copied.

@@ -1,10 +1,10 @@
 """Measures what the proxy between broker processes costs: the latency of one request, and the throughput of a producer.
 
-The latency is that of ApiVersions, sent to one broker directly and through its proxy in turn. The throughput is that of
-confluent-kafka (librdkafka) with acks=all on three brokers, with the proxy and without in turn; replication goes
-through the proxy, too. The producer is a process of its own: in that of the proxy, both would wait for the one
-interpreter. A relay in the place of the proxy that only copies bytes shows the floor: what the same event loop and
-sockets cost without faults.
+The latency is measured with ApiVersions, sent to one broker directly and through its proxy in turn. The throughput is
+measured with confluent-kafka (librdkafka) with acks=all on three brokers, with the proxy and without in turn;
+replication also goes through the proxy. The producer is a separate process: in the proxy's process, both would wait
+for the one interpreter. A relay in the place of the proxy that only copies bytes shows the floor: the cost of the same
+event loop and sockets without faults.
 
 UNDERSTUDY_BENCH_PROXY_MB (64) sets how much each round produces, UNDERSTUDY_BENCH_PROXY_REQUESTS (2000) how many
 requests are sent each way.
@@ -46,7 +46,7 @@ PATIENCE_S: Final = 300.0
 
 
 def run() -> list[Row]:
-    """What a request takes longer, in microseconds, and milliseconds for each megabyte beside those without a proxy."""
+    """Measure the microseconds that a proxy adds to a request, and milliseconds a megabyte with and without it."""
     with LocalCluster(1, proxied=True) as cluster:
         direct, proxied = _latencies(cluster)
     with _relayed(), LocalCluster(1, proxied=True) as cluster:
@@ -85,10 +85,10 @@ def run() -> list[Row]:
 
 
 class _Relay(asyncio.Protocol):
-    """One of the two sockets of a connection whose bytes are copied, and do nothing else.
+    """One of the two sockets of a relayed connection; it copies bytes and does nothing else.
 
     Args:
-        address: where the second socket is opened; None for the second one.
+        address: the address that the second socket connects to; None for the second one.
     """
 
     transport: asyncio.Transport

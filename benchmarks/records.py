@@ -1,8 +1,8 @@
 """Measures how fast records of 1,000 bytes are produced, replicated and fetched: three brokers, six partitions.
 
 The clients are stock ones, and the same beside both clusters: confluent-kafka (librdkafka), and the producer perf test
-of Apache Kafka. The reference is Apache Kafka 3.9 in the same run, where `KAFKA_LIBS` names its jars and those of its
-tools; otherwise there is none. Both have their defaults, Kafka with the heap of its own start script.
+of Apache Kafka. The reference is Apache Kafka 3.9 in the same run if `KAFKA_LIBS` names its jars and its tools'
+jars; otherwise there is none. Both have their defaults, Kafka with the heap of its own start script.
 
 UNDERSTUDY_BENCH_RECORDS_MB (256) sets how much each load produces, UNDERSTUDY_BENCH_RECORDS_SINGLE (1000) how many
 records are produced one at a time.
@@ -46,7 +46,7 @@ _PERF_TEST: Final = "org.apache.kafka.tools.ProducerPerformance"
 
 
 class _Load(NamedTuple):
-    """What a load took: milliseconds, and those of processor time of all brokers, for each megabyte."""
+    """Time that a load took for each megabyte: milliseconds, and milliseconds of processor time of all brokers."""
 
     milliseconds: float
     processor_milliseconds: float

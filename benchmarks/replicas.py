@@ -1,8 +1,8 @@
 """Measures what 100 to 3,000 replicas, with a record each, cost a broker: memory, open files and memory maps.
 
-One broker of ours, then one of Apache Kafka 3.9 with the heap of its own start script, where `KAFKA_LIBS` names its
-jars. With both, the curves in `understudy/kafka_tools/planning/partition_costs.json` are written again, from which
-`understudy plan partitions` answers.
+It starts one broker of ours and then, if `KAFKA_LIBS` names its jars, one of Apache Kafka 3.9 with the heap of its own
+start script. With both, the curves in `understudy/kafka_tools/planning/partition_costs.json` are written again, from
+which `understudy plan partitions` answers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The rows that a benchmark reports: one per measured quantity, ours beside a reference.
 
-Targets are ratios, because seconds of one machine say nothing on another. Where possible, the reference is measured in
+Targets are ratios, because seconds of one machine say nothing on another. If possible, the reference is measured in
 the same run.
 """
 

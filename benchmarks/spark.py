@@ -1,7 +1,7 @@
 """Measures `understudy replay` from command to page: a small run, many runs, ten times as many, and a huge one.
 
 Event logs come from the simulator; copies of them get other run ids. The reference of a small run is the project's
-goal. That of many runs is a bare scan of the same files by Spark, `spark.read.schema(…).json(…)` and a count of each
+goal. For many runs it is a bare scan of the same files by Spark, `spark.read.schema(…).json(…)` and a count of each
 type, also as a command of its own. UNDERSTUDY_BENCH_RUNS (150) sets the number of simulated runs, and
 UNDERSTUDY_BENCH_COPIES (10) the number of copies.
 """

@@ -281,7 +281,7 @@ class KafkaPython(Suite):
 
 
 def of_cases(test: str, cases: Iterable[ElementTree.Element]) -> Outcome:
-    """The outcome of a test with several parameters, from pytest's report: passed where every case passed."""
+    """The outcome of a test with several parameters, from pytest's report: passed if every case passed."""
     cases = list(cases)
     bad = [part for case in cases for part in case if part.tag in ("failure", "error", "skipped")]
     if cases and not bad:
@@ -295,10 +295,10 @@ _CRATE = "4.10.0"
 
 _TOXIPROXY = "2.5.0"
 _FIRST_PROXY = 29_090
-"""The port before the first of those that Sarama's tests connect to."""
+"""Port before the first port that Sarama's tests connect to."""
 
 _CODECS = ("lz4==4.4.5", "zstandard==0.25.0", "python-snappy==0.7.3")
-"""What kafka-python decompresses with, beside what is installed."""
+"""Packages with which kafka-python decompresses, beside the installed ones."""
 
 SUITES: Mapping[str, type[Suite]] = {suite.tests.client: suite for suite in (FranzGo, Sarama, Librdkafka, KafkaPython)}
 
@@ -340,12 +340,12 @@ def find_go() -> str:
 
 
 def fetch_module(go: str, module: str, directory: Path) -> Path:
-    """The folder with the sources of a Go module, given as `path@version`. Raises NotFetched where it fails."""
+    """The folder with the sources of a Go module, given as `path@version`. Raises NotFetched if it fails."""
     return Path(json.loads(fetch([go, "mod", "download", "-json", module], cwd=directory))["Dir"])
 
 
 def fetch(command: Sequence[str], cwd: Path | None = None) -> str:
-    """The standard output of a command that downloads. Raises NotFetched where it fails."""
+    """The standard output of a command that downloads. Raises NotFetched if it fails."""
     try:
         run = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S)
     except subprocess.TimeoutExpired:
@@ -356,7 +356,7 @@ def fetch(command: Sequence[str], cwd: Path | None = None) -> str:
 
 
 def _built(command: Sequence[str], cwd: Path) -> None:
-    """Run a step of a build. Raises NotBuilt where it fails."""
+    """Run a step of a build. Raises NotBuilt if it fails."""
     ended = run_to_end(command, cwd=cwd, timeout_s=BUILD_TIMEOUT_S, environment=os.environ)
     if ended.code != 0:
         raise NotBuilt(f"{' '.join(command)} failed:\n{ended.output[-4000:]}")
@@ -396,7 +396,7 @@ def _outcome(test: str, result: str, output: str) -> Outcome:
 
 
 def _cached(name: str, fill: Callable[[Path], None]) -> Path:
-    """The folder `name` in the cache outside the repository; filled where it is not there yet."""
+    """The folder `name` in the cache outside the repository; filled if it is not there yet."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "understudy"
     folder = cache / name
     cache.mkdir(parents=True, exist_ok=True)

@@ -34,9 +34,9 @@ class ClientTests:
         version: the version of its sources, as its package registry has it.
         brokers: how many brokers the tests expect.
         run: the names of the tests that have to pass.
-        left: the names of those that are not run, by the reason.
+        left: the names of the tests that are not run, by the reason.
         properties: what the tests expect of the brokers' settings.
-        racks: those of the brokers in order; None for none.
+        racks: the brokers' racks in order; None for none.
     """
 
     client: str

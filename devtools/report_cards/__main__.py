@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run what the arguments choose, keep the cards, and write the page.
 
     Returns:
-        0 if every chosen scene was played, whatever the clients made of it, 2 where one was not.
+        0 if every chosen scene was played, whatever the clients made of it, 2 if one was not.
     """
     chosen = _parser().parse_args(arguments)
     if chosen.page:

@@ -123,7 +123,7 @@ class Driver:
         self._process.stdin.close()
 
     def wait(self, timeout_s: float) -> None:
-        """Wait for its end; kill it, and note that as trouble, where it has not ended in time."""
+        """Wait for the driver's end; if it does not end in time, kill it and note that as trouble."""
         try:
             code = self._process.wait(timeout_s)
             if code != 0:

@@ -11,7 +11,7 @@ class Ready(msgspec.Struct, frozen=True, tag_field="event", tag="ready"):
     """The clients are open.
 
     Attributes:
-        without: `("consumer",)` where the client can be assigned no partition.
+        without: `("consumer",)` if the client can be assigned no partition.
     """
 
     client: str
@@ -50,7 +50,7 @@ class Admin(msgspec.Struct, frozen=True, tag_field="event", tag="admin"):
 
 
 class Assigned(msgspec.Struct, frozen=True, tag_field="event", tag="assigned"):
-    """A member of a group was given partitions: all that it has, or those that it has now, too."""
+    """A member of a group was given partitions: all that it has, or only the added ones."""
 
     partitions: tuple[int, ...]
 
@@ -62,7 +62,7 @@ class Revoked(msgspec.Struct, frozen=True, tag_field="event", tag="revoked"):
 
 
 class Trouble(msgspec.Struct, frozen=True, tag_field="event", tag="error"):
-    """The client reported an error to a member's program, and goes on."""
+    """The client reported an error to a member's program, and continues."""
 
     error: str
 

@@ -1,6 +1,6 @@
 """Judges what a client did across a fault, from the lines that its driver printed and from what the log holds.
 
-Pure functions: times are those of the lines' arrival, in ms of one monotonic clock.
+The functions are pure: a time is when a line arrived, in ms of one monotonic clock.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from devtools.report_cards.events import Admin, End, Event, Failed, Line, Read, 
 E = TypeVar("E", bound=Event)
 
 RECOVERY_LIMIT_S = 60
-"""How long after the end of the scene a client may take until it goes on."""
+"""Maximum time from the end of the scene until a client continues."""
 _SHOWN = 5
 _STEADY = 20
 
@@ -138,7 +138,7 @@ def longest_pause_ms(times_ms: Sequence[int], marks_ms: Sequence[int]) -> int | 
 
 
 def wrong_records(lines: Sequence[Line], log: Sequence[Record]) -> list[str]:
-    """What is wrong with the records, in words: lost, doubled, reordered, read and not in the log, skipped, read twice.
+    """Describe wrong records: lost, doubled, reordered, read and not in the log, skipped, read twice.
 
     An idempotent producer may neither double nor reorder, and a consumer that only goes forward reads each offset once.
     """
@@ -180,7 +180,7 @@ def is_steady(lines: Sequence[Line]) -> bool:
 
 
 def _times_of_records(lines: Sequence[Line]) -> list[list[int]]:
-    """The times of the acknowledgements, and of the records that the consumer read where the driver has one."""
+    """The times of the acknowledgements and, if the driver has a consumer, of the records that it read."""
     has_consumer = not any("consumer" in ready.without for ready in _events(lines, Ready))
     return [_times(lines, Sent), *([_times(lines, Read)] if has_consumer else [])]
 

@@ -1,4 +1,4 @@
-"""Two members of a group of each client while the coordinator dies: what is done to them, and the judgement.
+"""Runs two members of a group of each client while the coordinator dies, and judges them.
 
 The members are programs of examples/clients; records come from a producer of this process.
 """
@@ -35,7 +35,7 @@ from understudy.clusters.processes.local_cluster import LocalCluster
 
 PARTITIONS: Final = 4
 AFTERWARDS_S: Final = 10.0
-"""How long the members go on after the scene: a group that lost its offsets would begin again by then."""
+"""Time for which the members continue after the scene: a group that lost its offsets would begin again by then."""
 _OFFSETS_TOPIC = "__consumer_offsets"
 _SEND_EVERY_S = 0.05
 _STEADY = 20

@@ -1,5 +1,4 @@
-"""What is known about the failures in docs/reference/clients.md, by client: it is shown where a scene of the client
-failed."""
+"""Notes about the failures in docs/reference/clients.md, by client. A note is shown if a scene of the client failed."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ PROPERTIES = {"min.insync.replicas": "2", "auto.leader.rebalance.enable": "false
 STEADY_TIMEOUT_S = 90.0
 SETTLE_TIMEOUT_S = 180.0
 AFTERWARDS_S = 3.0
-"""How long every driver goes on after all have recovered."""
+"""Time for which every driver continues after all have recovered."""
 _POLL_S = 0.1
 
 

@@ -1,4 +1,4 @@
-"""The scenes: what is done to a cluster while the drivers run, and undone again.
+"""The scenes: changes that are made to a cluster while the drivers run, and undone again.
 
 Each notes the moment of every change with `mark`, just before the change, and returns when the last change is done.
 """

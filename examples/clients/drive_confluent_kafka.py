@@ -89,7 +89,7 @@ class Driver:
         if error is not None:
             self.emit("failed", value=value, error=error.name())
             return
-        # A record is acknowledged without an offset where a request timed out and the next one shows that it arrived.
+        # A record is acknowledged without an offset if a request timed out and the next one shows that it arrived.
         offset = -1 if offset is None or offset < 0 else offset
         self.last_sent = max(self.last_sent, offset)
         self.emit("sent", value=value, offset=offset)

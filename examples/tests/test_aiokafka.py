@@ -1,4 +1,4 @@
-"""aiokafka goes on when the controller, and then the leader of its partition, is killed.
+"""aiokafka continues when the controller, and then the leader of its partition, is killed.
 
 pip install pytest aiokafka                      # and Understudy, from its repository
 pytest test_aiokafka.py

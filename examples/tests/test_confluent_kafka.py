@@ -1,4 +1,4 @@
-"""confluent-kafka goes on when the controller, and then the leader of its partition, is killed.
+"""confluent-kafka continues when the controller, and then the leader of its partition, is killed.
 
 pip install pytest confluent-kafka               # and Understudy, from its repository
 pytest test_confluent_kafka.py

@@ -1,4 +1,4 @@
-"""kafka-python goes on when the controller, and then the leader of its partition, is killed.
+"""kafka-python continues when the controller, and then the leader of its partition, is killed.
 
 pip install pytest kafka-python                  # and Understudy, from its repository
 pytest test_kafka_python.py
