@@ -150,7 +150,7 @@ def replica_manager(
     """Create the replica manager of broker 1 and apply a LeaderAndIsr request with `states`; brokers 1 to 3 are alive.
 
     Args:
-        logs: those of the partitions; by default each is empty.
+        logs: the partitions' logs; by default each is empty.
     """
     clock = clock or StillClock()
     recorder, fetchers = Recorder(clock), Fetchers()

@@ -46,7 +46,7 @@ class SimulatedEnsemble:
     async def cut_client_end(self, session: Session) -> None:
         link = self._server.link(self._node(session))
         link.refusing = True
-        # Removed from the link, because healing the link would deliver what is held.
+        # Removed from the link, because healing the link would deliver the held requests.
         self._half_closed, link.connections = link.connections, []
         for connection in self._half_closed:
             connection.reset(arriving=_ALL)

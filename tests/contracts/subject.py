@@ -95,7 +95,7 @@ class Ensemble(Protocol):
         """
 
     async def cut(self, session: Session) -> None:
-        """Break the session's connection, losing what is on it, and refuse new ones until `heal`.
+        """Break the session's connection, losing the messages on it, and refuse new ones until `heal`.
 
         Returns once the session has received `SessionSuspended`.
         """

@@ -47,7 +47,7 @@ def send_many(zk: ZooKeeperClient) -> list[asyncio.Future[object]]:
 
 
 async def distinct_answers(under_way: Sequence[asyncio.Future[object]]) -> set[object]:
-    """Wait until every request is answered; return the answers without repetition, those of bulk reads one by one."""
+    """Wait until every request is answered; return the distinct answers, with the answers of a bulk read one by one."""
     async with asyncio.timeout(PATIENCE_S):
         answers = await asyncio.gather(*under_way)
     return {part for answer in answers for part in (answer if isinstance(answer, list) else [answer])}

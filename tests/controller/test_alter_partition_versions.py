@@ -53,7 +53,7 @@ RECOVERED, RECOVERING = LeaderRecoveryState.RECOVERED, LeaderRecoveryState.RECOV
 def test_epochs_are_compared_before_the_recovery_state(
     current: LeaderAndIsr, isr: tuple[int, ...], epoch: int, version: int, expected: Verdict
 ) -> None:
-    """A leader with older epochs may hold an older recovery state, too (testAlterPartitionErrors)."""
+    """A leader with older epochs may also hold an older recovery state (testAlterPartitionErrors)."""
     proposed = state(1, isr, epoch=epoch, version=version, recovering=True)
     if epoch == 5 and version <= 9 and (current, isr) == (RECOVERING_LEADER, (1,)):
         expected = AlreadySo()

@@ -114,7 +114,7 @@ def our_requests(received: list[ReceivedRequest]) -> list[Request]:
 
 
 def is_compared(path: str) -> bool:
-    """Whether a path is that of a state, an assignment or requested reassignments."""
+    """Whether a path holds a state, an assignment or requested reassignments."""
     of_topic = path.startswith("/brokers/topics/") and (path.endswith("/state") or path.count("/") == 3)
     return of_topic or path == "/admin/reassign_partitions"
 

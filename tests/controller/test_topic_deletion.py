@@ -526,7 +526,7 @@ def test_deposed_controller_deletes_no_replica() -> None:
 
 @pytest.mark.spec("TD-1")
 def test_reassignment_does_not_delay_a_deletion() -> None:
-    """Kafka, too, checks for reassignments before it queues the topic. But there the reassignment stays in
+    """Kafka also checks for reassignments before it queues the topic. But in Kafka the reassignment stays in
     progress, and the deletion waits for it when the next topic is marked."""
     with TopicDeletionHarness() as harness:
         harness.broker(2).answer = refusing

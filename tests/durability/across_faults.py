@@ -147,9 +147,9 @@ def client_errors() -> Iterator[ClientErrors]:
 
 
 def close_sockets_without_peer() -> None:
-    """Close the sockets that kafka-python leaves open where a connection is refused; they have no peer."""
+    """Close the sockets that kafka-python leaves open if a connection is refused; they have no peer."""
     for found in gc.get_objects():
-        # Not `isinstance`: it asks a weak proxy for its class, which raises where the object is gone.
+        # Not `isinstance`: it asks a weak proxy for its class, which raises if the object is gone.
         if issubclass(type(found), socket.socket):
             close_without_peer(found)
 

@@ -72,10 +72,10 @@ class Ledger:
         self._producer.flush(120)
 
     def wait_for(self, acknowledged: int, timeout_s: float) -> None:
-        """Wait until so many records are acknowledged.
+        """Wait until this number of records is acknowledged.
 
         Raises:
-            TimeoutError: they were not, within `timeout_s`.
+            TimeoutError: fewer were acknowledged within `timeout_s`.
         """
         deadline = time.monotonic() + timeout_s
         while self.acknowledged < acknowledged:

@@ -30,7 +30,7 @@ def _batches(folder: Path) -> Iterator[Batch]:
 
 
 def divergent_replicas(directories: Mapping[str, Path], partitions: Sequence[str]) -> list[str]:
-    """Return a line for each replica whose batches differ from those of the first one.
+    """Return a line for each replica whose batches differ from the first replica's.
 
     Args:
         directories: the log directory of each broker.

@@ -73,7 +73,7 @@ class StockProducer(Protocol):
 class Librdkafka:
     """confluent-kafka's producer for one topic with one partition.
 
-    It writes its errors into the log named `librdkafka`, and what brokers refuse where that is at DEBUG.
+    It writes its errors into the log named `librdkafka`, and also what brokers refuse if that log is at DEBUG.
     """
 
     def __init__(self, bootstrap: str, variant: Variant, topic: str) -> None:
@@ -139,8 +139,8 @@ class KafkaPython:
 class AioKafka:
     """aiokafka's producer for one topic with one partition, on an event loop in a thread of its own.
 
-    Where a connection is reset under acks=0, the producer ends for good and refuses every later record
-    (aio-libs/aiokafka#907): it takes no ConnectionResetError while it writes. Another one replaces it, as in an
+    If a connection is reset under acks=0, the producer ends for good and refuses every later record
+    (aio-libs/aiokafka#907): it takes no ConnectionResetError while it writes. Another producer replaces it, as in an
     application.
     """
 

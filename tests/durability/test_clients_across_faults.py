@@ -137,7 +137,7 @@ def complaints(cluster: LocalCluster, journal: Journal, fault: str) -> list[str]
 
 
 def missing(acknowledged: list[Sent], read: list[Sent]) -> list[Sent]:
-    """The acknowledged records that are not at their offsets; where the offset is unknown, nowhere."""
+    """The acknowledged records that were not read at their offsets or, if the offset is unknown, at any offset."""
     values, at = {record.value for record in read}, dict(read)
     return [
         sent

@@ -34,7 +34,7 @@ def without_choices_of_tools(document: Json) -> Json:
 
 
 def _mask_altering_broker(transactions: Json) -> None:
-    """Mask the writer where one broker wrote a config and its notification, once each, and not as the controller."""
+    """Mask the writer if one broker wrote a config and its notification, once each, and not as the controller."""
     done = [transaction for transaction in transactions if not _failed_or_fenced(transaction)]
     for entity in sorted({entity for transaction in done for _, entity in _notifications(transaction)}):
         paths = [op["path"] for transaction in done for op in _about(entity, transaction)]

@@ -18,7 +18,7 @@ SIMULATED_HOST = r"\bbroker-\d+\b"
 
 
 class Recorder:
-    """Collects the steps of a scenario. Each call receives all that has happened so far, and takes what is new."""
+    """Collects the steps of a scenario. Each call receives all that has happened so far, and takes the new part."""
 
     def __init__(self, scenario: str) -> None:
         self.document: Json = {"scenario": scenario, "steps": []}
@@ -39,7 +39,7 @@ class Recorder:
         requests: Mapping[int, Sequence[Json]],
         outcome: Mapping[str, Json],
     ) -> None:
-        """Record what is new as the step `name`. `requests`: those that each broker has answered (`requests.py`)."""
+        """Record the new part as the step `name`. `requests`: those that each broker has answered (`requests.py`)."""
         self.document["steps"].append(self._step(name, transactions, requests) | dict(outcome))
 
     def _step(

@@ -41,7 +41,7 @@ def test_every_recording_equals_itself(scenario: str) -> None:
     assert compare(load(scenario), load(scenario)) == []
 
 
-# ------------------------------------------------------------------ what is free
+# ------------------------------------------------------------------ allowed differences
 
 
 def test_independent_partitions_may_come_in_any_order(killed: Json) -> None:
@@ -138,7 +138,7 @@ def test_metadata_after_a_refused_isr_with_a_stopping_broker_may_be_repeated() -
     assert found(kafka, ours) != []
 
 
-# ------------------------------------------------------------------ what is a difference
+# ------------------------------------------------------------------ reported differences
 
 
 def test_rule_1_trees_are_equal_byte_for_byte(killed: Json) -> None:

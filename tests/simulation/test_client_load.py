@@ -48,8 +48,7 @@ def without_truncation(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_broken_replication_is_found(
     broken: Callable[[pytest.MonkeyPatch], None], first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the checks of the logs, by those of what clients have seen, or because a replica never gets back in sync.
-
+    """It is found by the checks of the logs or of what clients have seen, or a replica never gets back in sync.
     `first` is a seed that shows it soon: a replica that never gets back in sync costs many attempts.
     """
     broken(monkeypatch)

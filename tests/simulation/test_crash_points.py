@@ -32,7 +32,7 @@ from understudy.trials.seeds.settled_state import SettledState, differences
 BY_NAME = {procedure.name: procedure for procedure in PROCEDURES}
 FAST = "topic-creation"
 OF_POINTS = SHARES["crash-points"].whole
-"""The share is so many of each group of points that follow one another."""
+"""Number of successive points in a group; the share is the number of points tried in each group."""
 
 
 @cache

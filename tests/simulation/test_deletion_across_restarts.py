@@ -1,4 +1,4 @@
-"""Topics that are deleted while brokers stop and start; the scenarios are those of Kafka's `DeleteTopicTest`."""
+"""Topics that are deleted while brokers stop and start; the scenarios are from Kafka's `DeleteTopicTest`."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_a_reassignment_is_replaced_by_another() -> None:
 @pytest.mark.spec("FO-11", "RA-13")
 @pytest.mark.parametrize("after_ms", [0, 5, 10, 20, 30, 40])
 def test_the_next_controller_finishes_the_reassignments(after_ms: int) -> None:
-    # A replica stays where its StopReplica was lost with the controller, or its broker was down (BUG-15).
+    # A replica stays if its StopReplica was lost with the controller, or its broker was down (BUG-15).
     with cluster_with_orders(seed=3, may_leave_replicas=True) as cluster:
         controller = cluster.controller()
         wanted = {ORDERS_0: [5, 4, 1], ORDERS_1: [4, 2], ORDERS_2: [2, 3, 5]}

@@ -1,6 +1,6 @@
 """Automatic preferred elections while a reassignment cannot end (KAFKA-10149).
 
-The scenarios are those of `testAutoPreferredReplicaLeaderElectionWith{Same,Other}…Reassign…` in Kafka's
+The scenarios are from `testAutoPreferredReplicaLeaderElectionWith{Same,Other}…Reassign…` in Kafka's
 `ControllerIntegrationTest`.
 """
 

@@ -44,7 +44,7 @@ def commit_without_followers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_unloading(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Go on to coordinate the groups of partitions that another broker leads."""
+    """Continue to coordinate the groups of partitions that another broker leads."""
     monkeypatch.setattr(GroupMetadataManager, "unload", lambda *_: None)
 
 

@@ -90,7 +90,7 @@ MOVED = TopicPartition("orders", 0)
 
 
 def picture_of_a_move(isr: tuple[int, ...] | None, partition_epoch: int = 0) -> ClusterPicture:
-    """A partition that moves from broker 1 to broker 3, led by broker 2; without a state where `isr` is None."""
+    """A partition that moves from broker 1 to broker 3, led by broker 2; without a state if `isr` is None."""
     one, two, three = BrokerId(1), BrokerId(2), BrokerId(3)
     state = None
     if isr is not None:

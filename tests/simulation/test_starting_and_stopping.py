@@ -1,6 +1,6 @@
 """Starting brokers with and without an id, and stopping them while ZooKeeper cannot be reached.
 
-The scenarios are those of Kafka's `ServerGenerateBrokerIdTest` and `ServerShutdownTest`.
+The scenarios are from Kafka's `ServerGenerateBrokerIdTest` and `ServerShutdownTest`.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def write_id(cluster: SimulatedCluster, topic: str, topic_id: TopicId) -> None:
 
 @pytest.mark.spec("BK-6", "FO-9")
 def test_replicas_refuse_another_id_in_the_topics_znode_also_after_a_restart() -> None:
-    """The next controller reads the id, and every replica answers INCONSISTENT_TOPIC_ID: its records may be those of
+    """The next controller reads the id, and every replica answers INCONSISTENT_TOPIC_ID: its records may belong to
     another topic. After a restart it has the id from `partition.metadata`. As in Kafka, the operator writes the old id
     back."""
     with cluster_of("3.9", "3.9", "3.9") as cluster:

@@ -110,7 +110,7 @@ def test_a_topic_shows_its_own_the_brokers_and_the_default_values(cluster: Simul
 
 @pytest.mark.parametrize("kind", [0, 1, 3, 32, -1])
 def test_an_unknown_resource_type_refuses_the_whole_request(cluster: SimulatedCluster, kind: int) -> None:
-    """Kafka, too, checks all resource types before it describes a resource."""
+    """Kafka also checks all resource types before it describes a resource."""
     resources = tuple(DescribeConfigsResource(resource_type=each, resource_name="orders") for each in (TOPIC, kind))
     response = cluster.ask(cluster.admin.ask("broker-1", 9092, DescribeConfigsRequest(resources=resources), version=4))
     assert isinstance(response, DescribeConfigsResponse)

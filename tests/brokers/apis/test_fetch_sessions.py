@@ -1,4 +1,4 @@
-"""Tests of Fetch in sessions (KIP-227): what is read and answered, waiting, and what leaders conclude from it.
+"""Tests of Fetch in sessions (KIP-227): reads, answers, waiting, and what leaders conclude from it.
 
 `Replicas` compares a leader whose followers fetch in sessions with one whose followers name everything each time.
 """
@@ -134,7 +134,7 @@ def errors_of(response: FetchResponse) -> list[Errors]:
     return [Errors(data.error_code) for topic in response.responses for data in topic.partitions]
 
 
-# ------------------------------------------------------------------ what is read and answered
+# ------------------------------------------------------------------ reads and answers
 
 
 def test_fetch_of_an_idle_follower_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -379,7 +379,7 @@ class Replica:
         self.leader_epochs = dict.fromkeys(range(PARTITIONS), LEADER_EPOCH)
 
     async def fetch(self, harness: BrokerHarness, *, left_out: int, is_lost: bool) -> None:
-        """Fetch all partitions but one; take over what is answered, unless the answer is lost."""
+        """Fetch all partitions but one; take over the answer, unless it is lost."""
         wanted: dict[TopicPartition, FetchedPartition | None] = {
             orders(partition): None
             if partition == left_out

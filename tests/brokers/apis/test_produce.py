@@ -1,4 +1,4 @@
-"""Tests of Produce: what is appended and answered for each `acks`, waiting for replicas, refusals by version."""
+"""Tests of Produce: appends and answers for each `acks`, waiting for replicas, refusals by version."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def next_steps() -> None:
         await asyncio.sleep(0)
 
 
-# ------------------------------------------------------------------ what is appended
+# ------------------------------------------------------------------ appends
 
 
 def test_records_are_appended_with_offsets_and_the_leader_epoch() -> None:
@@ -100,7 +100,7 @@ def test_records_are_appended_with_offsets_and_the_leader_epoch() -> None:
 
 
 class HeldOffload:
-    """Runs work when it is released; the broker goes on meanwhile."""
+    """Runs work when it is released; the broker continues meanwhile."""
 
     def __init__(self) -> None:
         self.released = asyncio.Event()

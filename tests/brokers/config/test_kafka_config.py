@@ -1,4 +1,4 @@
-"""Tests of `KafkaConfig`: accepted values, defaults, and the messages of errors, which are Kafka's where it has one."""
+"""Tests of `KafkaConfig`: accepted values, defaults, and the messages of errors, which are Kafka's if it has one."""
 
 from __future__ import annotations
 

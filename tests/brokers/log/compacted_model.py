@@ -1,4 +1,4 @@
-"""A compacted log beside a list of its records: what is done to one is done to the other, and both are compared.
+"""A compacted log beside a list of its records: each operation is done to both, and both are compared.
 
 The log may end at any call of the disk and lose its power, and is opened again then. Whatever happens, the newest value
 of each key is there, in order and at its offset, and each tombstone for its time.
@@ -83,16 +83,16 @@ class CompactedModel:
         self.config = KafkaConfig() if config is None else config
         self.appended: list[Appended] = []
         self.first_cleaning_ms: dict[int, float] = {}
-        """When a compaction began first after the tombstone at an offset was appended."""
+        """Time of the first compaction that began after the tombstone at an offset was appended."""
         self.sequences = dict.fromkeys(PRODUCERS, -1)
         self.epoch = 0
         self.committed = 0
-        """The highest high watermark there was. The checkpoint has an older one, but no leader lacks what is below."""
+        """The highest high watermark so far. The checkpoint has an older one, but no leader lacks records below it."""
         self.producers_from = 0
-        """Where a truncation below the first dirty offset has ended. Compaction may have removed the last batches that
-        producers have below it, for later ones that were truncated; Kafka forgets such producers, too."""
+        """Highest offset at which a truncation below the first dirty offset has ended. Compaction may have removed a
+        producer's last batches below it, for later ones that were truncated; Kafka also forgets such producers."""
         self.fetched_up_to = 0
-        """Up to which offset a truncated log is fetched again, if need be twice; 0 once that is flushed."""
+        """Offset up to which a truncated log is fetched again, if need be twice; 0 once that is flushed."""
         self.ends = 0
         self.manager = self._new_manager()
         done(self.manager.load(CONFIGS))
@@ -152,10 +152,10 @@ class CompactedModel:
         self.committed = max(self.committed, log.high_watermark)
 
     def truncate(self) -> None:
-        """Truncate as a follower, to no offset below the high watermark, and fetch again what is committed.
+        """Truncate as a follower, to no offset below the high watermark, and fetch the committed records again.
 
-        After a restart the high watermark is that of the checkpoint, and the log may be compacted beyond it: the older
-        value of a key is not there any more, and the newer one is with the leader until it is fetched.
+        After a restart the high watermark is the checkpoint's, and the log may be compacted beyond it: the older value
+        of a key is gone, and only the leader has the newer one until it is fetched.
         """
         log = self.log
         offset = self.source.randint(log.high_watermark, log.log_end_offset)

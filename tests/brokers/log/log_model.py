@@ -1,7 +1,4 @@
-"""A log as a list of batches, beside a log on a disk: what is done to one is done to the other.
-
-Both are compared then.
-"""
+"""A log as a list of batches, beside a log on a disk: each operation is done to both, and both are compared."""
 
 from __future__ import annotations
 
@@ -55,7 +52,7 @@ class LogModel:
         self.end_offset = 0
         self.flushed = 0
         self.in_flight: list[bytes] = []
-        """What is being appended: the log may have it when the process ends within the append."""
+        """Batches that are being appended: the log may have them if the process ends within the append."""
         self.least_end = 0
         """The least offset at which the log may end when the process ends now."""
         self.recovery_point = 0
@@ -238,7 +235,7 @@ class LogModel:
         entries = [entry for entry in log.epochs.entries if entry.start_offset < self.end_offset]
         known_from = entries[0].start_offset if entries else self.end_offset
         if known_from > start:
-            # The log start offset was moved back to that of an older checkpoint; Kafka's epochs are not either.
+            # The log start offset was moved back to an older checkpoint's; Kafka does not move its epochs back either.
             assert known_from <= self.highest_start
         assert entries == expected_epochs(
             [each for each in kept if read_header(each).last_offset >= known_from], max(start, known_from)
@@ -306,7 +303,7 @@ class LogModel:
         assert self.log.recovery_point == self.log.log_end_offset
 
     def end_process_and_open(self, *, lose_power: bool) -> None:
-        """End the process without notice, open the log again, and check what is there."""
+        """End the process without notice, open the log again, and check its content."""
         if lose_power:
             self.disk.lose_power(self.source)
         else:
@@ -314,7 +311,7 @@ class LogModel:
         self.log = log = self._open(had_clean_shutdown=False)
         least = min(self.flushed, self.least_end) if lose_power else self.least_end
         if log.log_end_offset == log.log_start_offset == self.checkpointed_start:
-            # What is before the log start offset is deleted, also if what comes after it is lost.
+            # The records before the log start offset are deleted, also if the records after it are lost.
             least = 0
         assert log.log_end_offset >= least
         found = self.read_all()

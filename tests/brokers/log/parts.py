@@ -61,7 +61,7 @@ def open_log(
     now_ms: float = NOW_MS,
     **loading: object,
 ) -> PartitionLog:
-    """Open a log, on a disk of its own where none is given."""
+    """Open a log, on a new disk if none is given."""
     arguments: Mapping[str, object] = {"had_clean_shutdown": False, **loading}
     return PartitionLog.load(
         topic_partition,

@@ -1,4 +1,4 @@
-"""Checkpoint files are those of Kafka, and one that is damaged is named with the line."""
+"""Checkpoint files have Kafka's format, and the error of a damaged file names the line."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_missing_or_damaged_epochs_are_made_again(text: bytes | None, had_clean_
 
 @pytest.mark.parametrize("had_clean_shutdown", [False, True])
 def test_epochs_that_a_loss_of_power_has_cut_off_within_a_number_are_not_used(had_clean_shutdown: bool) -> None:
-    """An orderly end flushes no log whose records are flushed: those of a leader without records may be cut."""
+    """An orderly end flushes no log whose records are flushed: epochs of a leader without records may be cut off."""
     disk = SimulatedDisk()
     log = open_log(disk)
     for place in range(12):
@@ -157,7 +157,7 @@ def test_epochs_of_truncated_records_in_an_old_checkpoint_are_not_used() -> None
 
 @pytest.mark.parametrize("checkpoint", [None, b"0\n1\n0 0\n", b"0\n2\n0 0\n8 2\n", b"0\n4\n0 0\n4 4\n7 5\n8 6\n"])
 def test_epochs_that_descend_are_read_as_they_were_appended(checkpoint: bytes | None) -> None:
-    """A follower has them where a leader led again after a loss of power; its cache has dropped the first epoch 8."""
+    """A follower has such epochs if a leader led again after a loss of power; its cache drops the first epoch 8."""
     disk = SimulatedDisk()
     log = open_log(disk)
     for offset, epoch in [(0, 0), (1, 0), (2, 8), (3, 8), (4, 4), (5, 7), (6, 8)]:

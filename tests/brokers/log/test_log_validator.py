@@ -93,7 +93,7 @@ def with_checksum(data: bytearray) -> bytes:
     return bytes(data)
 
 
-# ------------------------------------------------------------------ what is appended
+# ------------------------------------------------------------------ accepted batches
 
 
 @pytest.mark.parametrize("compression", Compression)
@@ -166,7 +166,7 @@ def test_a_coordinator_may_write_control_batches() -> None:
     assert (header.is_control, header.compression, header.base_offset) == (True, Compression.NONE, 100)
 
 
-# ------------------------------------------------------------------ what is refused
+# ------------------------------------------------------------------ refused batches
 
 
 @pytest.mark.parametrize(

@@ -169,8 +169,8 @@ def test_a_segment_whose_records_have_no_timestamps_is_closed_by_the_clock() -> 
 
 @pytest.mark.parametrize(("step_ms", "appends"), [(-1, 7), (1, 4)])
 def test_a_segment_is_closed_when_an_index_is_full(step_ms: int, appends: int) -> None:
-    """The first batch gets no entry. Of 48 bytes the offset index has room for six entries, the time index for three
-    and the one at closing; where timestamps descend it has one.
+    """The first batch gets no entry. In 48 bytes the offset index has room for six entries, the time index for three
+    and the one at closing. If timestamps descend, the time index has one entry.
     """
     segment = created(new_disk(), config(index_interval_bytes=0, segment_index_bytes=48))
     full = []
@@ -319,7 +319,7 @@ def test_truncation_inside_a_batch_forgets_the_timestamps_of_its_first_records()
     segment = created(disk, config(index_interval_bytes=0))
     append(segment, batch(b"a", offset=BASE, timestamp=NOW_MS))
     for first in (BASE + 1, BASE + 11):
-        # The largest timestamp is that of the first record, and the index of timestamps has its offset.
+        # The first record has the largest timestamp, and the index of timestamps has its offset.
         data = batch(*[b"x"] * 10, offset=first, timestamp=NOW_MS + first)
         segment.append(data, last_offset=first + 9, max_timestamp=NOW_MS + first + 9, offset_of_max_timestamp=first)
     assert segment.truncate_to(BASE + 15) == BASE + 11
@@ -332,7 +332,7 @@ def test_truncation_inside_a_batch_forgets_the_timestamps_of_its_first_records()
 
 
 def recovered(data: bytes) -> tuple[list[bytes], SimulatedDisk]:
-    """Recover a segment with this content; return the intact batches, which are also what is left of the file."""
+    """Recover a segment with this content; return the intact batches, which are all that the file still has."""
     disk = new_disk()
     disk.append(LOG, data)
     segment = opened(disk)

@@ -1,4 +1,4 @@
-"""Tests of the `Disk` port on the files of a process and on those of a simulated node, and of what only files do.
+"""Tests of the `Disk` port on a process's files and on a simulated node's, and of what only files do.
 
 What only a simulated disk does is in `tests/understudy/clusters/simulated/test_disk.py`.
 """
@@ -320,7 +320,7 @@ def test_directory_itself_is_no_file_and_is_not_deleted(disk: Disk) -> None:
 
 
 def of_a_file(disk: Disk) -> list[Callable[[str], object]]:
-    """All operations on a path that is that of a file, or of a folder below the node's directory."""
+    """All operations on the path of a file, or of a folder below the node's directory."""
     return [
         disk.read,
         disk.size,

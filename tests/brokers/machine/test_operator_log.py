@@ -174,7 +174,7 @@ def test_a_traceback_follows_its_line() -> None:
     assert rest[-1] == "ZeroDivisionError: by nothing"
 
 
-# ------------------------------------------------------------------ what is chosen
+# ------------------------------------------------------------------ the chosen format
 
 
 @pytest.mark.parametrize(

@@ -613,7 +613,7 @@ def catches(pid: int, number: signal.Signals) -> bool:
 def test_broker_whose_event_log_cannot_be_written_stops_and_logs_the_reason(
     tmp_path: Path, zookeeper: EmbeddedZooKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The record here is that of a malformed request."""
+    """The record that cannot be written is about a malformed request."""
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # half a compiled module would stay
     chroot = f"{zookeeper.connect_string}/{tmp_path.name}"
     with broker(properties_file(tmp_path, zookeeper_connect=chroot)) as process:

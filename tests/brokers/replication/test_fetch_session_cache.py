@@ -49,7 +49,7 @@ def by_id(*partitions: int, topic_id: TopicId = ORDERS_ID, name: str | None = "o
 
 
 def nothing_new(requested: Iterable[Key], high_watermark: int = 0) -> Found:
-    """What is found where no partition has records."""
+    """The data that is found if no partition has records."""
     return {key: PartitionData(partition_index=key[1], high_watermark=high_watermark) for key in requested}
 
 
@@ -347,7 +347,7 @@ def test_without_slots_there_are_no_sessions() -> None:
 
 def test_session_of_a_consumer_does_not_evict_one_in_use() -> None:
     harness = CacheHarness()
-    harness.clock.now_ms += EVICTION_MS  # the age of a session counts, not that of the broker
+    harness.clock.now_ms += EVICTION_MS  # the age of a session counts, not the broker's
     first, second = harness.open(0), harness.open(0)
     assert 0 not in (first, second)
     assert harness.open(0, 1, 2) == 0

@@ -170,9 +170,9 @@ class History:
         self.wanted: dict[TopicPartition, FetchedPartition] = {}
         self.changed: dict[TopicPartition, None] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
-        """Those of the leader."""
+        """The leader's high watermarks."""
         self.seen: dict[TopicPartition, int] = {}
-        """Those that the follower has received."""
+        """The high watermarks that the follower has received."""
         self.session_id = 0
         self.checked = 0
 

@@ -1,4 +1,4 @@
-"""Tests of a follower's appends where its log begins in the middle of a leader's batch."""
+"""Tests of appends to a follower's log that begins in the middle of a leader's batch."""
 
 from __future__ import annotations
 

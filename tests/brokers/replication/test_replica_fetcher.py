@@ -110,7 +110,7 @@ def a_partition(log: PartitionLog | None = None) -> Partition:
 
 
 def answering(request: FetchRequest, **errors: Errors) -> FetchResponse:
-    """An answer about the partitions of a request, each with its error: `p1=Errors.…` is that of partition 1."""
+    """An answer about the partitions of a request, each with its error: `p1=Errors.…` is the error of partition 1."""
     return FetchResponse(
         responses=tuple(
             FetchableTopicResponse(
@@ -416,7 +416,7 @@ def test_an_epoch_without_records_is_removed_where_the_leaders_log_diverges_at_i
 
 
 class EpochEnds:
-    """The ends of a leader's epochs, as it answers OffsetForLeaderEpoch; partitions that were not asked for, too.
+    """Answers OffsetForLeaderEpoch with the ends of a leader's epochs, also of partitions that were not asked for.
 
     Attributes:
         asked: the epoch that each request wanted.

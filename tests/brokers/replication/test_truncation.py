@@ -1,4 +1,4 @@
-"""Tests of where a follower truncates its log, by what its leader says of the follower's last epoch."""
+"""Tests of the offset to which a follower truncates its log, by its leader's answer about the follower's last epoch."""
 
 from __future__ import annotations
 

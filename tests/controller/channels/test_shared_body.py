@@ -1,4 +1,4 @@
-"""Tests of request bodies that brokers share: the bytes are those of each encoded request."""
+"""Tests of request bodies that brokers share: the bytes are the same as for each request encoded by itself."""
 
 from __future__ import annotations
 

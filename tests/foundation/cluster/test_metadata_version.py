@@ -1,4 +1,4 @@
-"""Metadata versions: each expectation is that of MetadataVersion, ControllerChannelManager, KafkaServer and ZkData of
+"""Metadata versions: the expectations are from MetadataVersion, ControllerChannelManager, KafkaServer and ZkData of
 Kafka 3.9."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests of the registry of switches: names, counts, and what is recorded where one is off."""
+"""Tests of the registry of switches: names, counts, and the records of a switch that is off."""
 
 from __future__ import annotations
 

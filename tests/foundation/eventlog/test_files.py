@@ -1,4 +1,4 @@
-"""Event-log files: their names, incarnations and rolling, and what is on disk when `write` returns."""
+"""Event-log files: their names, incarnations and rolling, and their content on disk when `write` returns."""
 
 from __future__ import annotations
 

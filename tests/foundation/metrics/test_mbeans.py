@@ -23,7 +23,7 @@ RULES = (
     (r"kafka.(\w+)<type=(.+), name=(.+)><>Count", r"kafka_\1_\2_\3_count"),
     (r"kafka.(\w+)<type=(.+), name=(.+)><>(\d+)thPercentile", r"kafka_\1_\2_\3"),
 )
-"""Those of `example_configs/kafka-2_0_0.yml` that apply to an MBean with at most one key beyond type and name, in
+"""Rules of `example_configs/kafka-2_0_0.yml` that apply to an MBean with at most one key beyond type and name, in
 order."""
 
 ATTRIBUTES = {
@@ -36,10 +36,10 @@ ATTRIBUTES = {
 
 
 def as_the_exporter_names(mbean: MBean, attribute: str) -> str:
-    """The name that `JmxCollector` gives: that of the first rule that matches the bean, in lower case.
+    """The name that `JmxCollector` gives by the first rule that matches the bean, in lower case.
 
-    Its `safeName` puts `_` for what a name may not hold. The rules leave out MBeans without a name; without rules it
-    writes domain, type and attribute.
+    Its `safeName` puts `_` for characters that a name may not have. The rules leave out MBeans without a name; without
+    rules it writes domain, type and attribute.
     """
     if mbean.kind is MetricKind.ATTRIBUTE:
         return re.sub(r"[^a-zA-Z0-9:_]", "_", f"{mbean.domain}_{mbean.type}_{mbean.name}")

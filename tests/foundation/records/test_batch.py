@@ -1,4 +1,4 @@
-"""Batches of ours are those of an independent client, and what contradicts itself is refused."""
+"""Our batches agree with an independent client's, and batches that contradict themselves are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compressed records come back, and what is malformed or becomes too large is refused."""
+"""Compressed records come back, and data that is malformed or becomes too large is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Varints of records are those of Kafka, in every length."""
+"""Varints of records have Kafka's bytes, in every length."""
 
 from __future__ import annotations
 

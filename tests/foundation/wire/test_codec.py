@@ -118,7 +118,7 @@ def test_a_tagged_field_with_its_default_is_not_written() -> None:
 
 
 def wrong(value: object) -> Any:
-    """`value` where a field of another type is expected."""
+    """Return `value` for a field of another type."""
     return value
 
 

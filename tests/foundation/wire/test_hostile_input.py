@@ -265,7 +265,7 @@ def mutated(raw: bytes, other: bytes, source: random.Random) -> bytes:
 
 
 def test_mutated_frames_are_read_or_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """Only the codec's own errors are raised; what is read is written again in no more bytes, and is read as equal."""
+    """Only the codec's own errors are raised; a message that is read is written again in no more bytes, and equal."""
     source = random.Random(1)
     frames = corpus()
     seen = Counter[str]()

@@ -46,7 +46,7 @@ INTEGERS = {
 YEAR_9892 = 250_000_000_000
 """In seconds since 1970."""
 
-# Lengths around 127 are where a compact length grows a second byte.
+# A compact length grows a second byte around 127.
 TEXTS = st.one_of(st.text(max_size=8), st.sampled_from(["é" * 63, "x" * 126, "x" * 127, "x" * 300]))
 LONG_ARRAYS = st.sampled_from([tuple(range(126)), tuple(range(127)), tuple(range(300))])
 
@@ -55,8 +55,8 @@ LONG_ARRAYS = st.sampled_from([tuple(range(126)), tuple(range(127)), tuple(range
 def messages(
     message: type[Message], version: int, *, error_codes: tuple[int, ...] | None = None
 ) -> SearchStrategy[Message]:
-    """Values that `version` can express. `error_codes` restricts them to those that kio can: the fields of that name to
-    these, its timestamps to whole seconds in the years that `datetime` has, and its times to those of `timedelta`."""
+    """Values that `version` can express. `error_codes` restricts them to values that kio can express: fields of that
+    name to these codes, timestamps to whole seconds in the years that `datetime` has, and times to `timedelta`'s."""
     present = [f for f in fields_of(message) if version in f.versions]
     return st.builds(message, **{f.name: _values(f, version, error_codes) for f in present})
 

@@ -1,4 +1,4 @@
-"""The bytes of ZooKeeper requests and responses, with kazoo's own classes as the oracle where it has them."""
+"""The bytes of ZooKeeper requests and responses, with kazoo's own classes as the oracle if it has them."""
 
 from __future__ import annotations
 

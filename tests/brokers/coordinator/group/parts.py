@@ -172,7 +172,7 @@ class CoordinatorHarness:
         self.advance(0)
 
     def advance(self, milliseconds: float) -> None:
-        """Let time pass, and a microsecond more, in which what is due at the end is done."""
+        """Let time pass, and a microsecond more for the actions that are due at the end."""
         self.loop.run_for(milliseconds / 1000)
         self.loop.run_for(0.000_001)
 

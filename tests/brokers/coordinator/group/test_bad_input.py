@@ -1,4 +1,4 @@
-"""Tests of members and clients that send what cannot be stored, and of a log that takes nothing: others go on."""
+"""Tests of members and clients whose data cannot be stored, and of a log that takes nothing: others continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the records of `__consumer_offsets`: the bytes that Kafka 3.9 writes, and what is read of every version."""
+"""Tests of the records of `__consumer_offsets`: the bytes that Kafka 3.9 writes, and reading of every version."""
 
 from __future__ import annotations
 

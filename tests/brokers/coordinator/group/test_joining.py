@@ -1,4 +1,4 @@
-"""Tests of JoinGroup and of the first rebalance: ids, the initial delay, protocols, sizes, what is refused."""
+"""Tests of JoinGroup and of the first rebalance: ids, the initial delay, protocols, sizes, refusals."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_a_start_while_the_leader_assigns_begins_the_rebalance_again(harness: Co
 
 
 def test_a_start_before_the_first_sync_keeps_the_place_when_the_wait_for_it_ends(harness: CoordinatorHarness) -> None:
-    """As in Kafka the wait goes on under the former id, so that the group rebalances at its end."""
+    """As in Kafka, the wait continues under the former id, so that the group rebalances at its end."""
     joins = [harness.join(instance=each, session_ms=600_000) for each in ("a", "b")]
     harness.advance(6_000)
     leader, follower = (join.result().member_id for join in joins)

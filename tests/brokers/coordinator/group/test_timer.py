@@ -1,4 +1,4 @@
-"""Tests of `TaskTimer`: what is due comes in order, and what was postponed or cancelled does not."""
+"""Tests of `TaskTimer`: due actions come in order, and postponed or cancelled ones do not come."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from understudy.brokers.coordinator.group.timer import TaskTimer
 
 
 def due(timer: TaskTimer, now_ms: float) -> int:
-    """Do what is due; return how much it was."""
+    """Do the due actions; return their number."""
     count = 0
     while (action := timer.take_due(now_ms)) is not None:
         action()
