@@ -1,6 +1,6 @@
 """Chromium for tests of the page: one browser for a module of tests, or a skip that says why there is none.
 
-`REQUIRE_BROWSER=1` turns the skip into a failure. Playwright drives the machine's own Chromium, for example that of
+`REQUIRE_BROWSER=1` turns the skip into a failure. Playwright drives the machine's own Chromium, for example from
 Debian's package `chromium`; it downloads nothing.
 """
 
@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_play
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 SCREENSHOTS = Path(os.environ.get("SCREENSHOTS") or tempfile.mkdtemp(prefix="understudy-screenshots-"))
-"""Where the tests keep what they have seen; the variable SCREENSHOTS names another folder."""
+"""Folder of the tests' screenshots; the variable SCREENSHOTS names another one."""
 _TIMEOUT_MS = 30_000
 
 

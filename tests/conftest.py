@@ -1,6 +1,6 @@
 """Fixtures of all tests: one ZooKeeper per test process, started at first use, and a clean configuration of logging.
 
-Skips tests marked `docker` where no Docker engine answers.
+Skips tests marked `docker` if no Docker engine answers.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collect no garbage while tests are collected, and never examine what is there afterwards: none of it goes."""
+    """Collect no garbage while tests are collected, and never examine the objects that exist then: none is freed."""
     gc.disable()
     try:
         return (yield)

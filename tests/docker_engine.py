@@ -38,7 +38,7 @@ def why_no_compose() -> str | None:
 
 @functools.cache
 def why_no_base_image() -> str | None:
-    """Probe for the image that the Dockerfile starts from; pull it where the engine does not hold it yet."""
+    """Probe for the image that the Dockerfile starts from; pull it if the engine does not hold it yet."""
     image = base_image()
     if _why_not(["docker", "image", "inspect", image], "the image is not here", PROBE_TIMEOUT_S) is None:
         return None
@@ -53,7 +53,7 @@ def base_image() -> str:
 
 
 def skip_or_fail(reason: str) -> NoReturn:
-    """Skip the test with `reason`; fail it where REQUIRE_DOCKER=1."""
+    """Skip the test with `reason`; fail it if REQUIRE_DOCKER=1."""
     if os.environ.get("REQUIRE_DOCKER") == "1":
         pytest.fail(f"REQUIRE_DOCKER=1, but {reason}", pytrace=False)
     pytest.skip(f"docker tests: {reason}")

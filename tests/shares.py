@@ -1,6 +1,6 @@
 """The shares of searches: how much of each one a usual run of the tests takes, and what `make nightly` takes.
 
-A search finds more the longer it goes on, but each assertion is made by its first part, too. CONTRIBUTING.md lists the
+A search finds more the longer it runs, but its first part also makes each assertion. CONTRIBUTING.md lists the
 searches; a test compares its table with this one.
 """
 

@@ -44,7 +44,7 @@ def test_every_path_in_a_page_exists(page: Path) -> None:
 _ANCHORED = re.compile(r"\]\(([^)#:\s]*)#([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 README_LINES = 120
-"""The README is the front page; what is longer belongs in docs/."""
+"""Maximum number of lines of the README, the front page; longer texts belong in docs/."""
 
 
 def outside_blocks(page: Path) -> str:
@@ -102,7 +102,7 @@ def test_the_readme_is_short() -> None:
 
 
 class Mention(NamedTuple):
-    """An id where it is named."""
+    """An id, and the place where it is named."""
 
     id: str
     where: str

@@ -27,7 +27,7 @@ class Call(NamedTuple):
 
 
 def loggers(tree: ast.Module) -> set[str]:
-    """Names and attributes that are annotated as structlog's loggers, and what is made from them by `bind`."""
+    """Names and attributes that are annotated as structlog's loggers or made from these by `bind`."""
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.AnnAssign) and _is_logger(node.annotation):

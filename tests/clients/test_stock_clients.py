@@ -228,7 +228,7 @@ def _fail_over(connect: Connect, cluster: LocalCluster) -> None:
     second.create_topic(after, 2, 2)
     cluster.wait_until(lambda: {before, after} <= second.topics(), "both topics are listed")
     alive = {1, 2, 3} - {dead.id}
-    # The dead broker is removed from every ISR, last from those of partitions that it did not lead.
+    # The dead broker is removed from every ISR, last from the ISRs of partitions that it did not lead.
     survived = described_with(cluster, second, before, partitions=3, isr=alive)
     assert set(survived.leaders) <= alive
     assert set(described_with(cluster, second, after, partitions=2).leaders) <= alive

@@ -1,1 +1,1 @@
-"""docker-compose.yml on a real Docker engine. Where no engine answers, the tests skip and print why."""
+"""docker-compose.yml on a real Docker engine. If no engine answers, the tests skip and print why."""

@@ -112,7 +112,7 @@ class ComposeCluster:
         self.compose("build", "--progress", "plain", timeout_s=BUILD_TIMEOUT_S)
 
     def up(self) -> None:
-        """Start what is not running, and wait until all services are healthy.
+        """Start the services that are not running, and wait until all are healthy.
 
         Raises:
             ComposeFailed: a service did not start. The message ends with what the containers printed last.
@@ -123,7 +123,7 @@ class ComposeCluster:
             raise ComposeFailed(f"{failed}\n{self.compose('logs', '--tail', '10')}") from None
 
     def up_on_free_ports(self) -> None:
-        """The first `up`. Takes other ports where another program has taken one meanwhile. Raises ComposeFailed."""
+        """The first `up`. Takes other ports if another program has taken one meanwhile. Raises ComposeFailed."""
         for attempts_left in reversed(range(_PORT_ATTEMPTS)):
             try:
                 self.up()
@@ -168,7 +168,7 @@ class ComposeCluster:
     def pause(self, broker: int) -> None:
         """Freeze every process of the container; its connections stay open.
 
-        On a busy machine runc may refuse ("unable to freeze") and let the processes go on: the request is sent again.
+        On a busy machine runc may refuse ("unable to freeze") and the processes continue: the request is sent again.
         """
         eventually(partial(_freeze, self._container(broker)), f"broker-{broker} is paused")
 

@@ -71,8 +71,8 @@ class Client:
             controller up once, and again only when a broker answers NOT_CONTROLLER.
 
     Attributes:
-        bootstrap: where another client is opened. Without a broker that is away: a kafka-python client that times out
-            while it is opened leaves its thread behind.
+        bootstrap: the brokers at which another client is opened, without a broker that is away: a kafka-python client
+            that times out while it is opened leaves its thread behind.
     """
 
     def __init__(self, kind: type[KafkaPython | Confluent], bootstrap: str, *, reopens: bool) -> None:

@@ -1,4 +1,4 @@
-"""Experiments in containers on a Docker engine: the verdict is that of the simulator, and nothing is left of them."""
+"""Experiments in containers on a Docker engine: the verdict is the simulator's, and nothing is left of them."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ SESSION_ENDS = "15s"
 
 @pytest.fixture
 def whole(cluster: ComposeCluster) -> ComposeCluster:
-    """The cluster, whole; skips where this user may not write beside the event logs of the containers."""
+    """The cluster, whole; skips if this user may not write beside the event logs of the containers."""
     eventually(cluster.is_whole, "three brokers and a controller")
     events = cluster.run_folder / "testbed" / "events"
     if not os.access(events, os.W_OK):

@@ -1,4 +1,4 @@
-"""Fixtures of the tests with Apache Kafka, which `make interop` runs. They are skipped where Kafka cannot be fetched.
+"""Fixtures of the tests with Apache Kafka, which `make interop` runs. They are skipped if Kafka cannot be fetched.
 
 `REQUIRE_MAVEN=1` turns the skip into a failure.
 """
@@ -47,7 +47,7 @@ def kafka() -> ApacheKafka:
 
 
 def skip_or_fail(why: NotFetched) -> NoReturn:
-    """Skip the test with the reason; fail it where `REQUIRE_MAVEN=1`."""
+    """Skip the test with the reason; fail it if `REQUIRE_MAVEN=1`."""
     if os.environ.get("REQUIRE_MAVEN") == "1":
         pytest.fail(f"REQUIRE_MAVEN=1, but {why}")
     pytest.skip(f"interop tests: {why}")
@@ -55,7 +55,7 @@ def skip_or_fail(why: NotFetched) -> NoReturn:
 
 @pytest.fixture
 def complaints(cluster: LocalCluster) -> Iterator[Complaints]:
-    """Fail a test after which Kafka's brokers have logged errors. The `cluster` is that of the test's module."""
+    """Fail a test after which Kafka's brokers have logged errors. The `cluster` is the fixture of the test's module."""
     found = Complaints(cluster)
     yield found
     found.check()

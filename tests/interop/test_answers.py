@@ -1,8 +1,8 @@
 """Unusual and malformed requests get the same response from our brokers as from Apache Kafka's, field by field.
 
 Both clusters are in the same state and receive the same requests. Values that may differ are masked: ports, topic ids
-(except whether there is one), the order of named elements. Requests where we differ on purpose
-(docs/inside/fidelity.md) are left out.
+(except whether there is one), the order of named elements. Requests that we answer differently on
+purpose (docs/inside/fidelity.md) are left out.
 """
 
 from __future__ import annotations

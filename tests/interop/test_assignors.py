@@ -25,7 +25,7 @@ TIMEOUT_S = 300
 
 
 def ask_kafka(cases: Sequence[Case], folder: Path) -> list[str]:
-    """Return what Kafka's assignors answer to the cases; raises NotFetched where Kafka or a JDK is missing."""
+    """Return what Kafka's assignors answer to the cases; raises NotFetched if Kafka or a JDK is missing."""
     javac, java = shutil.which("javac"), shutil.which("java")
     if javac is None or java is None:
         raise NotFetched("no javac on the PATH; install a JDK, 17 or newer")

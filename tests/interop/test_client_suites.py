@@ -1,6 +1,6 @@
 """The tests that stock clients bring along pass with our brokers, or stand in docs/inside/fidelity.md with the reason.
 
-`make client-suites` runs them: `CLIENT_SUITES=all`. Where a program is missing that fetches or builds a suite, that
+`make client-suites` runs them: `CLIENT_SUITES=all`. If a program that fetches or builds a suite is missing, that
 suite is skipped; `REQUIRE_CLIENT_SUITES=1` turns the skip into a failure.
 """
 

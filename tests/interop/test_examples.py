@@ -1,6 +1,6 @@
 """The example suites of clients in other languages pass against a cluster with a control port.
 
-They are skipped, with the reason, where their toolchain is missing or their packages cannot be fetched;
+They are skipped, with the reason, if their toolchain is missing or their packages cannot be fetched;
 `REQUIRE_CLIENT_SUITES=1` turns the skip into a failure.
 """
 
@@ -45,7 +45,7 @@ def in_a_copy(name: str, tmp_path: Path) -> Path:
 
 
 def prepared(prepare: Callable[[], object]) -> None:
-    """Fetch what a suite needs; skip or fail where that cannot be had."""
+    """Fetch what a suite needs; skip or fail if it cannot be fetched."""
     try:
         prepare()
     except NotFetched as why:
@@ -55,7 +55,7 @@ def prepared(prepare: Callable[[], object]) -> None:
 
 
 def output_of(command: Sequence[str], folder: Path, run: Path) -> str:
-    """What a suite printed. Fails the test where the suite failed."""
+    """Return what a suite printed. Fails the test if the suite failed."""
     environment = {**os.environ, "UNDERSTUDY_RUN": str(run)}
     found = run_to_end(command, cwd=folder, timeout_s=SUITE_TIMEOUT_S, environment=environment)
     assert found.code == 0, found.output[-4000:]

@@ -56,7 +56,7 @@ class ConnectedMember:
         self._consumer.subscribe(["moving"])
 
     def read_until(self, count: int) -> None:
-        """Read until so many records have come in all, and commit."""
+        """Read until `count` records have come in all, and commit."""
         deadline = time.monotonic() + PATIENCE_S
         while len(self.read) < count:
             assert time.monotonic() < deadline, f"{len(self.read)} of {count} records have come"

@@ -62,7 +62,7 @@ def test_our_leaders_shrink_and_expand_isrs_through_kafkas_controller(cluster: L
     cluster.wait_until(lambda: leaders(cluster, "isr") == [2, 3, 3], "the live brokers are leaders")
     settle(cluster, (2, 3, 4))
     cluster.broker(1).start()
-    # Broker 2 proposes the ISR of the first partition, broker 3 those of the others, from which our follower fetches.
+    # Broker 2 proposes the first partition's ISR, broker 3 the others' ISRs, from which our follower fetches.
     cluster.wait_until(lambda: whole(cluster.view.picture(), "isr"), "broker 1 is in sync again")
     settle(cluster, ALL_BROKERS)
 

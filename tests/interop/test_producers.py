@@ -57,7 +57,7 @@ def shared(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def cluster(shared: LocalCluster, tools: Tools) -> LocalCluster:
     restored(shared, under=OURS)
     if not whole(shared.view.picture(), OFFSETS):
-        # Created automatically it would have replicas on our brokers, too.
+        # Created automatically, it would also have replicas on our brokers.
         create(tools, shared, OFFSETS, f"{ON_KAFKAS} --config cleanup.policy=compact")
     return shared
 

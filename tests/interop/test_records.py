@@ -62,7 +62,7 @@ def wait_for_records(cluster: LocalCluster, load: ClientLoad) -> None:
 def test_leaderships_move_between_our_brokers_and_kafkas_under_load(
     cluster: LocalCluster, tools: Tools, complaints: Complaints, controllers: tuple[int, ...]
 ) -> None:
-    # A new leader may know an older high watermark than its followers; Kafka's brokers write this of each other, too.
+    # A new leader may know an older high watermark than its followers; Kafka's brokers also write this of each other.
     complaints.expect("Non-monotonic update of high watermark")
     restored(cluster, under=controllers)
     topic = f"ledger-{controllers[0]}"

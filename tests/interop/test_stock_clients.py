@@ -1,10 +1,10 @@
 """Stock clients report no error across a fault in our cluster that they do not report with Kafka's.
 
-The script is that of `tests/durability/test_clients_across_faults.py`. Of each client the errors of its records count,
-and those in its log that it retries. Which of several errors a client meets after one fault depends on the moment of
+The script is from `tests/durability/test_clients_across_faults.py`. The errors of a client's records count, and errors
+in its log that it retries. Which of several errors a client meets after one fault depends on the moment of
 its request (whether the connection ends, the request times out, or the old leader answers that it leads no more), with
-Kafka as with us. Ours are therefore compared with all that the client reported with Kafka across the four faults, each
-of which moves a leader or an ISR; every other error, such as one of sequences or of epochs, fails the test.
+Kafka as with us. Our errors are therefore compared with all that the client reported with Kafka across the four faults,
+each of which moves a leader or an ISR; every other error, for example of sequences or of epochs, fails the test.
 """
 
 from __future__ import annotations

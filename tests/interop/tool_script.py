@@ -3,14 +3,14 @@ r"""Tool scripts: command lines for Kafka's tools and actions on the cluster, wi
 kafka-topics --list       a tool; the bootstrap servers are added, and zookeeper-shell gets its server
 kafka-… < NAME            the same with a file as its standard input
 <log of orders-0>         in a command line: the folder of a replica of a partition
-    exit code 0           indented: its output with Kafka, masked where it depends on time and place
+    exit code 0           indented: its output with Kafka, masked if it depends on time and place
 file NAME TEXT            writes a file in the tools' folder
 kill 3, start 3           kills or starts a broker
-produce orders 0 5        appends so many records to a partition, a second apart from 2023-11-14T22:13:20Z on
+produce orders 0 5        appends 5 records to a partition, a second apart from 2023-11-14T22:13:20Z on
 lines NAME TEXT           writes a file of lines; \n and \t are a newline and a tab
 member NAME GROUP TOPIC   starts kafka-console-consumer as a member of a group, with this client id; it commits nothing
 leave NAME                ends it
-until 2 members in GROUP  waits until a group is stable with so many members
+until 2 members in GROUP  waits until a group is stable with 2 members
 settle                    waits until all brokers have ZooKeeper's state, and all live replicas are in sync
 until no deletion         waits until there is no such operation: deletion, reassignment, election
 differs WHY               the next tool prints something else with our brokers, on purpose
@@ -269,7 +269,7 @@ MASKS = {
     r"^com\.fasterxml\.jackson\..*\n at \[Source: .*\n": "",
     # The usage after a wrong command line, of Kafka's tools and of ours.
     r"^(Option +Description|usage: understudy )(.|\n)*": "<usage>",
-    # What is measured or drawn: ids of members, groups and producers, rates and durations.
+    # Measured or drawn values: ids of members, groups and producers, rates and durations.
     r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b": "-<uuid>",
     r"\b(console-consumer-|perf-consumer-)\d+\b": r"\1<number>",
     r"(records sent, ).*": r"\1<measured>",
@@ -279,7 +279,7 @@ MASKS = {
     rf"((Create|LogAppend)Time:) ?(?!{FIRST_TIMESTAMP // 100_000_000})\d{{13}}": r"\1 <ms>",
     rf"\b((?:commit|currentState|last)?[tT]imestamp\"?: ?)(?!{FIRST_TIMESTAMP // 100_000_000})\d{{13}}": r"\1<ms>",
     r"\b(producerId: )\d+": r"\1<id>",
-    # A record takes more bytes where it was read later than the first one of its batch.
+    # A record takes more bytes if it was read later than the first one of its batch.
     r"(producerId: <id> .* position: )\d+( .* size: )\d+": r"\1<bytes>\2<bytes>",
     # Stack traces depend on the tool's version.
     r"^\tat .*\n": "",

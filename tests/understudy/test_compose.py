@@ -1,5 +1,5 @@
 """The compose file and the Dockerfile, without a Docker engine: the programs read every key and flag in them, and run
-with nothing but what the image holds. `tests/compose` starts the containers, where an engine answers.
+with nothing but what the image holds. `tests/compose` starts the containers if an engine answers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COMPOSE_FILE = (ROOT / "docker-compose.yml").read_text()
 VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
 COMPOSE: dict[str, Any] = yaml.safe_load(VARIABLE.sub(r"\2", COMPOSE_FILE).replace("$$", "$"))
-"""The compose file as it is read where no variable is set."""
+"""The compose file as it is read if no variable is set."""
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 BROKERS = [name for name in SERVICES if name.startswith("broker-")]
 SERVERS = [*BROKERS, "zookeeper"]
@@ -240,7 +240,7 @@ def test_a_build_after_a_change_of_the_sources_downloads_nothing() -> None:
 
 
 def test_the_jars_are_those_that_the_embedded_zookeeper_needs() -> None:
-    """The build of the wheel takes the jars of the only list from where the image build has unpacked Spark."""
+    """The build of the wheel takes the jars of the only list from the folder of Spark in the image build."""
     assert "--directory /spark/jars" in DOCKERFILE
     assert "UNDERSTUDY_ZOOKEEPER_JARS=/spark/jars pip wheel" in DOCKERFILE
     assert "COPY devtools" in DOCKERFILE

@@ -83,6 +83,6 @@ def test_the_example_notebook_runs(tmp_path: Path) -> None:
 
 
 def test_the_example_notebook_has_no_outputs() -> None:
-    """They would be those of another version of the software."""
+    """Outputs would be from another version of the software."""
     cells = json.loads(NOTEBOOK.read_text())["cells"]
     assert all(cell.get("outputs", []) == [] and cell.get("execution_count") is None for cell in cells)

@@ -1,4 +1,4 @@
-"""What may change in a file, what is left out, and how mutants are drawn."""
+"""Tests of mutants: what may change in a file, what may not, and how mutants are drawn."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def envelope(payload: Payload, *, node: str = "broker-1") -> Envelope:
 class History:
     """The transactions and records of one run, appended in order.
 
-    The session of broker N is `0xN1` where no other is given; `0xFF` is that of an operator.
+    The session of broker N is `0xN1` if no other is given; `0xFF` is an operator's session.
     """
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class History:
         partition: int = 0,
         recovery: int = 0,
     ) -> int:
-        """Set the state of `t-<partition>` in the session of broker `by`, or create it where it does not exist."""
+        """Set the state of `t-<partition>` in the session of broker `by`, or create it if it does not exist."""
         path = f"/brokers/topics/t/partitions/{partition}/state"
         epoch = self.epoch_version if controller_epoch is None else controller_epoch
         data: dict[str, object] = {"controller_epoch": epoch, "leader": leader, "version": 1}

@@ -3,9 +3,9 @@
 The first beginning of the epoch is at 3. Records before it are lost as well, so that the second one is at 2. Replicas
 that have a record of the epoch from the first time keep their other record at 2 for good, as in Kafka.
 
-Where the first beginning is at 4, and such a replica leads, the one that led twice follows it from offset 3 on, where
-that leader has an earlier epoch: the leader epochs of the follower's log descend. Its cache then lacks the higher
-epoch, and an earlier one that it had before begins too late there. So it is when it leads.
+If the first beginning is at 4 and such a replica leads, the broker that led twice follows it from offset 3 on, where
+that leader has an earlier epoch: the leader epochs of the follower's log descend. The follower's cache then lacks the
+higher epoch, and an earlier epoch begins too late in it. The cache is still like this when that broker leads.
 """
 
 from __future__ import annotations

@@ -893,8 +893,8 @@ def sequences_continue() -> History:
 
 @accepts("R11")
 def a_leader_lost_a_producers_records_and_leads_again_in_the_same_epoch() -> History:
-    """It takes the next sequence number as that of an unknown producer; the follower, which kept the lost records, does
-    not learn that the leader has others there."""
+    """The leader takes the next sequence number as an unknown producer's; the follower, which kept the lost records,
+    does not learn that the leader has others there."""
     history = cluster()
     history.log(1, opened(), started(0, 0, (0, 0)), appended(sent(0, 0), sent(1, 1), role="leader"))
     history.log(2, opened(), appended(sent(0, 0), sent(1, 1)))

@@ -94,7 +94,7 @@ class _Screen:
         self._text = ""
 
     def read_until(self, end: str) -> str:
-        """Return what is printed from the end of the last call to `end`."""
+        """Return the text that is printed before `end`, since the last call."""
         deadline = time.monotonic() + _TIMEOUT_S
         while end not in self._text:
             left = max(0.0, deadline - time.monotonic())

@@ -16,7 +16,7 @@ from understudy.clusters.simulated.cluster import SimulatedCluster
 
 
 def change_records(folder: Path, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> None:
-    """Change every line of the event logs below `folder`; a line is removed where `change` returns None."""
+    """Change every line of the event logs below `folder`; a line is removed if `change` returns None."""
     for path in sorted(folder.rglob("*.jsonl")):
         lines = [change(json.loads(line)) for line in path.read_text().splitlines()]
         path.write_text("".join(json.dumps(line) + "\n" for line in lines if line is not None))

@@ -77,7 +77,7 @@ def test_processes_are_found_by_their_environment() -> None:
 
 
 def run_into_files(command: list[str], folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a command and return at its end, also if a process that it has started goes on."""
+    """Run a command and return at its end, also if a process that it has started continues."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         done = subprocess.run(command, cwd=folder, env=environment, stdout=out, stderr=err, timeout=560, check=False)
         texts = []

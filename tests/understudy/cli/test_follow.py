@@ -48,7 +48,7 @@ class Following:
             time.sleep(0.05)
 
     def end(self) -> tuple[int, str, str]:
-        """Wait for the end; return the exit code, what is printed behind the last page, and the standard error."""
+        """Wait for the end; return the exit code, the text printed after the last page, and the standard error."""
         _, errors = self.process.communicate(timeout=TIMEOUT_S)
         self._reader.join(TIMEOUT_S)
         os.close(self._terminal)

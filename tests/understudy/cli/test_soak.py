@@ -1,4 +1,4 @@
-"""The command `understudy soak`: what it refuses, and, on a real cluster, what it does, keeps and goes on with."""
+"""The command `understudy soak`: what it refuses, and, on a real cluster, what it does, keeps and continues."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from understudy.trials.soak.totals import ClusterShape, SoakTotals
 
 SESSION_MS = 2_000
 
-# ------------------------------------------------------------------ what is refused
+# ------------------------------------------------------------------ refusals
 
 
 @pytest.fixture

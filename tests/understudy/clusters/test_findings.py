@@ -22,7 +22,7 @@ def registered(*ids: int) -> dict[BrokerId, BrokerAndEpoch]:
 
 
 def cluster(leader: int | None, isr: tuple[int, ...], *, live: tuple[int, ...] = (1, 2, 3)) -> ClusterPicture:
-    """Return a picture of one partition with replicas 1, 2, 3; without a partition state where `leader` is None."""
+    """Return a picture of one partition with replicas 1, 2, 3; without a partition state if `leader` is None."""
     state = None
     if leader is not None:
         in_sync = tuple(BrokerId(broker) for broker in isr)

@@ -1,4 +1,4 @@
-"""The tools' command lines: what is refused before a broker is asked, with Kafka's messages and exit codes."""
+"""The tools' command lines: refusals before a broker is asked, with Kafka's messages and exit codes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_without_flags_a_tool_prints_its_usage_and_exits_with_1(tool: str) -> No
 
 
 def test_without_flags_the_measurement_of_producers_prints_its_help() -> None:
-    # Its parser is another one than that of Kafka's other tools.
+    # Its parser is not the one of Kafka's other tools.
     assert run("producer-perf") == Result(0, TOOLS["producer-perf"].usage, "")
 
 

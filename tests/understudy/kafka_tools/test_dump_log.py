@@ -1,4 +1,4 @@
-"""`understudy dump-log` on files that a test has written: what is wrong with them is shown, and nothing is changed."""
+"""`understudy dump-log` on files that a test has written: damage is shown, and nothing is changed."""
 
 from __future__ import annotations
 

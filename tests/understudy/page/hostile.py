@@ -29,8 +29,8 @@ FLOATS = (0.0, -0.0, 1.5, 1e-9, 1e15, 0.1 + 0.2)
 class HostileRun:
     """Records of every type with values that no program writes, of few nodes so that they meet each other.
 
-    Incarnations go back and forth, clocks jump, integers exceed what a double holds, and names are those of properties
-    that objects of JavaScript have, of links, of znodes and of other alphabets.
+    Incarnations go back and forth, clocks jump, integers exceed what a double holds, and names are properties of
+    JavaScript's objects, links, znodes and words in other alphabets.
     """
 
     def __init__(self, seed: int, *, records: int) -> None:

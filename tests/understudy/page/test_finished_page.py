@@ -26,7 +26,7 @@ ROOM_AROUND_THE_CURRENT_SENTENCE = """() => {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run of an experiment whose controller is paused until another one rules, and then goes on."""
+    """The run of an experiment whose controller is paused until another one rules, and then continues."""
     found = tmp_path_factory.mktemp("finished") / "zombie"
     understudy("experiment", "run", "zombie-controller-writes", "--engine", "sim", "--dir", str(found))
     return found

@@ -1,4 +1,4 @@
-"""The fold of the page's scripts, in a browser, and that of Python have the same state after every record."""
+"""The fold of the page's scripts, in a browser, and the fold in Python have the same state after every record."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def scripts(page: Page) -> Page:
 
 
 def require_agreement(scripts: Page, records: Sequence[Envelope]) -> None:
-    """Fold the same records twice; show the record and both documents where they differ first."""
+    """Fold the same records twice; show the record after which they differ first, and both documents."""
     assert records
     run = records[0].run
     theirs = scripts.evaluate(_DIGESTS, [run, page_text(records)])

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.xdist_group("browser")
 
 CHUNK = 200
 READ_AT_ONCE = 3
-"""So many chunks are answered at once, and the first fault is among them; the others wait."""
+"""Number of chunks that are answered at once, with the first fault among them; the others wait."""
 
 
 @pytest.fixture(scope="module")

@@ -24,5 +24,5 @@ def spark() -> Iterator[SparkReplay]:
 
 @pytest.fixture(scope="module")
 def session(spark: SparkReplay) -> SparkSession:
-    """A session in the same Spark, for tests of what runs where a session exists already."""
+    """A session in the same Spark, for tests of code that runs if a session exists already."""
     return spark.session

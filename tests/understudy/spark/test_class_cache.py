@@ -113,7 +113,7 @@ def test_java_accepts_the_cache_that_is_made(tmp_path: Path, run_folder: Path, m
     file = class_cache_making.make(chosen)
     assert file is not None
     assert class_cache.flags(chosen) == (f"-XX:AOTCache={file}",)
-    # With this mode Java ends where it cannot use the cache.
+    # With this mode Java ends if it cannot use the cache.
     settings = SparkSettings(java=chosen, flags=(*class_cache.flags(chosen), "-XX:AOTMode=on"))
     with SparkReplay(settings) as spark:
         assert len(spark.replay([run_folder]).runs) == 1

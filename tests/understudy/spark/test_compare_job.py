@@ -67,7 +67,7 @@ def test_what_cannot_be_compared_is_named(spark: SparkReplay, tables: Path, tmp_
 
 
 def test_the_command_prints_the_same_page_from_tables_as_from_logs(logs: Path, tables: Path) -> None:
-    """The commands that open runs are missing: tables do not contain where the logs are."""
+    """The commands that open runs are missing: tables do not contain the logs' paths."""
 
     def page(*arguments: object) -> list[str]:
         command = [sys.executable, "-m", "understudy.cli.main", "compare", *map(str, arguments), "--by", "fault"]

@@ -1,4 +1,4 @@
-"""What is said about an exception of Spark: one line with its first cause. No Spark is started."""
+"""Messages about an exception of Spark: one line with its first cause. No Spark is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Growing logs that are followed: their tables and lake are those of a replay and an ingest after the end."""
+"""Growing logs that are followed: their tables and lake equal a replay's and an ingest's after the end."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_damaged_lines_are_rows_with_flaws(source: SparkSession, tmp_path: Path)
     write_damaged(tmp_path / "run")
     flaws = load(source, "run").selectExpr("explode(flaws) AS flaw").collect()
     kinds = {row["flaw"].partition(":")[0] for row in flaws}
-    unnoticed = {findings.NOT_A_RECORD} - kinds  # data that does not fit is only found where it is decoded
+    unnoticed = {findings.NOT_A_RECORD} - kinds  # data that does not fit is only found if it is decoded
     assert kinds | unnoticed == {finding.kind for finding in reader.read([tmp_path]).findings}
 
 
@@ -121,7 +121,7 @@ def append(log: Path, data: bytes) -> None:
 
 
 def run_stream(session: SparkSession, folder: Path, checkpoint: Path, **options: str) -> list[Any]:
-    """Read what is there since the checkpoint, and return the rows of each batch in one list."""
+    """Read all that was written since the checkpoint, and return the rows of each batch in one list."""
     rows: list[Any] = []
     query = (
         session.readStream.format("understudy")

@@ -1,4 +1,4 @@
-"""`ClientLoad` on a `LoopThread`: it produces while a broker is killed, and what is missing afterwards is reported."""
+"""`ClientLoad` on a `LoopThread`: it produces while a broker is killed, and missing records are reported afterwards."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class Script(Connections):
 
 
 class Ticking:
-    """A clock that goes on by 10 ms with each look."""
+    """A clock that advances by 10 ms each time it is read."""
 
     def __init__(self) -> None:
         self.now_ms = 0.0

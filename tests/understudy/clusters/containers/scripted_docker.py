@@ -1,6 +1,6 @@
 """`ScriptedDocker`: a program in place of docker that keeps containers in a file and writes down its calls.
 
-It knows the commands that a cluster in containers uses, and says what docker says where something does not exist.
+It has the commands that a cluster in containers uses, and prints docker's messages if something does not exist.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is said if there is no docker command, no engine, no compose plugin or no image."""
+"""Messages if there is no docker command, no engine, no compose plugin or no image."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A compose project without an engine: a folder with a script in place of the docker command.
 
 The script answers `config` and `ps`, and writes every other command to a file. A command fails once with the text of
-the file `refusal`, and always where its last word is in the file `failing`.
+the file `refusal`, and always if its last word is in the file `failing`.
 """
 
 from __future__ import annotations

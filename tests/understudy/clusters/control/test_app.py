@@ -89,7 +89,7 @@ def test_a_large_body_is_refused(app: ASGIApp, declared: bool) -> None:
     assert answer.error == (413, "the body of a request may have 1048576 bytes")
 
 
-# ------------------------------------------------------------------ what is wrong with a request
+# ------------------------------------------------------------------ wrong requests
 
 
 @pytest.mark.parametrize(

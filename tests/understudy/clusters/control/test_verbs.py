@@ -1,4 +1,4 @@
-"""Tests of `ClusterVerbs` on brokers that only note what is done to them: undo, order, and the end of the cluster."""
+"""Tests of `ClusterVerbs` on brokers that only note the calls: undo, order, and the end of the cluster."""
 
 from __future__ import annotations
 

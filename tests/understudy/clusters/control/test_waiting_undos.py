@@ -1,4 +1,4 @@
-"""The undos that wait: at most one for each process and verb, left out where another verb has ended the fault."""
+"""The undos that wait: at most one for each process and verb, left out if another verb has ended the fault."""
 
 from __future__ import annotations
 

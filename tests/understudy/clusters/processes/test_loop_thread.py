@@ -1,4 +1,4 @@
-"""`LoopThread`: coroutines run while other threads go on, failures are kept, and the end has a bound."""
+"""`LoopThread`: coroutines run while other threads continue, failures are kept, and the end has a bound."""
 
 from __future__ import annotations
 

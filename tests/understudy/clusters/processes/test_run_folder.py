@@ -1,4 +1,4 @@
-"""`cluster.json`: its content, and the errors where it cannot be read."""
+"""`cluster.json`: its content, and the errors if it cannot be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where ZooKeeper's jars are looked for, and what is said if they are not there."""
+"""Where ZooKeeper's jars are looked for, and the error if they are not there."""
 
 from __future__ import annotations
 

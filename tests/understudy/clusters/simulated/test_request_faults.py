@@ -53,7 +53,7 @@ class Link:
         return connecting.result()
 
     def send(self, connection: Connection, *requests: bytes, seconds: float = 0.1) -> None:
-        """Send requests, and collect the answers that come within so many seconds."""
+        """Send requests, and collect the answers that come within `seconds`."""
 
         async def work() -> None:
             try:

@@ -54,7 +54,7 @@ def test_the_brokers_of_all_clusters_are_forks_of_one_process(pool: ClusterPool)
     second = pool.lend(ClusterArguments.of({"brokers": 1, "proxied": True}), "second")
     broker = first.cluster.leader("orders")
     broker.kill()
-    broker.start()  # a fork, too
+    broker.start()  # also a fork
     first.cluster.wait_for(isr("orders", size=2))
     forks = pids(first.cluster) + pids(second.cluster)
     assert len(forks) == 3

@@ -1,4 +1,4 @@
-"""Groups of runs are compared: intervals where they are honest, changes where they are more than noise."""
+"""Groups of runs are compared: intervals if there are enough runs, changes if they are more than noise."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def test_the_states_that_each_controller_read_are_those_of_zookeepers_log(import
 
 
 def test_the_failovers_without_zookeepers_log(imports: Imports) -> None:
-    """No line has the time at which `/controller` was deleted; what is not known is empty instead of zero."""
+    """No line has the time at which `/controller` was deleted; unknown values are empty instead of zero."""
     killed, stopped = measured(imports.logs).failovers
     assert [(row.detection_ms, row.election_ms, row.propagation_ms) for row in (killed, stopped)] == [(None,) * 3] * 2
     assert (killed.takeover_ms, killed.outage_ms, killed.partitions, killed.brokers) == (479.0, 6630.0, 9, 2)

@@ -71,7 +71,7 @@ sys.addaudithook(STEPS.audit)
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
-    """The steps of this process, with those that no audit event tells: what is synced to disk."""
+    """The steps of this process, also the syncs to disk, for which there is no audit event."""
 
     def sync_file(descriptor: int) -> None:
         STEPS.step("sync", str(Path(f"/proc/self/fd/{descriptor}").readlink()))

@@ -1,4 +1,4 @@
-"""The records of runs that the metrics read are those of `read`, with the same findings, whatever the damage.
+"""The metrics read the same records of runs as `read`, with the same findings, whatever the damage.
 
 What SQL reads of damaged logs is compared in `tests/understudy/spark/test_replay_job.py`.
 """
@@ -30,7 +30,7 @@ def write(logs: Logs, folder: Path) -> list[Path]:
 
 
 def assert_same(files: list[Path]) -> RunsReading:
-    """Compare tables, findings and lines with those of all records in memory, and return them."""
+    """Compare tables, findings and lines with the ones from all records in memory; return the reading."""
     reading, records = read_runs(files), read(files)
     expected = {run: measure(run, found) for run, found in by_run(records.records).items()}
     assert {run: measure_records(run, found) for run, found in reading.runs.items()} == expected

@@ -1,4 +1,4 @@
-"""Mirrors of a simulated cluster: what a copy has after leaders and mirrors have ended, and what is refused."""
+"""Mirrors of a simulated cluster: what a copy has after leaders and mirrors have ended, and refusals."""
 
 from __future__ import annotations
 

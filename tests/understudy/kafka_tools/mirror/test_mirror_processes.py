@@ -91,7 +91,7 @@ def test_a_copy_between_clusters_has_each_record_once_after_kills_on_both_sides(
                     total += 3_000
                     _wait_for_line(process, "MB/s")
                     leader.start()
-            # The mirror was killed by SIGKILL; another one goes on.
+            # The mirror was killed by SIGKILL; another one continues.
         with _mirror(source, target, "--once") as process:
             output, _ = process.communicate(timeout=120)
             assert process.returncode == 0, output

@@ -110,7 +110,7 @@ def test_old_runs_are_thinned_and_new_ones_and_plans_are_kept() -> None:
     assert [run.source for run in runs[-100:]] == [10 * number for number in range(400, 500)]
     found.thin(2_500)
     assert len(found.runs) <= LIMIT
-    # Where runs were left out, the position lies before what is missing.
+    # If runs were left out, the position lies before the missing ones.
     assert found.position_for(2_500) == Position(4_995, True)
     place = found.position_for(1_001)
     assert place is not None

@@ -1,4 +1,4 @@
-"""Tests of the plan of partitions: the formula, the measured curves, and what is printed."""
+"""Tests of the plan of partitions: the formula, the measured curves, and the printed text."""
 
 from __future__ import annotations
 

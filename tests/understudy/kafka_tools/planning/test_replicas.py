@@ -1,4 +1,4 @@
-"""Tests of the plan of replicas: worked examples, and that the steps are those of the controller."""
+"""Tests of the plan of replicas: worked examples, and that the steps are the controller's."""
 
 from __future__ import annotations
 

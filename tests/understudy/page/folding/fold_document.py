@@ -16,7 +16,7 @@ from understudy.page.exact import exact
 def document(picture: EventLogPicture) -> dict[str, Any]:
     """Return a picture as JSON: objects, lists, texts, integers, booleans and nulls.
 
-    Keys are texts, also those of partitions and brokers. An integer that a double cannot hold is a text (`exact`).
+    Keys are texts, also for partitions and brokers. An integer that a double cannot hold is a text (`exact`).
     """
     found = _plain(picture)
     assert isinstance(found, dict)

@@ -120,7 +120,7 @@ def with_life(node: NodePicture, life: Life, us: int) -> NodePicture:
 
 
 def runs(node: NodePicture, us: int) -> NodePicture:
-    """Return a node whose process goes on."""
+    """Return a node whose process runs."""
     return heartbeats_arrive(replace(with_life(node, Life.RUNNING, us), point=None))
 
 

@@ -35,7 +35,7 @@ from understudy.foundation.eventlog.records import (
 from understudy.page.exact import exact
 
 _MOST_COUNTED: Final = 1_000_000
-"""A larger `depth` is that of a damaged or invented record; the two folds count alike up to here."""
+"""Maximum `depth` that the two folds count alike; only a damaged or invented record has a larger one."""
 
 
 def requests_after(picture: EventLogPicture, record: Envelope, us: int) -> EventLogPicture:

@@ -1,6 +1,6 @@
 """The picture of a cluster that `tests.understudy.page.folding.fold` computes: immutable, of plain values.
 
-Field names are those of the document (`fold_document`), which the page's scripts compute too. Times are whole
+Field names are the document's (`fold_document`), which the page's scripts also compute. Times are whole
 microseconds of the monotonic clock. Keys of `topics` are a topic's name and then a partition's number.
 """
 
@@ -22,7 +22,7 @@ Topics: TypeAlias = Mapping[str, Mapping[int, V]]
 """Values by topic and partition."""
 
 MOST_WAITING: Final = 8
-"""So many of the requests that wait in a channel are kept; a broker that is away may have a thousand."""
+"""Maximum number of waiting requests that are kept for a channel; a broker that is away may have a thousand."""
 
 
 def _nothing() -> Mapping[Any, Any]:
@@ -82,7 +82,7 @@ class WaitingRequest:
     """A control request that waits in a channel to be sent."""
 
     id: int
-    """The sequence number of its `RequestQueued`, or of its last `RequestSent` where it has been sent before."""
+    """The sequence number of its `RequestQueued`, or of its last `RequestSent` if it has been sent before."""
     api: str
     epoch: int
     """The controller epoch in the request."""
@@ -262,7 +262,7 @@ class EventLogPicture:
     controller: ControllerPicture | None = None
     zookeeper: ZooKeeperPicture = ZooKeeperPicture()
     partitions: Topics[Leadership] = field(default_factory=_nothing)
-    """The states in ZooKeeper: of each partition that of the newest controller epoch."""
+    """The state of each partition in ZooKeeper, from the newest controller epoch."""
     in_flight: Mapping[str, InFlight] = field(default_factory=_nothing)
     """By the sender's node and incarnation and the sequence number of its `RequestSent`: `broker-1/1/42`."""
     fences: Mapping[str, int] = field(default_factory=_nothing)

@@ -3,7 +3,7 @@
 
 ZooKeeper keeps no event log, so their changes are taken from the records of its clients. A watch may reach a client
 late, after another has created the znode again. What a client has seen decides: it watches a znode after it has read
-it, so a deletion is that of the present znode only if the client has seen a zxid at or after its creation.
+it, so a deletion concerns the present znode only if the client has seen a zxid at or after its creation.
 
     created     ControllerElected, BrokerRegistered; ContextLoaded and BrokersChanged for brokers without such a record
     deleted     a watch that has seen the present znode; the end of the session that owns it, by SessionExpired, an
@@ -35,7 +35,7 @@ _REGISTRATIONS: Final = "/brokers/ids/"
 
 
 def zookeeper_runs(zookeeper: ZooKeeperPicture) -> ZooKeeperPicture:
-    """Note that a server has answered, where nothing else is known of it."""
+    """Note that a server has answered, if nothing else is known of it."""
     return replace(zookeeper, life=Life.RUNNING) if zookeeper.life is Life.UNKNOWN else zookeeper
 
 
@@ -46,7 +46,7 @@ def controller_deleted(picture: EventLogPicture) -> EventLogPicture:
 
 
 def session_ended(picture: EventLogPicture, node: str, session: str | None) -> EventLogPicture:
-    """Delete the znodes of a node's session, or of any session of it where `session` is None."""
+    """Delete the znodes of a node's session, or of any of its sessions if `session` is None."""
 
     def owns(znode: Registration | ControllerZNode) -> bool:
         return znode.node == node and (session is None or znode.session is None or znode.session == session)

@@ -104,7 +104,7 @@ def _read_type(field: _FieldType) -> str:
 
 
 def _converted(field: _FieldType, value: str) -> str:
-    """Return SQL that converts a value of the type `_read_type` to that of the field."""
+    """Return SQL that converts a value of the type `_read_type` to the field's type."""
     match field:
         case inspect.VarTupleType(item_type=inspect.StructType(array_like=True) as item):
             parts = (

@@ -81,7 +81,7 @@ def _views(spark: SparkSession, files: Sequence[Path], *, small: bool) -> dict[s
     for name, sql in (line_queries.VIEWS | types | queries.VIEWS).items():
         view = spark.sql(sql)
         if name in (*line_queries.KEPT_VIEWS, *queries.KEPT_VIEWS):
-            # A checkpoint keeps the ids of its columns, which would clash with those of the views that it reads.
+            # A checkpoint keeps the ids of its columns, which would clash with the ids of the views that it reads.
             view = view.localCheckpoint(eager=False).toDF(*view.columns)
         view.createOrReplaceTempView(name)
         views[name] = view

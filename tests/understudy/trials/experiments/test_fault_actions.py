@@ -1,4 +1,4 @@
-"""The faults of processes, disks, clocks and ZooKeeper as steps: each has its effect, and says so where it has none."""
+"""The faults of processes, disks, clocks and ZooKeeper as steps: each has its effect, and says so if it has none."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def restarts(data: RunData, broker: int) -> int:
 
 
 def reopened_at(data: RunData, broker: int) -> tuple[int, int]:
-    """Where the broker's log ended before it ended first, and where it ended when it was next opened."""
+    """The end offset of the broker's log before the broker first ended, and when the log was next opened."""
     appended = [
         record.data.batches[-1].next_offset
         for record in records(data, broker)

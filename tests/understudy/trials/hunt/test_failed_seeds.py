@@ -1,4 +1,4 @@
-"""What is written down about a failed seed: its folder, its report, and a plan that violates the same."""
+"""Files about a failed seed: its folder, its report, and a plan that violates the same."""
 
 from __future__ import annotations
 

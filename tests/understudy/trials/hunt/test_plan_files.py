@@ -1,4 +1,4 @@
-"""Plan files: written and read back, and refused where they cannot be used."""
+"""Plan files: written and read back, and refused if they cannot be used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shrinking of plans: what is tried, what is kept, and that it stays the same problem."""
+"""Shrinking of plans: which parts are tried and kept, and that it stays the same problem."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def is_subsequence(part: tuple[int, ...], of: list[int]) -> bool:
 
 @given(SIZES.flatmap(lambda size: st.tuples(st.just(size), st.sets(st.integers(0, size - 1)))))
 def test_what_a_failure_needs_is_found_exactly(drawn: tuple[int, set[int]]) -> None:
-    """Where the failure needs certain items, whatever else there is, exactly these are left."""
+    """If the failure needs certain items, whatever else there is, exactly these are left."""
     size, needed = drawn
     found = ddmin(range(size), lambda part: needed <= set(part), Budget(MANY))
     assert found == tuple(sorted(needed))
@@ -26,7 +26,7 @@ def test_what_a_failure_needs_is_found_exactly(drawn: tuple[int, set[int]]) -> N
 
 @given(SIZES, st.integers(0, 2**32), st.integers(1, 6))
 def test_the_result_fails_and_no_single_item_can_be_left_out(size: int, salt: int, divisor: int) -> None:
-    """Also for failures that depend on the items in no simple way, as those of a simulation do."""
+    """This also holds for failures that depend on the items in no simple way, like a simulation's."""
 
     def fails(part: tuple[int, ...]) -> bool:
         return len(part) == size or hash((salt, *part)) % divisor == 0

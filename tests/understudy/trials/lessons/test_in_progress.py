@@ -1,4 +1,4 @@
-"""A lesson whose run goes on: which stops and values its page has after so many records."""
+"""A lesson during its run: which stops and values its page has after a number of records."""
 
 from __future__ import annotations
 

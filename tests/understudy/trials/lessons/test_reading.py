@@ -1,4 +1,4 @@
-"""Lesson files: what is refused, with which line and which proposal."""
+"""Lesson files: refusals, with their lines and proposals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The next fault of a soak: what is drawn, and what is never done to an ISR."""
+"""The next fault of a soak: which faults are drawn, and which are never done to an ISR."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_broker_of_another_partition_may_be_taken_while_one_is_away() -> None:
     assert too_many(situation(one, other, brokers=6, away=frozenset({1})), {4}) == ""
 
 
-# ------------------------------------------------------------------ what is drawn
+# ------------------------------------------------------------------ drawn faults
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -202,7 +202,7 @@ def test_the_page_has_the_tables_of_the_profiles() -> None:
 
 
 def test_another_broker_is_tried_where_the_first_leaves_nothing_for_a_later_step() -> None:
-    """The controller cannot be killed and deposed: where it is drawn to be killed, another broker is."""
+    """The controller cannot be killed and deposed: if it is drawn to be killed, another broker is killed."""
     only = Profile({"kill-and-depose": 1}, Range(0, 0))
     for seed in range(50):
         fault = next_fault(only, situation(), random.Random(seed), session_ms=SESSION_MS)

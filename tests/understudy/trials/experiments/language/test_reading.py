@@ -1,4 +1,4 @@
-"""Experiment files: what is read, and what is refused, with every problem and its line."""
+"""Experiment files: values that are read, and refusals with every problem and its line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""YAML with lines: what is read, and what is refused because it is no plain data."""
+"""YAML with lines: values that are read, and refusals of YAML that is no plain data."""
 
 from __future__ import annotations
 

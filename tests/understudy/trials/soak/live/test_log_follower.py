@@ -39,7 +39,7 @@ def elections(log: SoakLogFollower, up_to_ms: float) -> int:
 
 
 def damage(log: SoakLogFollower) -> list[str]:
-    """What is wrong with the lines; their records are of no history that could have been."""
+    """Problems of the lines; other violations are left out, because the records are of no possible history."""
     return [each.witness for each in log.checks.violations(with_end=False) if each.check == "T2"]
 
 
@@ -111,7 +111,7 @@ def test_a_damaged_line_and_a_gap_are_violations(tmp_path: Path) -> None:
 
 
 def test_what_was_before_is_not_counted_but_given_to_the_checks_that_need_it(tmp_path: Path) -> None:
-    """Those of logs begin one window earlier; records of logs before that are not even decoded."""
+    """The checks of logs begin one window earlier; records of logs before that are not even decoded."""
     began_ms = 10 * WINDOW_MS
     files, log = broker(tmp_path), follower(tmp_path, from_ms=began_ms)
     files.write(line(1, 10.0))
