@@ -39,8 +39,7 @@ MARK = Create("/admin/delete_topics/deleted")
 
 
 def take_over_while(change: Create, before_request: int) -> bool:
-    """Make a change just before the successor's nth request to ZooKeeper. Returns whether there was an nth
-    request."""
+    """Make a change just before the successor's nth request to ZooKeeper. Returns whether there was an nth request."""
     with ControllerHarness(electable=(0, 1), brokers=(2,)) as harness:
         harness.start()
         harness.create_topic("deleted", {0: [2]})
