@@ -155,6 +155,15 @@ def _class(struct: type[msgspec.Struct]) -> ast.ClassDef:
     return classes(parse(path_of(struct.__module__)))[struct.__name__]
 
 
+def _documented(struct: type[msgspec.Struct]) -> dict[str, str]:
+    """The docstrings of the fields of a struct, those of its base classes included."""
+    documented: dict[str, str] = {}
+    for base in reversed(struct.__mro__):
+        if base is not msgspec.Struct and issubclass(base, msgspec.Struct):
+            documented |= attribute_docstrings(_class(base))
+    return documented
+
+
 def without_description() -> list[str]:
     """The record types and fields that their source does not describe."""
     structs = [Envelope, *_arrays(), *PAYLOAD_BY_TYPE.values()]
@@ -164,7 +173,7 @@ def without_description() -> list[str]:
             f"{struct.__name__}.{field.name}"
             for struct in structs
             for field in msgspec.structs.fields(struct)
-            if field.name not in attribute_docstrings(_class(struct))
+            if field.name not in _documented(struct)
         ),
     ]
 
@@ -178,7 +187,7 @@ def section(name: str, struct: type[msgspec.Struct]) -> Iterator[str]:
 
 
 def _table(struct: type[msgspec.Struct]) -> Iterator[str]:
-    documented = attribute_docstrings(_class(struct))
+    documented = _documented(struct)
     yield "| field | type | meaning |"
     yield "|---|---|---|"
     for field in msgspec.structs.fields(struct):

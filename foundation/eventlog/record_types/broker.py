@@ -7,8 +7,8 @@ from typing import TypeAlias
 from understudy.foundation.eventlog.record_types.base import Leadership, RecordPayload
 
 
-class LeaderAndIsrApplied(RecordPayload, frozen=True, kw_only=True, gc=False):
-    """Written by a broker when it has applied a LeaderAndIsr request to the partitions whose epochs it accepted."""
+class _ControlRequestRecord(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """The base class of the records of control requests that a broker has applied."""
 
     controller_id: int
     """Broker id of the controller that sent the request."""
@@ -16,6 +16,11 @@ class LeaderAndIsrApplied(RecordPayload, frozen=True, kw_only=True, gc=False):
     """The controller epoch in the request."""
     request_broker_epoch: int
     """The broker epoch in the request; −1 if it has none."""
+
+
+class LeaderAndIsrApplied(_ControlRequestRecord, frozen=True, kw_only=True, gc=False):
+    """Written by a broker when it has applied a LeaderAndIsr request to the partitions whose epochs it accepted."""
+
     leaders: tuple[Leadership, ...]
     """The partitions that this broker leads from now on."""
     followers: tuple[Leadership, ...]
@@ -27,28 +32,16 @@ class LeaderAndIsrApplied(RecordPayload, frozen=True, kw_only=True, gc=False):
     cache."""
 
 
-class StopReplicaApplied(RecordPayload, frozen=True, kw_only=True, gc=False):
+class StopReplicaApplied(_ControlRequestRecord, frozen=True, kw_only=True, gc=False):
     """Written by a broker when it has applied a StopReplica request to the partitions whose epochs it accepted."""
 
-    controller_id: int
-    """Broker id of the controller that sent the request."""
-    request_controller_epoch: int
-    """The controller epoch in the request."""
-    request_broker_epoch: int
-    """The broker epoch in the request; −1 if it has none."""
     partitions: tuple[tuple[str, int, int, bool], ...]
     """(topic, partition, leader epoch, whether the replica is deleted)."""
 
 
-class MetadataUpdated(RecordPayload, frozen=True, kw_only=True, gc=False):
+class MetadataUpdated(_ControlRequestRecord, frozen=True, kw_only=True, gc=False):
     """Written by a broker when an UpdateMetadata request has replaced its metadata cache."""
 
-    controller_id: int
-    """Broker id of the controller that sent the request."""
-    request_controller_epoch: int
-    """The controller epoch in the request."""
-    request_broker_epoch: int
-    """The broker epoch in the request; −1 if it has none."""
     live_brokers: tuple[int, ...]
     """Ids of the live brokers in the request, sorted."""
     partitions: tuple[Leadership, ...]

@@ -9,8 +9,8 @@ from typing import TypeAlias
 from understudy.foundation.eventlog.record_types.base import Leadership, RecordPayload, Refused, Transition
 
 
-class EventQueued(RecordPayload, frozen=True, kw_only=True, gc=False):
-    """Written by the controller's event manager when an event enters its queue."""
+class _EventRecord(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """The base class of the records of controller events."""
 
     event_id: int
     """Numbers the events of this incarnation, from 1."""
@@ -18,24 +18,20 @@ class EventQueued(RecordPayload, frozen=True, kw_only=True, gc=False):
     """Kafka's name of the event, for example `BrokerChange`."""
 
 
-class EventStarted(RecordPayload, frozen=True, kw_only=True, gc=False):
+class EventQueued(_EventRecord, frozen=True, kw_only=True, gc=False):
+    """Written by the controller's event manager when an event enters its queue."""
+
+
+class EventStarted(_EventRecord, frozen=True, kw_only=True, gc=False):
     """Written by the controller's event manager when it begins to process an event; `cause` is the `EventQueued`."""
 
-    event_id: int
-    """As in `EventQueued`."""
-    event: str
-    """As in `EventQueued`."""
     queued_ms: float
     """How long the event waited in the queue, in milliseconds."""
 
 
-class EventEnded(RecordPayload, frozen=True, kw_only=True, gc=False):
+class EventEnded(_EventRecord, frozen=True, kw_only=True, gc=False):
     """Written by the controller's event manager when it has processed an event; `cause` is the `EventStarted`."""
 
-    event_id: int
-    """As in `EventQueued`."""
-    event: str
-    """As in `EventQueued`."""
     took_ms: float
     """How long processing took, in milliseconds."""
     outcome: str = "done"
@@ -43,14 +39,9 @@ class EventEnded(RecordPayload, frozen=True, kw_only=True, gc=False):
     exception."""
 
 
-class EventPreempted(RecordPayload, frozen=True, kw_only=True, gc=False):
+class EventPreempted(_EventRecord, frozen=True, kw_only=True, gc=False):
     """Written by the controller's event manager when it discards an event, waiting or in progress; `cause` is the
     `EventQueued`."""
-
-    event_id: int
-    """As in `EventQueued`."""
-    event: str
-    """As in `EventQueued`."""
 
 
 class ControllerElected(RecordPayload, frozen=True, kw_only=True, gc=False):

@@ -37,13 +37,18 @@ class GroupOffset(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The offset of the next record to consume."""
 
 
-class GroupTransition(RecordPayload, frozen=True, kw_only=True, gc=False):
-    """Written by a group's coordinator when the group has changed its state."""
+class _GroupRecord(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """The base class of the records of one group."""
 
     group: str
     """The group's id."""
     partition: int
-    """The partition of `__consumer_offsets` that stores the group."""
+    """The partition of `__consumer_offsets` that stores the group and its offsets."""
+
+
+class GroupTransition(_GroupRecord, frozen=True, kw_only=True, gc=False):
+    """Written by a group's coordinator when the group has changed its state."""
+
     source: str
     """Kafka's name of the state that was left, for example `Stable`."""
     target: str
@@ -56,13 +61,9 @@ class GroupTransition(RecordPayload, frozen=True, kw_only=True, gc=False):
     """Why, in words."""
 
 
-class GroupAssigned(RecordPayload, frozen=True, kw_only=True, gc=False):
+class GroupAssigned(_GroupRecord, frozen=True, kw_only=True, gc=False):
     """Written by a group's coordinator when the assignment of a generation is stored, before members are answered."""
 
-    group: str
-    """The group's id."""
-    partition: int
-    """The partition of `__consumer_offsets` that stores the group."""
     generation: int
     """The generation that the assignment is for."""
     protocol_type: str
@@ -103,13 +104,9 @@ class GroupsUnloaded(RecordPayload, frozen=True, kw_only=True, gc=False):
     """How many committed offsets these had."""
 
 
-class OffsetsCommitted(RecordPayload, frozen=True, kw_only=True, gc=False):
+class OffsetsCommitted(_GroupRecord, frozen=True, kw_only=True, gc=False):
     """Written by a group's coordinator when committed offsets are replicated, before the client is answered."""
 
-    group: str
-    """The group's id."""
-    partition: int
-    """The partition of `__consumer_offsets` that stores them."""
     generation: int
     """The group's generation."""
     appended_at: int
@@ -118,13 +115,9 @@ class OffsetsCommitted(RecordPayload, frozen=True, kw_only=True, gc=False):
     """The offsets."""
 
 
-class OffsetsRemoved(RecordPayload, frozen=True, kw_only=True, gc=False):
+class OffsetsRemoved(_GroupRecord, frozen=True, kw_only=True, gc=False):
     """Written by a group's coordinator when it has removed committed offsets."""
 
-    group: str
-    """The group's id."""
-    partition: int
-    """The partition of `__consumer_offsets` that stored them."""
     offsets: tuple[GroupOffset, ...]
     """The offsets that were removed."""
     reason: str

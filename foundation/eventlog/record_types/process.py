@@ -58,34 +58,30 @@ class ConnectionRefused(RecordPayload, frozen=True, kw_only=True, gc=False):
     """Connections that were closed since the last of these records, without a record."""
 
 
-class SessionOpened(RecordPayload, frozen=True, kw_only=True, gc=False):
-    """Written by a broker when it has opened a ZooKeeper session."""
+class _SessionRecord(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """The base class of the records of ZooKeeper sessions."""
 
     session_id: int
     """The session's id in ZooKeeper."""
+
+
+class SessionOpened(_SessionRecord, frozen=True, kw_only=True, gc=False):
+    """Written by a broker when it has opened a ZooKeeper session."""
+
     timeout_ms: int
     """The session timeout that ZooKeeper granted, in milliseconds."""
 
 
-class SessionSuspendedRecord(RecordPayload, frozen=True, kw_only=True, gc=False):
+class SessionSuspendedRecord(_SessionRecord, frozen=True, kw_only=True, gc=False):
     """Written by a broker when its connection to ZooKeeper is lost; its session may continue."""
 
-    session_id: int
-    """The session's id in ZooKeeper."""
 
-
-class SessionResumedRecord(RecordPayload, frozen=True, kw_only=True, gc=False):
+class SessionResumedRecord(_SessionRecord, frozen=True, kw_only=True, gc=False):
     """Written by a broker when it is connected to ZooKeeper again, in the same session."""
 
-    session_id: int
-    """The session's id in ZooKeeper."""
 
-
-class SessionExpiredRecord(RecordPayload, frozen=True, kw_only=True, gc=False):
+class SessionExpiredRecord(_SessionRecord, frozen=True, kw_only=True, gc=False):
     """Written by a broker when it learns that ZooKeeper has ended its session."""
-
-    session_id: int
-    """The session's id in ZooKeeper."""
 
 
 class BrokerRegistered(RecordPayload, frozen=True, kw_only=True, gc=False):

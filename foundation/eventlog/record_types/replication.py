@@ -34,8 +34,8 @@ class LoggedBatch(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Sequence number of the last record; less than the first one if the numbers wrap at 2³¹."""
 
 
-class LogOpened(RecordPayload, frozen=True, kw_only=True, gc=False):
-    """Written by a broker when a log, created or loaded and recovered, gets its first role after a start."""
+class _LogRecord(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """The base class of the records about one log."""
 
     topic: str
     """The topic's name."""
@@ -43,6 +43,11 @@ class LogOpened(RecordPayload, frozen=True, kw_only=True, gc=False):
     """The topic's id, which differs if a topic is created again under its name."""
     partition: int
     """The partition's number in the topic, from 0."""
+
+
+class LogOpened(_LogRecord, frozen=True, kw_only=True, gc=False):
+    """Written by a broker when a log, created or loaded and recovered, gets its first role after a start."""
+
     log_start_offset: int
     """The first offset that can be read."""
     log_end_offset: int
@@ -53,15 +58,9 @@ class LogOpened(RecordPayload, frozen=True, kw_only=True, gc=False):
     """The entries of the leader epoch cache: (leader epoch, its first offset)."""
 
 
-class LeaderStarted(RecordPayload, frozen=True, kw_only=True, gc=False):
+class LeaderStarted(_LogRecord, frozen=True, kw_only=True, gc=False):
     """Written by a broker when it begins to lead a partition, after its leader epoch cache has the new epoch."""
 
-    topic: str
-    """The topic's name."""
-    topic_id: str
-    """As in `LogOpened`."""
-    partition: int
-    """The partition's number in the topic, from 0."""
     leader_epoch: int
     """The leader epoch in which it leads."""
     log_end_offset: int
@@ -72,15 +71,9 @@ class LeaderStarted(RecordPayload, frozen=True, kw_only=True, gc=False):
     """As in `LogOpened`."""
 
 
-class RecordsAppended(RecordPayload, frozen=True, kw_only=True, gc=False):
+class RecordsAppended(_LogRecord, frozen=True, kw_only=True, gc=False):
     """Written by a broker when it has appended batches to a log."""
 
-    topic: str
-    """The topic's name."""
-    topic_id: str
-    """As in `LogOpened`."""
-    partition: int
-    """The partition's number in the topic, from 0."""
     role: str
     """`leader` for batches of producers, `follower` for batches of the leader."""
     leader_epoch: int
@@ -89,15 +82,9 @@ class RecordsAppended(RecordPayload, frozen=True, kw_only=True, gc=False):
     """The batches, in the order of their offsets."""
 
 
-class HighWatermarkChanged(RecordPayload, frozen=True, kw_only=True, gc=False):
+class HighWatermarkChanged(_LogRecord, frozen=True, kw_only=True, gc=False):
     """Written by a broker when the high watermark of a partition has changed."""
 
-    topic: str
-    """The topic's name."""
-    topic_id: str
-    """As in `LogOpened`."""
-    partition: int
-    """The partition's number in the topic, from 0."""
     role: str
     """`leader` or `follower`."""
     leader_epoch: int
@@ -111,18 +98,12 @@ class HighWatermarkChanged(RecordPayload, frozen=True, kw_only=True, gc=False):
     outside it that have caught up and may join. Empty from a follower."""
 
 
-class LogTruncated(RecordPayload, frozen=True, kw_only=True, gc=False):
+class LogTruncated(_LogRecord, frozen=True, kw_only=True, gc=False):
     """Written by a broker when it has removed records from the end of a log, or all of them, to follow a leader.
 
     Also written if the log had no such record: its leader epoch cache may have lost entries.
     """
 
-    topic: str
-    """The topic's name."""
-    topic_id: str
-    """As in `LogOpened`."""
-    partition: int
-    """The partition's number in the topic, from 0."""
     leader_epoch: int
     """The leader epoch in which the broker follows."""
     to_offset: int
@@ -137,15 +118,9 @@ class LogTruncated(RecordPayload, frozen=True, kw_only=True, gc=False):
     """The entries of the leader epoch cache that are left: (leader epoch, its first offset)."""
 
 
-class RecordsAcknowledged(RecordPayload, frozen=True, kw_only=True, gc=False):
+class RecordsAcknowledged(_LogRecord, frozen=True, kw_only=True, gc=False):
     """Written by a leader before it answers a producer that its records are there."""
 
-    topic: str
-    """The topic's name."""
-    topic_id: str
-    """As in `LogOpened`."""
-    partition: int
-    """The partition's number in the topic, from 0."""
     leader_epoch: int
     """The leader epoch in which the records were appended."""
     base_offset: int
@@ -165,19 +140,13 @@ class RecordsAcknowledged(RecordPayload, frozen=True, kw_only=True, gc=False):
     election and sent again after it; −1: the same."""
 
 
-class LogCleaned(RecordPayload, frozen=True, kw_only=True, gc=False):
+class LogCleaned(_LogRecord, frozen=True, kw_only=True, gc=False):
     """Written by a broker just before a compacted segment takes the place of others in a log.
 
     Of their records only the newest of each key is left, and tombstones for a time. Batches keep their offsets, but
     have another checksum if they were changed. A follower that fetches them gets them so.
     """
 
-    topic: str
-    """The topic's name."""
-    topic_id: str
-    """As in `LogOpened`."""
-    partition: int
-    """The partition's number in the topic, from 0."""
     from_offset: int
     """The offset at which the segments begin."""
     to_offset: int
