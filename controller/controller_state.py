@@ -5,39 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntEnum
 
-from understudy.controller.events import (
-    AllocateProducerIds,
-    AlterPartitionReceived,
-    ApiPartitionReassignment,
-    AutoPreferredReplicaLeaderElection,
-    BrokerChange,
-    BrokerModifications,
-    ControlledShutdown,
-    ControllerChange,
-    ControllerEvent,
-    Expire,
-    ForcedResignation,
-    IsrChangeNotification,
-    LeaderAndIsrResponseReceived,
-    ListPartitionReassignments,
-    LogDirEventNotification,
-    PartitionModifications,
-    PartitionReassignmentIsrChange,
-    Reelect,
-    RegisterBrokerAndReelect,
-    ReplicaLeaderElection,
-    ShutdownEventThread,
-    Startup,
-    TopicChange,
-    TopicDeletion,
-    TopicDeletionStopReplicaResponseReceived,
-    TopicUncleanLeaderElectionEnable,
-    UncleanLeaderElectionEnable,
-    UpdateFeatures,
-    UpdateMetadataResponseReceived,
-    ZkPartitionReassignment,
-)
-
 
 class ControllerState(IntEnum):
     """The kind of an event (MT-1). The member's name, without underscores, is Kafka's and part of its timer's name."""
@@ -78,40 +45,3 @@ _OLDER_NAMES: Mapping[ControllerState, str] = {
     ControllerState.BROKER_CHANGE: "LeaderElection",
     ControllerState.ALTER_PARTITION_REASSIGNMENT: "PartitionReassignment",
 }
-
-STATE_BY_EVENT: Mapping[type[ControllerEvent], ControllerState] = {
-    Startup: ControllerState.CONTROLLER_CHANGE,
-    ControllerChange: ControllerState.CONTROLLER_CHANGE,
-    Reelect: ControllerState.CONTROLLER_CHANGE,
-    RegisterBrokerAndReelect: ControllerState.CONTROLLER_CHANGE,
-    Expire: ControllerState.CONTROLLER_CHANGE,
-    ForcedResignation: ControllerState.CONTROLLER_CHANGE,
-    ShutdownEventThread: ControllerState.CONTROLLER_SHUTDOWN,
-    BrokerChange: ControllerState.BROKER_CHANGE,
-    BrokerModifications: ControllerState.BROKER_CHANGE,
-    LogDirEventNotification: ControllerState.LOG_DIR_CHANGE,
-    TopicChange: ControllerState.TOPIC_CHANGE,
-    PartitionModifications: ControllerState.TOPIC_CHANGE,
-    TopicDeletion: ControllerState.TOPIC_DELETION,
-    TopicDeletionStopReplicaResponseReceived: ControllerState.TOPIC_DELETION,
-    IsrChangeNotification: ControllerState.ISR_CHANGE,
-    AlterPartitionReceived: ControllerState.ISR_CHANGE,
-    ZkPartitionReassignment: ControllerState.ALTER_PARTITION_REASSIGNMENT,
-    ApiPartitionReassignment: ControllerState.ALTER_PARTITION_REASSIGNMENT,
-    PartitionReassignmentIsrChange: ControllerState.ALTER_PARTITION_REASSIGNMENT,
-    ListPartitionReassignments: ControllerState.LIST_PARTITION_REASSIGNMENT,
-    AutoPreferredReplicaLeaderElection: ControllerState.AUTO_LEADER_BALANCE,
-    ReplicaLeaderElection: ControllerState.MANUAL_LEADER_BALANCE,
-    ControlledShutdown: ControllerState.CONTROLLED_SHUTDOWN,
-    UncleanLeaderElectionEnable: ControllerState.UNCLEAN_LEADER_ELECTION_ENABLE,
-    TopicUncleanLeaderElectionEnable: ControllerState.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE,
-    LeaderAndIsrResponseReceived: ControllerState.LEADER_AND_ISR_RESPONSE_RECEIVED,
-    UpdateMetadataResponseReceived: ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED,
-    UpdateFeatures: ControllerState.UPDATE_FEATURES,
-    # As in Kafka, which has no state of its own for this event.
-    AllocateProducerIds: ControllerState.IDLE,
-}
-
-
-def state_of(event: ControllerEvent) -> ControllerState:
-    return STATE_BY_EVENT[type(event)]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from structlog.contextvars import bound_contextvars
 
-from understudy.controller.controller_state import ControllerState, state_of
+from understudy.controller.controller_state import ControllerState
 from understudy.controller.events import (
     INDISPENSABLE_EVENTS,
     ControllerEvent,
@@ -213,7 +213,7 @@ class ControllerEventManager:
         name = name_of(queued.event)
         started_at_ms = self._clock.monotonic_ms()
         waited_ms = round(started_at_ms - queued.queued_at_ms, 3)
-        self.state, self.is_busy = state_of(queued.event), True
+        self.state, self.is_busy = queued.event.state, True
         self.queue_time.update(waited_ms)
         self._waiting_since_ms = None
         started = self._events.append(

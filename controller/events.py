@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
+from understudy.controller.controller_state import ControllerState
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
@@ -99,27 +100,36 @@ FeatureUpdateResults: TypeAlias = Mapping[str, ApiError] | ApiError
 class Startup:
     """The broker has started and takes part in elections."""
 
+    state = ControllerState.CONTROLLER_CHANGE
+
 
 @dataclass(frozen=True, slots=True)
 class ControllerChange:
     """`/controller` was created or rewritten."""
+
+    state = ControllerState.CONTROLLER_CHANGE
 
 
 @dataclass(frozen=True, slots=True)
 class Reelect:
     """`/controller` is gone."""
 
+    state = ControllerState.CONTROLLER_CHANGE
+
 
 @dataclass(frozen=True, slots=True)
 class RegisterBrokerAndReelect:
     """A new session is open: register the broker again, then take part in the election."""
 
+    state = ControllerState.CONTROLLER_CHANGE
     zk: KafkaZkClient
 
 
 @dataclass(frozen=True, slots=True)
 class Expire:
     """The session has expired, and with it the role."""
+
+    state = ControllerState.CONTROLLER_CHANGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +139,7 @@ class ForcedResignation:
     `controller_epoch` names the term that must end; None stands for the current one.
     """
 
+    state = ControllerState.CONTROLLER_CHANGE
     why: str
     controller_epoch: int | None = None
 
@@ -136,6 +147,8 @@ class ForcedResignation:
 @dataclass(frozen=True, slots=True)
 class ShutdownEventThread:
     """The last event: it ends the task."""
+
+    state = ControllerState.CONTROLLER_SHUTDOWN
 
 
 # ------------------------------------------------------------------ brokers and topics
@@ -145,11 +158,14 @@ class ShutdownEventThread:
 class BrokerChange:
     """The children of `/brokers/ids` changed."""
 
+    state = ControllerState.BROKER_CHANGE
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerModifications:
     """A broker rewrote its registration."""
 
+    state = ControllerState.BROKER_CHANGE
     broker_id: BrokerId
 
 
@@ -157,16 +173,21 @@ class BrokerModifications:
 class LogDirEventNotification:
     """A broker has announced that one of its log directories failed."""
 
+    state = ControllerState.LOG_DIR_CHANGE
+
 
 @dataclass(frozen=True, slots=True)
 class TopicChange:
     """The children of `/brokers/topics` changed."""
+
+    state = ControllerState.TOPIC_CHANGE
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionModifications:
     """A topic's znode was rewritten."""
 
+    state = ControllerState.TOPIC_CHANGE
     topic: str
 
 
@@ -174,10 +195,14 @@ class PartitionModifications:
 class TopicDeletion:
     """The children of `/admin/delete_topics` changed."""
 
+    state = ControllerState.TOPIC_DELETION
+
 
 @dataclass(frozen=True, slots=True)
 class IsrChangeNotification:
     """A leader that writes its ISR itself (before KIP-497) has announced changes."""
+
+    state = ControllerState.ISR_CHANGE
 
 
 # ------------------------------------------------------------------ reassignments
@@ -187,11 +212,14 @@ class IsrChangeNotification:
 class ZkPartitionReassignment:
     """`/admin/reassign_partitions` was created, or may have been created while no watch was armed."""
 
+    state = ControllerState.ALTER_PARTITION_REASSIGNMENT
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionReassignmentIsrChange:
     """A leader that writes its ISR itself has rewritten the state of a partition that is being reassigned."""
 
+    state = ControllerState.ALTER_PARTITION_REASSIGNMENT
     partition: TopicPartition
 
 
@@ -205,6 +233,7 @@ class AutoPreferredReplicaLeaderElection:
     `controller_epoch` names the timer's term; a later term has a timer of its own.
     """
 
+    state = ControllerState.AUTO_LEADER_BALANCE
     controller_epoch: int
 
 
@@ -212,11 +241,14 @@ class AutoPreferredReplicaLeaderElection:
 class UncleanLeaderElectionEnable:
     """The cluster's default now allows unclean leader election."""
 
+    state = ControllerState.UNCLEAN_LEADER_ELECTION_ENABLE
+
 
 @dataclass(frozen=True, slots=True)
 class TopicUncleanLeaderElectionEnable:
     """A topic's config now allows unclean leader election."""
 
+    state = ControllerState.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE
     topic: str
 
 
@@ -228,6 +260,7 @@ class LeaderAndIsrResponseReceived:
     """A response to LeaderAndIsr. `controller_epoch` and `broker_epoch` are the request's: one of an earlier term or
     registration is ignored."""
 
+    state = ControllerState.LEADER_AND_ISR_RESPONSE_RECEIVED
     broker_id: BrokerId
     controller_epoch: int
     broker_epoch: int
@@ -238,6 +271,7 @@ class LeaderAndIsrResponseReceived:
 class UpdateMetadataResponseReceived:
     """A response to UpdateMetadata."""
 
+    state = ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED
     broker_id: BrokerId
     response: UpdateMetadataResponse
 
@@ -250,6 +284,7 @@ class TopicDeletionStopReplicaResponseReceived:
     applies to all of `partition_errors`, which holds the partitions to be deleted and no others.
     """
 
+    state = ControllerState.TOPIC_DELETION
     broker_id: BrokerId
     controller_epoch: int
     broker_epoch: int
@@ -264,6 +299,7 @@ class TopicDeletionStopReplicaResponseReceived:
 class ReplicaLeaderElection:
     """A leader election was requested. `partitions` None stands for those in the znode or, from a client, for all."""
 
+    state = ControllerState.MANUAL_LEADER_BALANCE
     partitions: tuple[TopicPartition, ...] | None
     election_type: ElectionType
     trigger: ElectionTrigger
@@ -274,6 +310,7 @@ class ReplicaLeaderElection:
 class AlterPartitionReceived:
     """A leader proposes new ISRs."""
 
+    state = ControllerState.ISR_CHANGE
     request: AlterPartitionRequest
     version: int
     reply: Reply[AlterPartitionResponse]
@@ -283,6 +320,7 @@ class AlterPartitionReceived:
 class ControlledShutdown:
     """A broker asks to shut down. `broker_epoch` −1 comes from a broker too old to know its own."""
 
+    state = ControllerState.CONTROLLED_SHUTDOWN
     broker_id: BrokerId
     broker_epoch: int
     reply: Reply[tuple[Errors, tuple[TopicPartition, ...]]]
@@ -292,6 +330,7 @@ class ControlledShutdown:
 class ApiPartitionReassignment:
     """A client requests reassignments: by partition the new replicas, or None to cancel."""
 
+    state = ControllerState.ALTER_PARTITION_REASSIGNMENT
     reassignments: Mapping[TopicPartition, tuple[BrokerId, ...] | None]
     reply: Reply[ReassignmentResults]
 
@@ -300,6 +339,7 @@ class ApiPartitionReassignment:
 class ListPartitionReassignments:
     """A client asks for the reassignments in progress. `partitions` None stands for all."""
 
+    state = ControllerState.LIST_PARTITION_REASSIGNMENT
     partitions: tuple[TopicPartition, ...] | None
     reply: Reply[OngoingReassignments]
 
@@ -308,6 +348,8 @@ class ListPartitionReassignments:
 class AllocateProducerIds:
     """A broker asks for a block of producer ids."""
 
+    # As in Kafka, which has no state of its own for this event.
+    state = ControllerState.IDLE
     broker_id: BrokerId
     broker_epoch: int
     reply: Reply[ProducerIdBlock | ApiError]
@@ -317,6 +359,7 @@ class AllocateProducerIds:
 class UpdateFeatures:
     """A client requests updates of finalized features."""
 
+    state = ControllerState.UPDATE_FEATURES
     updates: tuple[FeatureUpdate, ...]
     reply: Reply[FeatureUpdateResults]
 
