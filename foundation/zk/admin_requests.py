@@ -17,17 +17,14 @@ from understudy.foundation.zk.admin_znodes import (
     ReassignPartitionsZNode,
 )
 from understudy.foundation.zk.client import MATCH_ANY_VERSION, Create, Failure, SetData
-from understudy.foundation.zk.transactions import Fenced, Transactions, ZooKeeperFailure, tolerate
+from understudy.foundation.zk.transactions import Fenced, Part, ZooKeeperFailure, tolerate
 from understudy.foundation.zk.znodes import MalformedZNode
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
-class TopicDeletions:
+class TopicDeletions(Part):
     """`/admin/delete_topics`: topics marked for deletion. The part `topic_deletions` of `KafkaZkClient`."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
 
     async def topics(self, *, watch: bool = False) -> tuple[str, ...]:
         """List the topics marked for deletion; `watch` arms the child watch."""
@@ -51,11 +48,8 @@ class TopicDeletions:
         await self._transactions.delete_all(paths, "topic-deletion", Fenced(epoch_zk_version))
 
 
-class PreferredElections:
+class PreferredElections(Part):
     """`/admin/preferred_replica_election`. The part `preferred_elections` of `KafkaZkClient`."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
 
     async def read(self, *, watch: bool = False) -> tuple[TopicPartition, ...] | None:
         """Read the partitions whose preferred leader shall be elected; None without the znode.
@@ -79,11 +73,8 @@ class PreferredElections:
         await self._transactions.delete_all(paths, "preferred-election", Fenced(epoch_zk_version))
 
 
-class Reassignments:
+class Reassignments(Part):
     """`/admin/reassign_partitions`. The part `reassignments` of `KafkaZkClient`."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
 
     async def watch(self) -> bool:
         """Arm the watch of the znode; return whether it exists."""

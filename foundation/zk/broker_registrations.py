@@ -15,17 +15,14 @@ import structlog
 from understudy.foundation.cluster.broker import Broker, BrokerAndEpoch
 from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.zk.client import Create, Delete, Failure, MultiFailed, MultiOk, SetData, Updated
-from understudy.foundation.zk.transactions import MAX_ROUNDS, Transactions, ZooKeeperFailure, tolerate
+from understudy.foundation.zk.transactions import MAX_ROUNDS, Part, ZooKeeperFailure, tolerate
 from understudy.foundation.zk.znodes import BrokerIdsZNode, BrokerIdZNode, BrokerSequenceIdZNode
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
-class BrokerRegistrations:
+class BrokerRegistrations(Part):
     """Reads and writes broker registrations. The part `brokers` of `KafkaZkClient`, and raises what it does."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
 
     async def all(self, *, watch: bool = False) -> dict[BrokerId, BrokerAndEpoch]:
         """Read all registered brokers, in order of id.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from understudy.foundation.zk.admin_znodes import Features, FeatureZNode, ProducerIdBlock, ProducerIdBlockZNode
 from understudy.foundation.zk.client import Create, Failure, SetData, Updated
-from understudy.foundation.zk.transactions import Transactions, ZooKeeperFailure, tolerate
+from understudy.foundation.zk.transactions import Part, ZooKeeperFailure, tolerate
 
 
 class FeatureNode(NamedTuple):
@@ -30,11 +30,8 @@ class LatestProducerIdBlock(NamedTuple):
     version: int
 
 
-class FeatureZNodes:
+class FeatureZNodes(Part):
     """Reads and writes `/feature`. The part `features` of `KafkaZkClient`, and raises what it does."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
 
     async def read(self, *, watch: bool = False) -> FeatureNode | None:
         """Read the znode, None if it is absent; `watch` uses exists, so that a watch stays on an absent znode."""
@@ -56,11 +53,8 @@ class FeatureZNodes:
         return written.stat.version if isinstance(written, Updated) else 0
 
 
-class ProducerIdBlocks:
+class ProducerIdBlocks(Part):
     """Reads and writes `/latest_producer_id_block`. The part `producer_ids` of `KafkaZkClient`."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
 
     async def read(self) -> LatestProducerIdBlock:
         """Read the block of producer ids that was allocated last.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.zk.client import MATCH_ANY_VERSION, Failure, SetData
-from understudy.foundation.zk.transactions import Transactions, tolerate
+from understudy.foundation.zk.transactions import Part, tolerate
 from understudy.foundation.zk.znodes import MalformedZNode
 
 
@@ -20,11 +20,8 @@ def is_path_component(group_id: str) -> bool:
     return bool(group_id) and group_id not in (".", "..") and all(each > "\x1f" and each != "/" for each in group_id)
 
 
-class ConsumerOffsets:
+class ConsumerOffsets(Part):
     """Reads and writes offsets of consumers. The part `consumer_offsets` of `KafkaZkClient`; raises what it does."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
 
     async def read(self, group_id: str, partition: TopicPartition) -> int | None:
         """Return the offset; None if there is none."""

@@ -24,14 +24,7 @@ from understudy.foundation.zk.client import (
     MultiOk,
     SetData,
 )
-from understudy.foundation.zk.transactions import (
-    MAX_ROUNDS,
-    ControllerMoved,
-    Fenced,
-    Transactions,
-    ZooKeeperFailure,
-    tolerate,
-)
+from understudy.foundation.zk.transactions import MAX_ROUNDS, ControllerMoved, Fenced, Part, ZooKeeperFailure, tolerate
 from understudy.foundation.zk.znodes import ControllerZNode, MalformedZNode
 
 ABSENT = -2
@@ -63,11 +56,8 @@ class ConfigChange(NamedTuple):
     entity_path: str | None
 
 
-class EntityConfigs:
+class EntityConfigs(Part):
     """Reads and writes configs and their change notifications. The part `configs` of `KafkaZkClient`."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
 
     # ------------------------------------------------------------------ configs
 

@@ -14,7 +14,7 @@ from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from understudy.foundation.zk.admin_znodes import IsrChangeNotificationZNode
 from understudy.foundation.zk.client import Create, Failure, SetData, Updated, ZNodeData
-from understudy.foundation.zk.transactions import Fenced, Transactions, tolerate
+from understudy.foundation.zk.transactions import Fenced, Part, tolerate
 from understudy.foundation.zk.znodes import MalformedZNode, TopicPartitionStateZNode
 
 PURPOSE = "isr-changes"
@@ -26,11 +26,8 @@ if they do not fit."""
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
-class IsrChanges:
+class IsrChanges(Part):
     """Writes, announces and reads ISR changes. The part `isr_changes` of `KafkaZkClient`, and raises what it does."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
 
     async def update(self, partition: TopicPartition, state: LeaderAndIsr, controller_epoch: int) -> int | None:
         """Write a state and return its new partition epoch; None if ZooKeeper holds another state (IS-16).

@@ -12,7 +12,7 @@ import structlog
 from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.zk.admin_znodes import LogDirEventNotificationZNode
 from understudy.foundation.zk.client import ZNodeData
-from understudy.foundation.zk.transactions import Fenced, Transactions
+from understudy.foundation.zk.transactions import Fenced, Part
 from understudy.foundation.zk.znodes import MalformedZNode
 
 PURPOSE = "log-dir-events"
@@ -20,11 +20,8 @@ PURPOSE = "log-dir-events"
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
-class LogDirEvents:
+class LogDirEvents(Part):
     """Reads and deletes notifications. The part `log_dir_events` of `KafkaZkClient`, and raises what it does."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
 
     async def read(self) -> dict[str, BrokerId | None]:
         """Read the broker with a failed log directory, by notification; arms the child watch (LD-2).

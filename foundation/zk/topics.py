@@ -17,7 +17,7 @@ from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.identifiers import TopicId, TopicPartition
 from understudy.foundation.zk.client import MATCH_ANY_VERSION, Failure, SetData
 from understudy.foundation.zk.topic_removal import delete_topics
-from understudy.foundation.zk.transactions import MAX_ROUNDS, Fenced, Transactions, tolerate
+from understudy.foundation.zk.transactions import MAX_ROUNDS, Fenced, Part, tolerate
 from understudy.foundation.zk.znodes import (
     MalformedZNode,
     TopicAssignment,
@@ -32,11 +32,8 @@ Change: TypeAlias = Callable[[str, bytes], TopicAssignment]
 """Returns what a topic's znode shall hold, given the topic and the present data."""
 
 
-class Topics:
+class Topics(Part):
     """Reads and writes topics. The part `topics` of `KafkaZkClient`, and raises what it does."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
 
     async def names(self, *, watch: bool = False) -> tuple[str, ...]:
         """List the names of all topics; `watch` arms the child watch of `/brokers/topics`."""

@@ -399,6 +399,13 @@ class Transactions:
             raise SessionLost("the ZooKeeper session has expired")
 
 
+class Part:
+    """The base class of the parts of `KafkaZkClient`; each covers one family of znodes."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+
 # ------------------------------------------------------------------ plain functions
 
 
