@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.zk.client import Create, Delete, Failure, MultiFailed, MultiOk, SetData, Updated
-from understudy.foundation.zk.transactions import ControllerMoved, Fenced, Transactions, ZooKeeperFailure, tolerate
+from understudy.foundation.zk.transactions import ControllerMoved, Fenced, Part, ZooKeeperFailure, tolerate
 from understudy.foundation.zk.znodes import ControllerEpochZNode, ControllerZNode
 
 INITIAL_CONTROLLER_EPOCH = 0
@@ -23,11 +23,8 @@ class Elected(NamedTuple):
     epoch_zk_version: int
 
 
-class ControllerRegistration:
+class ControllerRegistration(Part):
     """Reads, wins and gives back `/controller`. The part `controller` of `KafkaZkClient`, and raises what it does."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
 
     async def id(self, *, watch: bool = False) -> BrokerId | None:
         """Read the id of the controller, None without one.
@@ -45,7 +42,22 @@ class ControllerRegistration:
         Raises:
             ControllerMoved: another broker won.
         """
-        return await _register(self._transactions, broker_id, timestamp_ms)
+        epoch, version = await self._controller_epoch()
+        outcome = await self._transactions.multi(
+            (
+                Create(ControllerZNode.path, ControllerZNode.encode(broker_id, timestamp_ms), ephemeral=True),
+                SetData(ControllerEpochZNode.path, ControllerEpochZNode.encode(epoch + 1), version),
+            ),
+            "election",
+        )
+        match outcome:
+            case MultiOk((_, Updated(stat))):
+                return Elected(epoch + 1, stat.version)
+            case MultiFailed(_, Failure.NODE_EXISTS | Failure.BAD_VERSION):
+                return await self._elected_before_lost_answer(broker_id, epoch + 1)
+            case other:
+                failure = other.failure if isinstance(other, MultiFailed) else Failure.BAD_ARGUMENTS
+                raise ZooKeeperFailure(failure, f"election of broker {broker_id}")
 
     async def delete(self, epoch_zk_version: int) -> None:
         """Delete `/controller`, fenced; it may be absent already."""
@@ -60,61 +72,40 @@ class ControllerRegistration:
             ControllerMoved: another broker was elected meanwhile.
         """
         # The epoch is read first: a controller elected after that has raised it, and is not deleted.
-        _, version = await _controller_epoch(self._transactions)
+        _, version = await self._controller_epoch()
         node = await self._transactions.get(ControllerZNode.path)
         if node is not None and node.stat.ephemeral_owner == self._transactions.client.session_id:
             delete = Delete(ControllerZNode.path, node.stat.version)
             deleted = (await self._transactions.fenced([delete], "resignation", Fenced(version)))[0]
             tolerate(deleted, ControllerZNode.path, Failure.NO_NODE)
 
+    async def _controller_epoch(self) -> tuple[int, int]:
+        """Read the epoch and version of `/controller_epoch`; create it if it is missing."""
+        node = await self._transactions.get(ControllerEpochZNode.path)
+        if node is None:
+            data = ControllerEpochZNode.encode(INITIAL_CONTROLLER_EPOCH)
+            created = await self._transactions.write(Create(ControllerEpochZNode.path, data), "election")
+            tolerate(created, ControllerEpochZNode.path, Failure.NODE_EXISTS)
+            node = await self._transactions.must_get(ControllerEpochZNode.path)
+        return ControllerEpochZNode.decode(node.data), node.stat.version
 
-async def _register(transactions: Transactions, broker_id: BrokerId, timestamp_ms: int) -> Elected:
-    epoch, version = await _controller_epoch(transactions)
-    outcome = await transactions.multi(
-        (
-            Create(ControllerZNode.path, ControllerZNode.encode(broker_id, timestamp_ms), ephemeral=True),
-            SetData(ControllerEpochZNode.path, ControllerEpochZNode.encode(epoch + 1), version),
-        ),
-        "election",
-    )
-    match outcome:
-        case MultiOk((_, Updated(stat))):
-            return Elected(epoch + 1, stat.version)
-        case MultiFailed(_, Failure.NODE_EXISTS | Failure.BAD_VERSION):
-            return await _elected_before_lost_answer(transactions, broker_id, epoch + 1)
-        case other:
-            failure = other.failure if isinstance(other, MultiFailed) else Failure.BAD_ARGUMENTS
-            raise ZooKeeperFailure(failure, f"election of broker {broker_id}")
+    async def _elected_before_lost_answer(self, broker_id: BrokerId, epoch: int) -> Elected:
+        """Return the election that a transaction whose answer was lost has won.
 
+        Kafka compares broker id and epoch. Here the session must also be this one: a broker that was killed and
+        restarted may find the `/controller` of its previous session, which is about to expire.
 
-async def _controller_epoch(transactions: Transactions) -> tuple[int, int]:
-    """Read the epoch and version of `/controller_epoch`; create it if it is missing."""
-    node = await transactions.get(ControllerEpochZNode.path)
-    if node is None:
-        data = ControllerEpochZNode.encode(INITIAL_CONTROLLER_EPOCH)
-        created = await transactions.write(Create(ControllerEpochZNode.path, data), "election")
-        tolerate(created, ControllerEpochZNode.path, Failure.NODE_EXISTS)
-        node = await transactions.must_get(ControllerEpochZNode.path)
-    return ControllerEpochZNode.decode(node.data), node.stat.version
-
-
-async def _elected_before_lost_answer(transactions: Transactions, broker_id: BrokerId, epoch: int) -> Elected:
-    """Return the election that a transaction whose answer was lost has won.
-
-    Kafka compares broker id and epoch. Here the session must also be this one: a broker that was killed and restarted
-    may find the `/controller` of its previous session, which is about to expire.
-
-    Raises:
-        ControllerMoved: the conflict was with another broker's election.
-    """
-    node = await transactions.get(ControllerZNode.path)
-    if node is None:
-        raise ControllerMoved(
-            f"{ControllerZNode.path} was deleted while the election of broker {broker_id} was verified"
-        )
-    winner = ControllerZNode.decode(node.data).broker_id
-    if winner == broker_id and node.stat.ephemeral_owner == transactions.client.session_id:
-        current, version = await _controller_epoch(transactions)
-        if current == epoch:
-            return Elected(epoch, version)
-    raise ControllerMoved(f"broker {winner} is controller; broker {broker_id} lost the election for epoch {epoch}")
+        Raises:
+            ControllerMoved: the conflict was with another broker's election.
+        """
+        node = await self._transactions.get(ControllerZNode.path)
+        if node is None:
+            raise ControllerMoved(
+                f"{ControllerZNode.path} was deleted while the election of broker {broker_id} was verified"
+            )
+        winner = ControllerZNode.decode(node.data).broker_id
+        if winner == broker_id and node.stat.ephemeral_owner == self._transactions.client.session_id:
+            current, version = await self._controller_epoch()
+            if current == epoch:
+                return Elected(epoch, version)
+        raise ControllerMoved(f"broker {winner} is controller; broker {broker_id} lost the election for epoch {epoch}")

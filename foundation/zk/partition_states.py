@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from understudy.foundation.zk.client import Create, Failure, OpResult, SetData, Updated, ZNodeData
-from understudy.foundation.zk.transactions import Fenced, Transactions
+from understudy.foundation.zk.transactions import Fenced, Part
 from understudy.foundation.zk.znodes import (
     MalformedZNode,
     TopicPartitionStateZNode,
@@ -40,17 +40,26 @@ def _ignore(outcomes: Mapping[TopicPartition, LeaderAndIsr | Failure]) -> None:
     pass
 
 
-class PartitionStates:
+class PartitionStates(Part):
     """Reads and writes partition states. The part `states` of `KafkaZkClient`, and raises what it does."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
 
     async def read(
         self, partitions: Sequence[TopicPartition], *, watch: bool = False
     ) -> dict[TopicPartition, LeaderIsrAndControllerEpoch | Failure]:
         """Read the state of each partition: a Failure without one, BAD_ARGUMENTS if it cannot be decoded."""
-        return await _read(self._transactions, partitions, watch=watch)
+        states: dict[TopicPartition, LeaderIsrAndControllerEpoch | Failure] = dict.fromkeys(partitions, Failure.UNKNOWN)
+
+        async def read_part(some: Sequence[TopicPartition]) -> None:
+            nodes = await self._transactions.get_many(
+                [TopicPartitionStateZNode.path(partition) for partition in some], watch=watch
+            )
+            states.update((partition, _state(partition, node)) for partition, node in zip(some, nodes, strict=True))
+
+        # The states of one request are decoded while ZooKeeper serves the next.
+        await asyncio.gather(
+            *[read_part(partitions[at : at + READ_AT_ONCE]) for at in range(0, len(partitions), READ_AT_ONCE)]
+        )
+        return states
 
     async def create(
         self,
@@ -66,7 +75,30 @@ class PartitionStates:
         Args:
             on_written: as in `update`; NODE_EXISTS for a state that exists already.
         """
-        await _create(self._transactions, states, controller_epoch, Fenced(epoch_zk_version), on_written)
+        fence = Fenced(epoch_zk_version)
+        # The folder of a partition and its state share a transaction.
+        in_order = tuple(states.items())
+        topics = dict.fromkeys(partition.topic for partition in states)
+        await self._transactions.fenced(
+            [Create(TopicPartitionsZNode.path(topic)) for topic in topics], "create-partitions", fence
+        )
+
+        def creates() -> Iterator[Create]:
+            for partition, state in states.items():
+                yield Create(TopicPartitionZNode.path(partition))
+                data = TopicPartitionStateZNode.encode(state, controller_epoch)
+                yield Create(TopicPartitionStateZNode.path(partition), data)
+
+        def sort_out(first: int, results: Sequence[OpResult | Failure]) -> None:
+            part = in_order[first // 2 : (first + len(results)) // 2]
+            on_written(
+                {
+                    partition: result if isinstance(result, Failure) else replace(state, partition_epoch=0)
+                    for (partition, state), result in zip(part, results[1::2], strict=True)
+                }
+            )
+
+        await self._transactions.fenced(creates(), "create-partitions", fence, together=2, finished=sort_out)
 
     async def update(
         self,
@@ -84,90 +116,33 @@ class PartitionStates:
         Returns:
             The partitions whose state was at another version. They are not passed to `on_written`.
         """
-        return await _update(self._transactions, states, controller_epoch, Fenced(epoch_zk_version), on_written)
+        fence = Fenced(epoch_zk_version)
+        in_order = tuple(states.items())
+        conflicts: list[TopicPartition] = []
 
+        def sort_out(first: int, results: Sequence[OpResult | Failure]) -> None:
+            part: dict[TopicPartition, LeaderAndIsr | Failure] = {}
+            for (partition, state), result in zip(in_order[first : first + len(results)], results, strict=True):
+                if isinstance(result, Updated):
+                    part[partition] = LeaderAndIsr(
+                        state.leader, state.leader_epoch, state.isr, state.leader_recovery_state, result.stat.version
+                    )
+                elif result is Failure.BAD_VERSION:
+                    conflicts.append(partition)
+                elif isinstance(result, Failure):
+                    part[partition] = result
+            on_written(part)
 
-async def _read(
-    transactions: Transactions, partitions: Sequence[TopicPartition], *, watch: bool
-) -> dict[TopicPartition, LeaderIsrAndControllerEpoch | Failure]:
-    states: dict[TopicPartition, LeaderIsrAndControllerEpoch | Failure] = dict.fromkeys(partitions, Failure.UNKNOWN)
-
-    async def read(some: Sequence[TopicPartition]) -> None:
-        nodes = await transactions.get_many(
-            [TopicPartitionStateZNode.path(partition) for partition in some], watch=watch
+        writes = (
+            SetData(
+                TopicPartitionStateZNode.path(partition),
+                TopicPartitionStateZNode.encode(state, controller_epoch),
+                state.partition_epoch,
+            )
+            for partition, state in in_order
         )
-        states.update((partition, _state(partition, node)) for partition, node in zip(some, nodes, strict=True))
-
-    # The states of one request are decoded while ZooKeeper serves the next.
-    await asyncio.gather(*[read(partitions[at : at + READ_AT_ONCE]) for at in range(0, len(partitions), READ_AT_ONCE)])
-    return states
-
-
-async def _create(
-    transactions: Transactions,
-    states: Mapping[TopicPartition, LeaderAndIsr],
-    controller_epoch: int,
-    fence: Fenced,
-    on_written: OnWritten,
-) -> None:
-    # The folder of a partition and its state share a transaction.
-    in_order = tuple(states.items())
-    topics = dict.fromkeys(partition.topic for partition in states)
-    await transactions.fenced(
-        [Create(TopicPartitionsZNode.path(topic)) for topic in topics], "create-partitions", fence
-    )
-
-    def creates() -> Iterator[Create]:
-        for partition, state in states.items():
-            yield Create(TopicPartitionZNode.path(partition))
-            data = TopicPartitionStateZNode.encode(state, controller_epoch)
-            yield Create(TopicPartitionStateZNode.path(partition), data)
-
-    def sort_out(first: int, results: Sequence[OpResult | Failure]) -> None:
-        part = in_order[first // 2 : (first + len(results)) // 2]
-        on_written(
-            {
-                partition: result if isinstance(result, Failure) else replace(state, partition_epoch=0)
-                for (partition, state), result in zip(part, results[1::2], strict=True)
-            }
-        )
-
-    await transactions.fenced(creates(), "create-partitions", fence, together=2, finished=sort_out)
-
-
-async def _update(
-    transactions: Transactions,
-    states: Mapping[TopicPartition, LeaderAndIsr],
-    controller_epoch: int,
-    fence: Fenced,
-    on_written: OnWritten,
-) -> tuple[TopicPartition, ...]:
-    in_order = tuple(states.items())
-    conflicts: list[TopicPartition] = []
-
-    def sort_out(first: int, results: Sequence[OpResult | Failure]) -> None:
-        part: dict[TopicPartition, LeaderAndIsr | Failure] = {}
-        for (partition, state), result in zip(in_order[first : first + len(results)], results, strict=True):
-            if isinstance(result, Updated):
-                part[partition] = LeaderAndIsr(
-                    state.leader, state.leader_epoch, state.isr, state.leader_recovery_state, result.stat.version
-                )
-            elif result is Failure.BAD_VERSION:
-                conflicts.append(partition)
-            elif isinstance(result, Failure):
-                part[partition] = result
-        on_written(part)
-
-    writes = (
-        SetData(
-            TopicPartitionStateZNode.path(partition),
-            TopicPartitionStateZNode.encode(state, controller_epoch),
-            state.partition_epoch,
-        )
-        for partition, state in in_order
-    )
-    await transactions.fenced(writes, "leader-and-isr", fence, finished=sort_out)
-    return tuple(conflicts)
+        await self._transactions.fenced(writes, "leader-and-isr", fence, finished=sort_out)
+        return tuple(conflicts)
 
 
 def _state(partition: TopicPartition, node: ZNodeData | Failure) -> LeaderIsrAndControllerEpoch | Failure:
