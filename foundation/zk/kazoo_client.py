@@ -43,9 +43,7 @@ from understudy.foundation.zk.kazoo_connection import (
     LoopCalls,
     Reply,
     Request,
-    arming_children,
-    arming_data,
-    arming_existence,
+    arming,
     chunks,
 )
 
@@ -171,19 +169,18 @@ class KazooSession:
     # ------------------------------------------------------------------ reads
 
     async def get(self, path: str, *, watch: bool = False) -> ZNodeData | Failure:
-        path = self._full(path)
-        request = Request(jute.GET_DATA, jute.read_request(path, watch), jute.read_node)
-        return await self._ask(request, arming_data(path) if watch else None)
+        return await self._read(jute.GET_DATA, path, jute.read_node, watch)
 
     async def exists(self, path: str, *, watch: bool = False) -> Stat | Failure:
-        path = self._full(path)
-        request = Request(jute.EXISTS, jute.read_request(path, watch), jute.read_stat)
-        return await self._ask(request, arming_existence(path) if watch else None)
+        return await self._read(jute.EXISTS, path, jute.read_stat, watch)
 
     async def children(self, path: str, *, watch: bool = False) -> Children | Failure:
+        return await self._read(jute.GET_CHILDREN_2, path, jute.read_children, watch)
+
+    async def _read(self, request_type: int, path: str, read: Callable[[bytes, int], _T], watch: bool) -> _T | Failure:
         path = self._full(path)
-        request = Request(jute.GET_CHILDREN_2, jute.read_request(path, watch), jute.read_children)
-        return await self._ask(request, arming_children(path) if watch else None)
+        request = Request(request_type, jute.read_request(path, watch), read)
+        return await self._ask(request, arming(request_type, path) if watch else None)
 
     async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[ZNodeData | Failure]:
         """Read with MultiRead, which arms no watches; a SetWatches that follows at once arms them.
@@ -203,7 +200,10 @@ class KazooSession:
     # ------------------------------------------------------------------ writes
 
     async def write(self, op: Create | SetData | Delete) -> OpResult | Failure:
-        return await self._write(op, self._full(op.path))
+        body = jute.op_request(op, self._full(op.path))
+        request: Request[OpResult] = Request(jute.op_code(op), body, _READ_RESULT[type(op)])
+        answer = await self._ask(request)
+        return answer if isinstance(answer, Failure) else self._without_chroot(answer)
 
     async def multi(self, ops: Sequence[Op]) -> MultiOk | MultiFailed | Failure:
         request = Request(
@@ -215,11 +215,6 @@ class KazooSession:
             return answer
         outcome = answer[0]
         return outcome if isinstance(outcome, MultiFailed) else MultiOk(tuple(map(self._without_chroot, outcome)), zxid)
-
-    async def _write(self, op: Create | SetData | Delete, path: str) -> OpResult | Failure:
-        request: Request[OpResult] = Request(jute.op_code(op), jute.op_request(op, path), _READ_RESULT[type(op)])
-        answer = await self._ask(request)
-        return answer if isinstance(answer, Failure) else self._without_chroot(answer)
 
     # ------------------------------------------------------------------ requests and answers
 

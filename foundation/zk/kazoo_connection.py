@@ -251,28 +251,15 @@ Arming: TypeAlias = Callable[[Watches, object], None]
 """Adds the watch that a read with this answer has armed at the server."""
 
 
-def arming_data(path: str) -> Arming:
+def arming(request_type: int, path: str) -> Arming:
+    """Return what adds the watch of a read of this type: EXISTS, GET_DATA or GET_CHILDREN_2."""
+
     def arm(watches: Watches, result: object) -> None:
-        if not isinstance(result, Failure):
-            watches.data[path] = None
-
-    return arm
-
-
-def arming_existence(path: str) -> Arming:
-    def arm(watches: Watches, result: object) -> None:
-        if result is Failure.NO_NODE:
+        if request_type == jute.EXISTS and result is Failure.NO_NODE:
             watches.existence[path] = None
         elif not isinstance(result, Failure):
-            watches.data[path] = None
-
-    return arm
-
-
-def arming_children(path: str) -> Arming:
-    def arm(watches: Watches, result: object) -> None:
-        if not isinstance(result, Failure):
-            watches.children[path] = None
+            armed = watches.children if request_type == jute.GET_CHILDREN_2 else watches.data
+            armed[path] = None
 
     return arm
 
