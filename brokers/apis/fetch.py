@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from understudy.brokers.apis.fetch_reading import WITH_RACK, FetchReader, FetchReading
-from understudy.brokers.apis.leader_hints import leader_addresses
+from understudy.brokers.apis.leader_hints import leader_endpoints
 from understudy.brokers.apis.services import BrokerServices, RequestContext
 from understudy.brokers.apis.serving import Serves
 from understudy.brokers.config.config_checks import RACK_AWARE_REPLICA_SELECTOR
@@ -31,12 +31,10 @@ from understudy.brokers.replication.fetch_session import (
 from understudy.brokers.replication.fetch_session_cache import FetchContext, IncrementalFetchContext
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicId, TopicPartition
-from understudy.foundation.cluster.leadership import NO_LEADER
 from understudy.foundation.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
-    NodeEndpoint,
     PartitionData,
 )
 
@@ -91,7 +89,9 @@ async def handle(services: BrokerServices, request: FetchRequest, context: Reque
         error_code=error,
         session_id=session_id,
         responses=tuple(_responses(begun.requested, answered, version)),
-        node_endpoints=_endpoints(services, answered.values(), context),
+        node_endpoints=leader_endpoints(
+            services, (data.current_leader.leader_id for data in answered.values()), context.listener
+        ),
     )
 
 
@@ -227,17 +227,6 @@ def _responses(
         topics[-1][1].append(data)
     for (name, topic_id), answers in topics:
         yield FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=tuple(answers))
-
-
-def _endpoints(
-    services: BrokerServices, answered: Iterable[PartitionData], context: RequestContext
-) -> tuple[NodeEndpoint, ...]:
-    """The addresses of the leaders that errors name (KIP-951)."""
-    leaders = {data.current_leader.leader_id for data in answered if data.current_leader.leader_id != NO_LEADER}
-    return tuple(
-        NodeEndpoint(node_id=at.node_id, host=at.host, port=at.port, rack=at.rack)
-        for at in leader_addresses(services, leaders, context.listener)
-    )
 
 
 SERVES = Serves(request=FetchRequest, versions=(0, 17), handle=handle)

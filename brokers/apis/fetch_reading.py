@@ -288,8 +288,7 @@ def _refused(services: BrokerServices, requested: RequestedPartition, error: Err
         error = Errors.NOT_LEADER_OR_FOLLOWER  # consumers of these versions would not try again
     current = LeaderIdAndEpoch()
     if version >= WITH_LEADER_HINTS and error in _WRONG_LEADER and requested.topic_partition is not None:
-        leader, leader_epoch = current_leader(services, requested.topic_partition)
-        current = LeaderIdAndEpoch(leader_id=leader, leader_epoch=leader_epoch)
+        current = current_leader(services, requested.topic_partition)
     return PartitionData(
         partition_index=requested.fetch.partition,
         error_code=error,

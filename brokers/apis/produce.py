@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 from msgspec.structs import replace
 
-from understudy.brokers.apis.leader_hints import current_leader, leader_addresses
+from understudy.brokers.apis.leader_hints import current_leader, leader_endpoints
 from understudy.brokers.apis.services import BrokerServices, RequestContext
 from understudy.brokers.apis.serving import CloseConnection, Serves
 from understudy.brokers.config.log_config import LogConfig
@@ -23,12 +23,10 @@ from understudy.brokers.metadata.topic_names import is_internal
 from understudy.brokers.replication.replica_manager import ALL_ACKS, Appended
 from understudy.foundation.cluster.errors import ApiError, Errors, error_name
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.cluster.leadership import NO_LEADER
 from understudy.foundation.records.batch import MAGIC, SIZE_UP_TO_MAGIC, read_header, size_of_first
 from understudy.foundation.records.compression import Compression
 from understudy.foundation.records.errors import CorruptRecord
 from understudy.foundation.records.varint import Buffer
-from understudy.foundation.wire.messages.fetch import LeaderIdAndEpoch, NodeEndpoint
 from understudy.foundation.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceResponse,
@@ -198,9 +196,8 @@ def _response(
     topics: dict[str, list[PartitionProduceResponse]] = {topic.name: [] for topic in request.topic_data}
     for topic_partition, result in results.items():
         if result.error_code == Errors.NOT_LEADER_OR_FOLLOWER and context.api_version >= WITH_LEADER_HINTS:
-            leader, leader_epoch = current_leader(services, topic_partition)
-            leaders.add(leader)
-            hint = LeaderIdAndEpoch(leader_id=leader, leader_epoch=leader_epoch)
+            hint = current_leader(services, topic_partition)
+            leaders.add(hint.leader_id)
             topics[topic_partition.topic].append(replace(result, current_leader=hint))
         else:
             topics[topic_partition.topic].append(result)
@@ -208,10 +205,7 @@ def _response(
         responses=tuple(
             TopicProduceResponse(name=name, partition_responses=tuple(answers)) for name, answers in topics.items()
         ),
-        node_endpoints=tuple(
-            NodeEndpoint(node_id=at.node_id, host=at.host, port=at.port, rack=at.rack)
-            for at in leader_addresses(services, leaders - {NO_LEADER}, context.listener)
-        ),
+        node_endpoints=leader_endpoints(services, leaders, context.listener),
     )
 
 
