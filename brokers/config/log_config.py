@@ -6,41 +6,17 @@ Of Kafka's values those for tiered storage are left out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 import msgspec
 import structlog
 
 from understudy.brokers.config.config_def import ConfigError, ConfigValue
 from understudy.brokers.config.description import topic_defaults
-from understudy.brokers.config.kafka_config import MAX_LONG, KafkaConfig
+from understudy.brokers.config.kafka_config import MAX_LONG, KafkaConfig, field_name
 from understudy.brokers.config.topic_config import TOPIC_TABLE
 from understudy.foundation.records.compression import Compression
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.log.LogConfig")
-
-_NAMES: Final = {
-    "segment.bytes": "segment_bytes",
-    "segment.ms": "segment_ms",
-    "segment.jitter.ms": "segment_jitter_ms",
-    "segment.index.bytes": "segment_index_bytes",
-    "index.interval.bytes": "index_interval_bytes",
-    "retention.bytes": "retention_bytes",
-    "retention.ms": "retention_ms",
-    "max.message.bytes": "max_message_bytes",
-    "file.delete.delay.ms": "file_delete_delay_ms",
-    "delete.retention.ms": "delete_retention_ms",
-    "min.cleanable.dirty.ratio": "min_cleanable_dirty_ratio",
-    "min.compaction.lag.ms": "min_compaction_lag_ms",
-    "max.compaction.lag.ms": "max_compaction_lag_ms",
-    "compression.type": "compression_type",
-    "min.insync.replicas": "min_insync_replicas",
-    "flush.messages": "flush_messages",
-    "flush.ms": "flush_ms",
-    "message.downconversion.enable": "message_downconversion_enable",
-    "unclean.leader.election.enable": "unclean_leader_election_enable",
-}
-"""Fields that have the value of a topic's key unchanged."""
 
 
 class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,10 +101,10 @@ def log_config(topic: str, overrides: Mapping[str, str], broker: KafkaConfig) ->
             log.warning("topic config ignored", topic=topic, key=name, value=overrides[name], why=str(error))
     policy = values["cleanup.policy"]
     assert isinstance(policy, tuple), "cleanup.policy is a list"
-    # The values have been parsed by the types of their keys, which are the types of the fields.
+    # Parsed by the types of their keys, which are the types of the fields; keys without a field are ignored.
     return msgspec.convert(
         {
-            **{field: values[name] for name, field in _NAMES.items()},
+            **{field_name(name): value for name, value in values.items()},
             "log_append_time": values["message.timestamp.type"] == "LogAppendTime",
             "message_timestamp_before_max_ms": _timestamp_limit(values, "message.timestamp.before.max.ms"),
             "message_timestamp_after_max_ms": _timestamp_limit(values, "message.timestamp.after.max.ms"),
