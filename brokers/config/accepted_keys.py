@@ -309,20 +309,6 @@ ACCEPTED_KEYS: Mapping[str, ConfigKey] = {key.name: key for key in _keys()}
 
 ACCEPTED_PREFIXES: tuple[str, ...] = ("listener.name.", "rsm.config.", "rlmm.config.", "remote.log.metadata.")
 
-ACCEPTED_ELSEWHERE = frozenset(
-    {
-        "follower.replication.throttled.rate",
-        "leader.replication.throttled.rate",
-        "replica.alter.log.dirs.io.max.bytes.per.second",
-    }
-)
-"""Keys that only mean something as dynamic configs (`understudy.brokers.config.dynamic_keys`)."""
-
-
-def is_accepted(key: str) -> bool:
-    """Whether Kafka's broker would know `key`, though we do nothing with it."""
-    return key in ACCEPTED_KEYS or key in ACCEPTED_ELSEWHERE or key.startswith(ACCEPTED_PREFIXES)
-
 
 def check_accepted(properties: Mapping[str, str]) -> None:
     """Read the values nothing here acts upon, so that what Kafka cannot read is not started with.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 
-from understudy.brokers.config.accepted_keys import check_accepted, is_accepted
+from understudy.brokers.config.accepted_keys import ACCEPTED_PREFIXES, check_accepted
 from understudy.brokers.config.config_checks import check_config
+from understudy.brokers.config.dynamic_keys import BROKER_KEYS, REPLICATION_QUOTAS
 from understudy.brokers.config.kafka_config import TABLE, KafkaConfig, field_name
 
 
@@ -46,7 +47,8 @@ def reconfigured(config: KafkaConfig, originals: Mapping[str, str], changed: Ite
 
 def unknown_keys(properties: Mapping[str, str]) -> tuple[str, ...]:
     """Return the keys, sorted, that neither this broker nor Kafka 3.9 has: most likely typing errors."""
-    return tuple(sorted(key for key in properties if key not in TABLE and not is_accepted(key)))
+    known = {*BROKER_KEYS, *REPLICATION_QUOTAS}
+    return tuple(sorted(key for key in properties if key not in known and not key.startswith(ACCEPTED_PREFIXES)))
 
 
 def _with_synonyms(properties: Mapping[str, str]) -> dict[str, str]:
