@@ -18,7 +18,6 @@ from understudy.brokers.config.config_def import (
     STRING,
     ConfigError,
     ConfigKey,
-    ConfigType,
     ConfigValue,
     InvalidConfiguration,
     gzip_level,
@@ -28,19 +27,6 @@ from understudy.brokers.config.config_def import (
 _WEEK_MS = 7 * 24 * 60 * 60 * 1000
 _DAY_MS = 24 * 60 * 60 * 1000
 _MAX_LONG = 2**63 - 1
-
-
-def _key(
-    name: str,
-    kind: ConfigType,
-    default: ConfigValue,
-    doc: str,
-    at_least: float | None = None,
-    at_most: float | None = None,
-    choices: tuple[str, ...] = (),
-    check: Callable[[ConfigValue], str | None] | None = None,
-) -> ConfigKey:
-    return ConfigKey(name, kind, default, doc, minimum=at_least, maximum=at_most, choices=choices, check=check)
 
 
 _REPLICA = re.compile(r"([0-9]+:[0-9]+)?")
@@ -61,66 +47,70 @@ def _throttled(name: str) -> Callable[[ConfigValue], str | None]:
 
 
 def _throttled_key(name: str, doc: str) -> ConfigKey:
-    return _key(name, LIST, (), doc, check=_throttled(name))
+    return ConfigKey(name, LIST, (), doc, check=_throttled(name))
 
 
 _KEYS = (
-    _key("segment.bytes", INT, 1_073_741_824, "Bytes of one segment.", 14),
-    _key("segment.ms", LONG, _WEEK_MS, "Time after which a segment is closed.", 1),
-    _key("segment.jitter.ms", LONG, 0, "A random part of segment.ms, so that segments do not all roll at once.", 0),
-    _key("segment.index.bytes", INT, 10_485_760, "Bytes of one index.", 4),
-    _key("flush.messages", LONG, _MAX_LONG, "Records between two forced writes to disk.", 1),
-    _key("flush.ms", LONG, _MAX_LONG, "Time between two forced writes to disk.", 0),
-    _key("retention.bytes", LONG, -1, "Bytes a partition may grow to; −1 for any."),
-    _key("retention.ms", LONG, _WEEK_MS, "How long records are kept; −1 for ever.", -1),
-    _key("max.message.bytes", INT, 1_048_588, "The largest batch accepted.", 0),
-    _key("index.interval.bytes", INT, 4096, "Bytes between two entries of the offset index.", 0),
-    _key("delete.retention.ms", LONG, _DAY_MS, "How long a tombstone is kept after compaction.", 0),
-    _key("min.compaction.lag.ms", LONG, 0, "How long a record is kept uncompacted at least.", 0),
-    _key("max.compaction.lag.ms", LONG, _MAX_LONG, "How long a record is kept uncompacted at most.", 1),
-    _key("file.delete.delay.ms", LONG, 60_000, "How long a removed file stays on disk.", 0),
-    _key("min.cleanable.dirty.ratio", DOUBLE, 0.5, "The share of uncompacted bytes that starts compaction.", 0, 1),
-    _key(
+    ConfigKey("segment.bytes", INT, 1_073_741_824, "Bytes of one segment.", 14),
+    ConfigKey("segment.ms", LONG, _WEEK_MS, "Time after which a segment is closed.", 1),
+    ConfigKey(
+        "segment.jitter.ms", LONG, 0, "A random part of segment.ms, so that segments do not all roll at once.", 0
+    ),
+    ConfigKey("segment.index.bytes", INT, 10_485_760, "Bytes of one index.", 4),
+    ConfigKey("flush.messages", LONG, _MAX_LONG, "Records between two forced writes to disk.", 1),
+    ConfigKey("flush.ms", LONG, _MAX_LONG, "Time between two forced writes to disk.", 0),
+    ConfigKey("retention.bytes", LONG, -1, "Bytes a partition may grow to; −1 for any."),
+    ConfigKey("retention.ms", LONG, _WEEK_MS, "How long records are kept; −1 for ever.", -1),
+    ConfigKey("max.message.bytes", INT, 1_048_588, "The largest batch accepted.", 0),
+    ConfigKey("index.interval.bytes", INT, 4096, "Bytes between two entries of the offset index.", 0),
+    ConfigKey("delete.retention.ms", LONG, _DAY_MS, "How long a tombstone is kept after compaction.", 0),
+    ConfigKey("min.compaction.lag.ms", LONG, 0, "How long a record is kept uncompacted at least.", 0),
+    ConfigKey("max.compaction.lag.ms", LONG, _MAX_LONG, "How long a record is kept uncompacted at most.", 1),
+    ConfigKey("file.delete.delay.ms", LONG, 60_000, "How long a removed file stays on disk.", 0),
+    ConfigKey("min.cleanable.dirty.ratio", DOUBLE, 0.5, "The share of uncompacted bytes that starts compaction.", 0, 1),
+    ConfigKey(
         "cleanup.policy",
         LIST,
         ("delete",),
         "Whether old segments are deleted or compacted.",
         choices=("compact", "delete"),
     ),
-    _key("unclean.leader.election.enable", BOOLEAN, False, "Let a replica outside the ISR lead, and lose data."),
-    _key("min.insync.replicas", INT, 1, "In-sync replicas that a write with acks=all needs.", 1),
-    _key(
+    ConfigKey("unclean.leader.election.enable", BOOLEAN, False, "Let a replica outside the ISR lead, and lose data."),
+    ConfigKey("min.insync.replicas", INT, 1, "In-sync replicas that a write with acks=all needs.", 1),
+    ConfigKey(
         "compression.type",
         STRING,
         "producer",
         "How batches are stored compressed.",
         choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
     ),
-    _key("compression.gzip.level", INT, -1, "Level of gzip; −1 is gzip's own default.", check=gzip_level),
-    _key("compression.lz4.level", INT, 9, "Level of lz4.", 1, 17),
-    _key("compression.zstd.level", INT, 3, "Level of zstd.", -131072, 22),
-    _key("preallocate", BOOLEAN, False, "Reserve the space of a segment when it is created."),
-    _key("message.format.version", STRING, "3.0-IV1", "Ignored since Kafka 3.0.", check=metadata_version),
-    _key(
+    ConfigKey("compression.gzip.level", INT, -1, "Level of gzip; −1 is gzip's own default.", check=gzip_level),
+    ConfigKey("compression.lz4.level", INT, 9, "Level of lz4.", 1, 17),
+    ConfigKey("compression.zstd.level", INT, 3, "Level of zstd.", -131072, 22),
+    ConfigKey("preallocate", BOOLEAN, False, "Reserve the space of a segment when it is created."),
+    ConfigKey("message.format.version", STRING, "3.0-IV1", "Ignored since Kafka 3.0.", check=metadata_version),
+    ConfigKey(
         "message.timestamp.type",
         STRING,
         "CreateTime",
         "Whether a record has its producer's or its broker's time.",
         choices=("CreateTime", "LogAppendTime"),
     ),
-    _key(
+    ConfigKey(
         "message.timestamp.difference.max.ms", LONG, _MAX_LONG, "How far a timestamp may lie in the past or future.", 0
     ),
-    _key("message.timestamp.before.max.ms", LONG, _MAX_LONG, "How far in the past a timestamp may lie.", 0),
-    _key("message.timestamp.after.max.ms", LONG, _MAX_LONG, "How far in the future a timestamp may lie.", 0),
+    ConfigKey("message.timestamp.before.max.ms", LONG, _MAX_LONG, "How far in the past a timestamp may lie.", 0),
+    ConfigKey("message.timestamp.after.max.ms", LONG, _MAX_LONG, "How far in the future a timestamp may lie.", 0),
     _throttled_key("leader.replication.throttled.replicas", "Replicas whose serving is throttled."),
     _throttled_key("follower.replication.throttled.replicas", "Replicas whose fetching is throttled."),
-    _key("message.downconversion.enable", BOOLEAN, True, "Convert batches for old consumers."),
-    _key("remote.storage.enable", BOOLEAN, False, "Use tiered storage."),
-    _key("local.retention.ms", LONG, -2, "Time kept locally with tiered storage.", -2),
-    _key("local.retention.bytes", LONG, -2, "Bytes kept locally with tiered storage.", -2),
-    _key("remote.log.copy.disable", BOOLEAN, False, "Stop copying to tiered storage."),
-    _key("remote.log.delete.on.disable", BOOLEAN, False, "Delete tiered data when tiered storage is switched off."),
+    ConfigKey("message.downconversion.enable", BOOLEAN, True, "Convert batches for old consumers."),
+    ConfigKey("remote.storage.enable", BOOLEAN, False, "Use tiered storage."),
+    ConfigKey("local.retention.ms", LONG, -2, "Time kept locally with tiered storage.", -2),
+    ConfigKey("local.retention.bytes", LONG, -2, "Bytes kept locally with tiered storage.", -2),
+    ConfigKey("remote.log.copy.disable", BOOLEAN, False, "Stop copying to tiered storage."),
+    ConfigKey(
+        "remote.log.delete.on.disable", BOOLEAN, False, "Delete tiered data when tiered storage is switched off."
+    ),
 )
 
 TOPIC_TABLE: Mapping[str, ConfigKey] = {key.name: key for key in _KEYS}
