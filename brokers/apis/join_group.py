@@ -10,8 +10,7 @@ from typing import Final
 from understudy.brokers.apis.services import BrokerServices, RequestContext
 from understudy.brokers.apis.serving import Serves
 from understudy.brokers.apis.static_members import is_refused
-from understudy.brokers.coordinator.group.group_coordinator import JoiningMember
-from understudy.brokers.coordinator.group.member_metadata import JoinGroupResult, Protocols
+from understudy.brokers.coordinator.group.member_metadata import JoinGroupResult, JoiningMember, Protocols
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 

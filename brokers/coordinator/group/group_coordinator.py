@@ -27,8 +27,8 @@ from understudy.brokers.coordinator.group.group_writer import offsets_partition
 from understudy.brokers.coordinator.group.member_metadata import (
     JoinCallback,
     JoinGroupResult,
+    JoiningMember,
     MemberMetadata,
-    Protocols,
     SyncGroupResult,
 )
 from understudy.brokers.coordinator.group.rebalances import Rebalances, current_join_result
@@ -51,28 +51,6 @@ wait."""
 LONGEST_STORED: Final = 32_767
 """Maximum number of bytes of a string in a record of `__consumer_offsets`; requests of flexible versions may have
 more."""
-
-
-class JoiningMember(NamedTuple):
-    """A JoinGroup request.
-
-    Attributes:
-        member_id: empty if it does not have one yet.
-        requires_known_id: whether a new member joins twice, the second time with the id it was given (KIP-394).
-        can_skip_assignment: whether the answer may make it the leader without an assignment to compute (KIP-814).
-    """
-
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
-    rebalance_timeout_ms: int
-    session_timeout_ms: int
-    protocol_type: str
-    protocols: Protocols
-    reason: str
-    requires_known_id: bool
-    can_skip_assignment: bool
 
 
 class LeavingMember(NamedTuple):
@@ -228,17 +206,7 @@ class GroupCoordinator:
             log.info(
                 "static member joins again; its former id is replaced", **about, instance=instance_id, former=known
             )
-            self.rebalances.replace_static_member(
-                group,
-                group.members[known],
-                new_id,
-                joining.protocols,
-                callback,
-                rebalance_timeout_ms=joining.rebalance_timeout_ms,
-                session_timeout_ms=joining.session_timeout_ms,
-                can_skip_assignment=joining.can_skip_assignment,
-                client_reason=joining.reason,
-            )
+            self.rebalances.replace_static_member(group, group.members[known], new_id, joining, callback)
         elif joining.requires_known_id and instance_id is None:
             if len(group.pending_members) >= MOST_PENDING_MEMBERS:
                 log.warning("too many members have not joined with their ids yet", group=group.group_id)
@@ -269,15 +237,8 @@ class GroupCoordinator:
             # Perhaps it did not get the answer to its JoinGroup.
             callback(current_join_result(group, member_id))
             return
-        self.rebalances.update_member(
-            group,
-            member,
-            joining.protocols,
-            callback,
-            rebalance_timeout_ms=joining.rebalance_timeout_ms,
-            session_timeout_ms=joining.session_timeout_ms,
-            reason=f"Member {member_id} joining during {group.state.value}; client reason: {joining.reason}",
-        )
+        reason = f"Member {member_id} joining during {group.state.value}; client reason: {joining.reason}"
+        self.rebalances.update_member(group, member, joining, callback, reason=reason)
 
     def _add(self, group: GroupMetadata, member_id: str, joining: JoiningMember, callback: JoinCallback) -> None:
         member = MemberMetadata(

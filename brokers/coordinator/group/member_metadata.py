@@ -13,6 +13,28 @@ Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 """(name, metadata) of the protocols that a member supports, in the order of its preference."""
 
 
+class JoiningMember(NamedTuple):
+    """A JoinGroup request.
+
+    Attributes:
+        member_id: empty if it does not have one yet.
+        requires_known_id: whether a new member joins twice, the second time with the id it was given (KIP-394).
+        can_skip_assignment: whether the answer may make it the leader without an assignment to compute (KIP-814).
+    """
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocol_type: str
+    protocols: Protocols
+    reason: str
+    requires_known_id: bool
+    can_skip_assignment: bool
+
+
 class JoinedMember(NamedTuple):
     """What the leader is given of a member."""
 

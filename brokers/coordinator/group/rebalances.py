@@ -21,6 +21,7 @@ from understudy.brokers.coordinator.group.group_writer import offsets_partition
 from understudy.brokers.coordinator.group.member_metadata import (
     JoinCallback,
     JoinGroupResult,
+    JoiningMember,
     MemberMetadata,
     Protocols,
     SyncCallback,
@@ -120,22 +121,25 @@ class Rebalances:
         self,
         group: GroupMetadata,
         member: MemberMetadata,
-        protocols: Protocols,
+        joining: JoiningMember,
         callback: JoinCallback,
         *,
-        rebalance_timeout_ms: int,
-        session_timeout_ms: int,
         reason: str,
     ) -> None:
         """Take over what a member has sent when it joined again, and rebalance (`updateMemberAndRebalance`)."""
+        self._take_over(group, member, joining, callback)
+        self.rebalance_if_possible(group, reason)
+
+    def _take_over(
+        self, group: GroupMetadata, member: MemberMetadata, joining: JoiningMember, callback: JoinCallback
+    ) -> None:
         group.update_member(
             member,
-            protocols,
-            rebalance_timeout_ms=rebalance_timeout_ms,
-            session_timeout_ms=session_timeout_ms,
+            joining.protocols,
+            rebalance_timeout_ms=joining.rebalance_timeout_ms,
+            session_timeout_ms=joining.session_timeout_ms,
             callback=callback,
         )
-        self.rebalance_if_possible(group, reason)
 
     def remove_member(self, group: GroupMetadata, member: MemberMetadata, reason: str) -> None:
         """Remove a member, and rebalance (`removeMemberAndUpdateGroup`)."""
@@ -262,7 +266,6 @@ class Rebalances:
 
     def _store_empty(self, group: GroupMetadata) -> None:
         at = str(offsets_partition(group.partition))
-        at = str(offsets_partition(group.partition))
         log.info("group is now empty", group=group.group_id, generation=group.generation_id, partition=at)
         self._manager.store_group(group, {}, partial(self._stored_empty, group))
 
@@ -362,13 +365,8 @@ class Rebalances:
         group: GroupMetadata,
         known: MemberMetadata,
         new_id: str,
-        protocols: Protocols,
+        joining: JoiningMember,
         callback: JoinCallback,
-        *,
-        rebalance_timeout_ms: int,
-        session_timeout_ms: int,
-        can_skip_assignment: bool,
-        client_reason: str,
     ) -> None:
         """Let a static member whose process has started again take its former place.
 
@@ -384,29 +382,23 @@ class Rebalances:
         )
         member = group.replace_static_member(known.group_instance_id, known.member_id, new_id)
         self.heartbeat(group, member)
-        group.update_member(
-            member,
-            protocols,
-            rebalance_timeout_ms=rebalance_timeout_ms,
-            session_timeout_ms=session_timeout_ms,
-            callback=callback,
-        )
+        self._take_over(group, member, joining, callback)
         if group.state is GroupState.STABLE:
             if group.select_protocol() == group.protocol_name:
                 log.info("static member which joins during Stable stage will not trigger rebalance", member=new_id)
                 assignment = {each.member_id: each.assignment for each in group.members.values()}
-                about = (group, member, new_id, group.generation_id, before, can_skip_assignment)
+                about = (group, member, new_id, group.generation_id, before, joining.can_skip_assignment)
                 self._manager.store_group(group, assignment, partial(self._stored_static_member, *about))
             else:
                 self.rebalance_if_possible(
                     group,
                     f"Group's selectedProtocol will change because static member {new_id} joined with change of "
-                    f"protocol; client reason: {client_reason}",
+                    f"protocol; client reason: {joining.reason}",
                 )
         elif group.state is GroupState.COMPLETING_REBALANCE:
             # The leader was given the old id: its assignment would miss the new one.
             self.prepare_rebalance(
-                group, f"Updating metadata for static member {new_id}; client reason: {client_reason}"
+                group, f"Updating metadata for static member {new_id}; client reason: {joining.reason}"
             )
 
     def _stored_static_member(

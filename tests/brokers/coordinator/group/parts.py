@@ -19,12 +19,17 @@ from tests.brokers.parts import (
     state,
 )
 from understudy.brokers.config.reading import read_config
-from understudy.brokers.coordinator.group.group_coordinator import GroupCoordinator, JoiningMember
+from understudy.brokers.coordinator.group.group_coordinator import GroupCoordinator
 from understudy.brokers.coordinator.group.group_events import GroupEvents
 from understudy.brokers.coordinator.group.group_metadata import GroupMetadata
 from understudy.brokers.coordinator.group.group_offsets import OffsetAndMetadata
 from understudy.brokers.coordinator.group.group_state import GroupState
-from understudy.brokers.coordinator.group.member_metadata import JoinGroupResult, MemberMetadata, SyncGroupResult
+from understudy.brokers.coordinator.group.member_metadata import (
+    JoinGroupResult,
+    JoiningMember,
+    MemberMetadata,
+    SyncGroupResult,
+)
 from understudy.brokers.metadata.topic_names import GROUP_METADATA_TOPIC
 from understudy.brokers.replication.partition import Partition
 from understudy.brokers.world import at_once

@@ -7,8 +7,8 @@ import errno
 import pytest
 
 from tests.brokers.coordinator.group.parts import GROUP, ORDERS_1, CoordinatorHarness, assignment
-from understudy.brokers.coordinator.group.group_coordinator import JoiningMember
 from understudy.brokers.coordinator.group.group_records import encode_batch_of
+from understudy.brokers.coordinator.group.member_metadata import JoiningMember
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.records.compression import Compression
 
