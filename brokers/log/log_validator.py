@@ -126,18 +126,6 @@ class ValidatedBatches(NamedTuple):
     log_append_time: int
 
 
-class ReplicatedBatches(NamedTuple):
-    """The batches that a follower fetched from its leader.
-
-    Attributes:
-        headers: the headers of the whole batches.
-        valid_bytes: the size of the whole batches; what follows is a batch that was cut off.
-    """
-
-    headers: tuple[BatchHeader, ...]
-    valid_bytes: int
-
-
 class _Rules(NamedTuple):
     """What a producer's batches are checked by: arguments of `validate`."""
 
@@ -248,8 +236,8 @@ def validate(
     )
 
 
-def validate_replicated(data: Buffer, *, next_offset: int) -> ReplicatedBatches:
-    """Check the batches that a follower is to append as its leader sent them.
+def validate_replicated(data: Buffer, *, next_offset: int) -> tuple[BatchHeader, ...]:
+    """Check the batches that a follower is to append as its leader sent them; return the headers of the whole ones.
 
     Args:
         next_offset: the follower's log end offset.
@@ -282,7 +270,7 @@ def validate_replicated(data: Buffer, *, next_offset: int) -> ReplicatedBatches:
             headers[0].base_offset,
             headers[-1].last_offset,
         )
-    return ReplicatedBatches(headers, sum(header.size for header in headers))
+    return headers
 
 
 @contextmanager

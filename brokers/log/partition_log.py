@@ -250,7 +250,7 @@ class PartitionLog:
             ApiError: a checksum differs, or offsets are not in order; nothing was added.
             OSError: the disk fails or is full; the broker has to stop.
         """
-        headers = validate_replicated(data, next_offset=self.log_end_offset).headers
+        headers = validate_replicated(data, next_offset=self.log_end_offset)
         if not headers:
             return None
         view, begin = memoryview(data), 0

@@ -487,16 +487,16 @@ def batch_at(offset: int, count: int = 2) -> bytes:
 def test_a_leaders_batches_are_taken_as_they_are() -> None:
     data = batch_at(10) + batch_at(20) + bytes.fromhex(COMMIT.replace("000000000000000c", "0000000000000017", 1))
     found = validate_replicated(data, next_offset=8)
-    assert [(header.base_offset, header.last_offset) for header in found.headers] == [(10, 11), (20, 21), (23, 23)]
-    assert found.headers[2].is_control
-    assert found.valid_bytes == len(data)
+    assert [(header.base_offset, header.last_offset) for header in found] == [(10, 11), (20, 21), (23, 23)]
+    assert found[2].is_control
+    assert sum(header.size for header in found) == len(data)
 
 
 @pytest.mark.parametrize("cut", [0, 1, 12, 30, 61, len(batch_at(12)) - 1])
 def test_a_leaders_batch_that_is_cut_off_is_left_out(cut: int) -> None:
     found = validate_replicated(batch_at(10) + batch_at(12)[:cut], next_offset=10)
-    assert ([header.base_offset for header in found.headers], found.valid_bytes) == ([10], len(batch_at(10)))
-    assert validate_replicated(batch_at(12)[:cut], next_offset=10) == ((), 0)
+    assert [(header.base_offset, header.size) for header in found] == [(10, len(batch_at(10)))]
+    assert validate_replicated(batch_at(12)[:cut], next_offset=10) == ()
 
 
 @pytest.mark.parametrize("second", [9, 10, 11])
