@@ -55,11 +55,11 @@ def _producers(services: BrokerServices, topic_partition: TopicPartition) -> Par
                 producer_id=producer.producer_id,
                 producer_epoch=producer.producer_epoch,
                 last_sequence=producer.last_sequence,
-                last_timestamp=producer.last_timestamp,
+                last_timestamp=producer.timestamp,
                 coordinator_epoch=producer.coordinator_epoch,
                 current_txn_start_offset=producer.transaction_start_offset,
             )
-            for producer in partition.log.producers.describe()
+            for producer in partition.log.producers.entries()
         ),
     )
 

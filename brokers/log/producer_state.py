@@ -52,24 +52,6 @@ class AppendedBatch(msgspec.Struct, frozen=True, gc=False):
         return self.last_offset - self.offset_delta
 
 
-class ActiveProducer(NamedTuple):
-    """A producer as DescribeProducers answers it.
-
-    Attributes:
-        last_sequence: -1 if nothing but the end of a transaction is known.
-        last_timestamp: milliseconds since 1970.
-        coordinator_epoch: of the transaction coordinator that ended its last transaction; -1 without one.
-        transaction_start_offset: where its open transaction begins; -1 without one.
-    """
-
-    producer_id: int
-    producer_epoch: int
-    last_sequence: int
-    last_timestamp: int
-    coordinator_epoch: int
-    transaction_start_offset: int
-
-
 class LastRecord(NamedTuple):
     """Where a producer has appended last.
 
@@ -271,7 +253,10 @@ class ProducerStateManager:
             self._producers = None
 
     def entries(self) -> list[ProducerEntry]:
-        """Return what a snapshot at `end_offset` has, by producer id: of each producer the last batch alone."""
+        """Return what a snapshot at `end_offset` has, by producer id: of each producer the last batch alone.
+
+        DescribeProducers answers with the same.
+        """
         return [_entry(producer_id, producer) for producer_id, producer in self._sorted()]
 
     def last_records(self) -> dict[int, LastRecord]:
@@ -280,20 +265,6 @@ class ProducerStateManager:
             producer_id: LastRecord(producer.batches[-1].last_offset if producer.batches else None, producer.epoch)
             for producer_id, producer in self._sorted()
         }
-
-    def describe(self) -> list[ActiveProducer]:
-        """Return the producers as DescribeProducers answers them, by producer id."""
-        return [
-            ActiveProducer(
-                producer_id,
-                producer.epoch,
-                producer.last_sequence,
-                producer.last_timestamp,
-                producer.coordinator_epoch,
-                producer.transaction_start_offset,
-            )
-            for producer_id, producer in self._sorted()
-        ]
 
     # -------------------------------------------------------------- parts
 

@@ -287,7 +287,7 @@ class CompactedModel:
         self._compare_epochs(found)
 
     def _compare_producers(self) -> None:
-        last = {each.producer_id: each.last_sequence for each in self.log.producers.describe()}
+        last = {each.producer_id: each.last_sequence for each in self.log.producers.entries()}
         for producer_id, sequence in self.sequences.items():
             if sequence >= 0:
                 assert last[producer_id] == sequence

@@ -110,7 +110,7 @@ class LogModel:
             return batch(*values, offset=offset, timestamp=timestamp, leader_epoch=self.epoch)
         producer_id = source.choice(PRODUCERS)
         last = self.newest_of(producer_id)
-        entry = next((each for each in self.log.producers.describe() if each.producer_id == producer_id), None)
+        entry = next((each for each in self.log.producers.entries() if each.producer_id == producer_id), None)
         sequence = entry.last_sequence + 1 if entry is not None else 0 if last is None else last.last_sequence + 1
         return batch(
             *values,
@@ -240,14 +240,14 @@ class LogModel:
         assert entries == expected_epochs(
             [each for each in kept if read_header(each).last_offset >= known_from], max(start, known_from)
         )
-        producers = {each.producer_id: each for each in log.producers.describe()}
-        last_offsets = {each.producer_id: each.last_offset for each in log.producers.entries()}
+        producers = {each.producer_id: each for each in log.producers.entries()}
+        last_offsets = {producer_id: each.last_offset for producer_id, each in producers.items()}
         for producer_id in PRODUCERS:
             newest = self.newest_of(producer_id)
             if newest is not None and newest.base_offset >= max(start, self.highest_start):
                 assert last_offsets[producer_id] == newest.last_offset
                 assert producers[producer_id].last_sequence == newest.last_sequence
-                assert producers[producer_id].last_timestamp == newest.max_timestamp
+                assert producers[producer_id].timestamp == newest.max_timestamp
         assert all(offset < self.end_offset for offset in last_offsets.values())
         for _ in range(3):
             self.compare_read(kept)

@@ -267,7 +267,7 @@ def test_a_producer_is_known_whose_last_batch_is_lost_after_an_older_one_was_rem
     directory.start()
     log = directory.logs.logs[TABLE_0]
     log.truncate_to(2, now_ms=NOW_MS)
-    assert [(each.producer_id, each.last_sequence) for each in log.producers.describe()] == [(7, 0)]
+    assert [(each.producer_id, each.last_sequence) for each in log.producers.entries()] == [(7, 0)]
 
 
 def test_a_deleted_log_leaves_no_checkpoint_to_a_later_one(directory: Directory) -> None:

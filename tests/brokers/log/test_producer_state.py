@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.brokers.log.producer_snapshot import ProducerEntry, decode, encode
-from understudy.brokers.log.producer_state import ActiveProducer, AppendedBatch, ProducerStateManager
+from understudy.brokers.log.producer_state import AppendedBatch, ProducerStateManager
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.records.batch import RecordBatch, batches, encode_batch
@@ -218,21 +218,36 @@ def test_a_snapshot_keeps_the_last_batch_alone() -> None:
     assert refusal(found, batch(2)) is None
 
 
+def described(producers: ProducerStateManager) -> list[tuple[int, int, int, int, int, int]]:
+    """What DescribeProducers shows of each producer."""
+    return [
+        (
+            each.producer_id,
+            each.producer_epoch,
+            each.last_sequence,
+            each.timestamp,
+            each.coordinator_epoch,
+            each.transaction_start_offset,
+        )
+        for each in producers.entries()
+    ]
+
+
 # ------------------------------------------------------------------ followers
 
 
 def test_a_follower_takes_gaps_and_lower_epochs_as_its_leader_has_them() -> None:
     found = state(batch(0), batch(3, offset=1))
-    assert found.describe() == [ActiveProducer(1, 0, 3, 1000, -1, -1)]
+    assert described(found) == [(1, 0, 3, 1000, -1, -1)]
     found.append(batch(16, epoch=5, offset=2))
     found.append(batch(9, epoch=4, offset=3, timestamp=7))
-    assert found.describe() == [ActiveProducer(1, 4, 9, 7, -1, -1)]
+    assert described(found) == [(1, 4, 9, 7, -1, -1)]
 
 
 def test_a_coordinators_batch_has_no_sequence() -> None:
     """The group coordinator writes offsets of a transaction into __consumer_offsets like that."""
     found = state(batch(-1, transactional=True), batch(-1, offset=1, count=2, transactional=True))
-    assert found.describe() == [ActiveProducer(1, 0, -1, 1000, -1, 0)]
+    assert described(found) == [(1, 0, -1, 1000, -1, 0)]
     assert found.entries() == [ProducerEntry(1, 0, -1, 2, 1, 1000, -1, 0)]
 
 
@@ -295,13 +310,13 @@ def test_a_marker_takes_its_epoch_and_its_coordinators() -> None:
     assert found.entries() == [ProducerEntry(1, 1, -1, -1, 0, 5, 2, -1)]
     # An older coordinator's marker that a leader has appended is followed.
     found.append(marker(2, epoch=1, coordinator_epoch=1))
-    assert found.describe()[0].coordinator_epoch == 1
+    assert found.entries()[0].coordinator_epoch == 1
 
 
 def test_an_empty_control_batch_leaves_a_producer_without_an_epoch() -> None:
     empty = encode_batch(b"", count=0, base_offset=15, last_offset_delta=0, producer_id=7, is_control=True)
     found = state(next(batches(empty)))
-    assert found.describe() == [ActiveProducer(7, -1, -1, -1, -1, -1)]
+    assert described(found) == [(7, -1, -1, -1, -1, -1)]
     assert found.end_offset == 16
     assert refusal(found, batch(9, producer=7, epoch=3)) is None
 
@@ -329,7 +344,7 @@ def test_a_control_batch_that_ends_no_transaction_is_refused_and_changes_nothing
 
 def test_a_marker_of_a_later_version_is_read_as_far_as_it_is_known() -> None:
     found = state(marker(0, key=b"\0\1\0\1", value=struct.pack(">hi", 3, 8) + b"more"))
-    assert found.describe()[0].coordinator_epoch == 8
+    assert found.entries()[0].coordinator_epoch == 8
 
 
 def test_open_transactions_come_back_from_a_snapshot_in_the_order_of_the_log() -> None:
@@ -356,12 +371,12 @@ def test_idle_producers_expire_and_may_begin_anywhere_again() -> None:
     found.remove_expired(1000 + EXPIRATION_MS - 1)
     assert found.producer_count == 2
     found.remove_expired(1000 + EXPIRATION_MS)
-    assert [producer.producer_id for producer in found.describe()] == [2]
+    assert [producer.producer_id for producer in found.entries()] == [2]
     assert refusal(found, batch(17)) is None
     found.append(batch(17, offset=2))
-    assert (found.end_offset, found.describe()[0].last_sequence) == (3, 17)
+    assert (found.end_offset, found.entries()[0].last_sequence) == (3, 17)
     found.remove_expired(1001 + EXPIRATION_MS)
-    assert (found.is_empty, found.producer_count, found.entries(), found.describe()) == (True, 0, [], [])
+    assert (found.is_empty, found.producer_count, found.entries()) == (True, 0, [])
 
 
 def test_a_producer_with_an_open_transaction_does_not_expire() -> None:
