@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from understudy.brokers.apis.authorized_operations import EVERY_GROUP_OPERATION
 from understudy.brokers.apis.services import BrokerServices, RequestContext
 from understudy.brokers.apis.serving import Serves
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.wire.messages.describe_groups import (
-    AUTHORIZED_OPERATIONS_OMITTED,
     DescribedGroup,
-    DescribedGroupMember,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
@@ -29,27 +29,10 @@ async def handle(
 
 
 def _describe(services: BrokerServices, group_id: str, wants_operations: bool) -> DescribedGroup:
-    error, summary = services.groups.administration.describe_group(group_id)
-    has_operations = wants_operations and error is Errors.NONE
-    return DescribedGroup(
-        error_code=error,
-        group_id=group_id,
-        group_state=summary.state,
-        protocol_type=summary.protocol_type,
-        protocol_data=summary.protocol,
-        members=tuple(
-            DescribedGroupMember(
-                member_id=member.member_id,
-                group_instance_id=member.group_instance_id,
-                client_id=member.client_id,
-                client_host=member.client_host,
-                member_metadata=member.metadata,
-                member_assignment=member.assignment,
-            )
-            for member in summary.members
-        ),
-        authorized_operations=EVERY_GROUP_OPERATION if has_operations else AUTHORIZED_OPERATIONS_OMITTED,
-    )
+    described = services.groups.administration.describe_group(group_id)
+    if wants_operations and described.error_code == Errors.NONE:
+        return replace(described, authorized_operations=EVERY_GROUP_OPERATION)
+    return described
 
 
 SERVES = Serves(request=DescribeGroupsRequest, versions=(0, 5), handle=handle)

@@ -12,7 +12,7 @@ from understudy.brokers.apis.serving import Serves
 from understudy.brokers.apis.static_members import is_refused
 from understudy.brokers.coordinator.group.member_metadata import JoinGroupResult, JoiningMember, Protocols
 from understudy.foundation.cluster.errors import Errors
-from understudy.foundation.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+from understudy.foundation.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 FIRST_VERSION_WITH_REBALANCE_TIMEOUT: Final = 1
 FIRST_VERSION_WITH_REQUIRED_ID: Final = 4
@@ -61,12 +61,7 @@ def response(result: JoinGroupResult, version: int) -> JoinGroupResponse:
         leader=result.leader_id or "",
         skip_assignment=result.skip_assignment,
         member_id=result.member_id,
-        members=tuple(
-            JoinGroupResponseMember(
-                member_id=member.member_id, group_instance_id=member.group_instance_id, metadata=member.metadata
-            )
-            for member in result.members
-        ),
+        members=result.members,
     )
 
 

@@ -465,14 +465,12 @@ brokers/coordinator/group/expirations.py
   kafka.server.DelayedOperationPurgatory.ExpiredOperationReaper Expirations
 brokers/coordinator/group/group_administration.py
   kafka.coordinator.group.GroupCoordinator GroupAdministration
-  kafka.coordinator.group.GroupOverview GroupOverview
 brokers/coordinator/group/group_coordinator.py
   kafka.coordinator.group.GroupCoordinator GroupCoordinator
 brokers/coordinator/group/group_loading.py
   kafka.coordinator.group.GroupMetadataManager.doLoadGroupsAndOffsets GroupLoader
 brokers/coordinator/group/group_metadata.py
   kafka.coordinator.group.GroupMetadata GroupMetadata
-  kafka.coordinator.group.GroupSummary GroupDetails
 brokers/coordinator/group/group_metadata_manager.py
   kafka.coordinator.group.GroupMetadataManager GroupMetadataManager
 brokers/coordinator/group/group_metrics.py
@@ -494,7 +492,6 @@ brokers/coordinator/group/group_writer.py
   org.apache.kafka.coordinator.group.runtime.CoordinatorRuntime.CoordinatorContext.flushCurrentBatch GroupWriter
 brokers/coordinator/group/member_metadata.py
   kafka.coordinator.group.MemberMetadata MemberMetadata
-  kafka.coordinator.group.MemberSummary MemberSummary
   kafka.coordinator.group.JoinGroupResult JoinGroupResult
   kafka.coordinator.group.SyncGroupResult SyncGroupResult
 brokers/coordinator/group/rebalances.py

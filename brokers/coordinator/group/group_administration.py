@@ -6,30 +6,24 @@ Mirrors those methods of `kafka.coordinator.group.GroupCoordinator`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import structlog
 
-from understudy.brokers.coordinator.group.group_metadata import DEAD_GROUP, GroupDetails, GroupMetadata
+from understudy.brokers.coordinator.group.group_metadata import GroupMetadata
 from understudy.brokers.coordinator.group.group_metadata_manager import GroupMetadataManager
 from understudy.brokers.coordinator.group.group_state import GroupState
 from understudy.brokers.coordinator.group.rebalances import Rebalances
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.operator_lines import some
+from understudy.foundation.wire.messages.describe_groups import DescribedGroup
+from understudy.foundation.wire.messages.list_groups import ListedGroup
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.coordinator.group.GroupCoordinator")
 
 CLASSIC: Final = "classic"
 """The type of every group here (KIP-848)."""
-
-
-class GroupOverview(NamedTuple):
-    """What ListGroups shows of a group. Mirrors its Kafka namesake."""
-
-    group_id: str
-    protocol_type: str
-    state: str
 
 
 class GroupAdministration:
@@ -44,7 +38,7 @@ class GroupAdministration:
         self._rebalances = rebalances
         self._error_for = error_for
 
-    def list_groups(self, states: Collection[str], types: Collection[str]) -> tuple[Errors, list[GroupOverview]]:
+    def list_groups(self, states: Collection[str], types: Collection[str]) -> tuple[Errors, list[ListedGroup]]:
         """Return the groups of this broker in any of `states` and of any of `types`, or all if these are empty.
 
         States and types are compared without regard to case.
@@ -55,19 +49,26 @@ class GroupAdministration:
         else:
             groups = self._manager.groups.values()
         found = [
-            GroupOverview(group.group_id, group.protocol_type or "", group.state.value)
+            ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type or "",
+                group_state=group.state.value,
+                group_type=CLASSIC,
+            )
             for group in groups
             if not wanted or group.state.value.lower() in wanted
         ]
         return Errors.COORDINATOR_LOAD_IN_PROGRESS if self._manager.is_loading else Errors.NONE, found
 
-    def describe_group(self, group_id: str) -> tuple[Errors, GroupDetails]:
+    def describe_group(self, group_id: str) -> DescribedGroup:
         """Return the state and the members of a group; one that does not exist counts as Dead."""
         error = self._error_for(group_id, may_be_empty=True)
         if error is not Errors.NONE:
-            return error, GroupDetails("")
+            return DescribedGroup(error_code=error, group_id=group_id)
         group = self._manager.get(group_id)
-        return Errors.NONE, DEAD_GROUP if group is None else group.summary()
+        return (
+            DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value) if group is None else group.described()
+        )
 
     def delete_groups(self, group_ids: Iterable[str]) -> dict[str, Errors]:
         """Delete groups without members, and their offsets; return the error of each."""

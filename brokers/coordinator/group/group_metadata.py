@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from understudy.brokers.coordinator.group.group_offsets import GroupOffsets, OffsetAndMetadata
 from understudy.brokers.coordinator.group.group_state import VALID_PREVIOUS_STATES, GroupState, check_transition
 from understudy.brokers.coordinator.group.member_metadata import (
     JoinCallback,
-    JoinedMember,
     JoinGroupResult,
     MemberMetadata,
-    MemberSummary,
     Protocols,
     SyncGroupResult,
 )
@@ -26,22 +24,11 @@ from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.errors import MalformedMessage
 from understudy.foundation.wire.messages.consumer_protocol import CONSUMER_PROTOCOL_TYPE, ConsumerProtocolSubscription
+from understudy.foundation.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from understudy.foundation.wire.messages.join_group import JoinGroupResponseMember
 from understudy.foundation.wire.version_prefixed import decode_prefixed
 
 _VERSION_0: Final = b"\0\0"
-
-
-class GroupDetails(NamedTuple):
-    """What DescribeGroups shows of a group; the protocol only if it is Stable."""
-
-    state: str
-    protocol_type: str = ""
-    protocol: str = ""
-    members: tuple[MemberSummary, ...] = ()
-
-
-DEAD_GROUP = GroupDetails(GroupState.DEAD.value)
-"""Summary in DescribeGroups of a group that does not exist."""
 
 
 class GroupMetadata:
@@ -280,29 +267,38 @@ class GroupMetadata:
 
     # ------------------------------------------------------------------ descriptions of the group
 
-    def member_metadata(self) -> tuple[JoinedMember, ...]:
+    def member_metadata(self) -> tuple[JoinGroupResponseMember, ...]:
         """Return what the leader is given of all members in this generation."""
         return tuple(
-            JoinedMember(member.member_id, member.group_instance_id, member.metadata(self.protocol_name))
-            for member in self._members.values()
-        )
-
-    def summary(self) -> GroupDetails:
-        """Return what DescribeGroups shows."""
-        is_stable = self.state is GroupState.STABLE
-        members = tuple(
-            MemberSummary(
-                member.member_id,
-                member.group_instance_id,
-                member.client_id,
-                member.client_host,
-                member.metadata(self.protocol_name) if is_stable else b"",
-                member.assignment if is_stable else b"",
+            JoinGroupResponseMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                metadata=member.metadata(self.protocol_name),
             )
             for member in self._members.values()
         )
-        protocol = self.protocol_name or "" if is_stable else ""
-        return GroupDetails(self.state.value, self.protocol_type or "", protocol, members)
+
+    def described(self) -> DescribedGroup:
+        """Return what DescribeGroups shows; protocol, metadata and assignments only if the group is Stable."""
+        is_stable = self.state is GroupState.STABLE
+        members = tuple(
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata(self.protocol_name) if is_stable else b"",
+                member_assignment=member.assignment if is_stable else b"",
+            )
+            for member in self._members.values()
+        )
+        return DescribedGroup(
+            group_id=self.group_id,
+            group_state=self.state.value,
+            protocol_type=self.protocol_type or "",
+            protocol_data=self.protocol_name or "" if is_stable else "",
+            members=members,
+        )
 
     # ------------------------------------------------------------------ expiry
 

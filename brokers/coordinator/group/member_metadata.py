@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from understudy.brokers.coordinator.group.timer import TimerTask
 from understudy.foundation.cluster.errors import Errors
-from understudy.foundation.wire.messages.join_group import UNKNOWN_GENERATION_ID
+from understudy.foundation.wire.messages.join_group import UNKNOWN_GENERATION_ID, JoinGroupResponseMember
 
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 """(name, metadata) of the protocols that a member supports, in the order of its preference."""
@@ -35,20 +35,12 @@ class JoiningMember(NamedTuple):
     can_skip_assignment: bool
 
 
-class JoinedMember(NamedTuple):
-    """What the leader is given of a member."""
-
-    member_id: str
-    group_instance_id: str | None
-    metadata: bytes
-
-
 class JoinGroupResult(NamedTuple):
     """How a JoinGroup ends. Mirrors its Kafka namesake."""
 
     member_id: str
     error: Errors = Errors.NONE
-    members: tuple[JoinedMember, ...] = ()
+    members: tuple[JoinGroupResponseMember, ...] = ()
     """All members, for the leader only."""
     generation_id: int = UNKNOWN_GENERATION_ID
     protocol_type: str | None = None
@@ -68,17 +60,6 @@ class SyncGroupResult(NamedTuple):
 
 JoinCallback: TypeAlias = Callable[[JoinGroupResult], None]
 SyncCallback: TypeAlias = Callable[[SyncGroupResult], None]
-
-
-class MemberSummary(NamedTuple):
-    """What DescribeGroups shows of a member; metadata and assignment only if the group is Stable."""
-
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
-    metadata: bytes = b""
-    assignment: bytes = b""
 
 
 class MemberMetadata:

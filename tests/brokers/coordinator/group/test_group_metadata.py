@@ -190,7 +190,7 @@ def test_a_generation_without_members_leaves_the_group_empty() -> None:
     made.transition_to(GroupState.PREPARING_REBALANCE, now_ms=NOW_MS)
     made.init_next_generation(now_ms=NOW_MS)
     assert (made.state, made.generation_id) == (GroupState.EMPTY, 1)
-    assert made.summary().protocol == ""
+    assert made.described().protocol_data == ""
     assert made.subscribed_topics == frozenset()
 
 
@@ -206,13 +206,13 @@ def test_metadata_and_assignment_are_shown_of_a_stable_group_only() -> None:
     one.assignment = b"mine"
     made = group(one, in_state=GroupState.STABLE)
     made.protocol_name = "range"
-    summary = made.summary()
-    assert (summary.state, summary.protocol_type, summary.protocol) == ("Stable", "consumer", "range")
-    assert (summary.members[0].metadata, summary.members[0].assignment) == (subscription("orders"), b"mine")
+    shown = made.described()
+    assert (shown.group_state, shown.protocol_type, shown.protocol_data) == ("Stable", "consumer", "range")
+    assert (shown.members[0].member_metadata, shown.members[0].member_assignment) == (subscription("orders"), b"mine")
     made.transition_to(GroupState.PREPARING_REBALANCE, now_ms=NOW_MS)
-    summary = made.summary()
-    assert (summary.state, summary.protocol) == ("PreparingRebalance", "")
-    assert (summary.members[0].metadata, summary.members[0].assignment) == (b"", b"")
+    shown = made.described()
+    assert (shown.group_state, shown.protocol_data) == ("PreparingRebalance", "")
+    assert (shown.members[0].member_metadata, shown.members[0].member_assignment) == (b"", b"")
 
 
 # ------------------------------------------------------------------ expiry

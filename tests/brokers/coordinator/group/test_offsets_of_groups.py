@@ -20,6 +20,7 @@ from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.records.batch import batches
 from understudy.foundation.records.compression import Compression
+from understudy.foundation.wire.messages.describe_groups import DescribedGroup
 
 A_WEEK_MS = 7 * 24 * 3_600_000
 
@@ -350,7 +351,7 @@ def test_groups_are_listed_by_state_and_type(harness: CoordinatorHarness) -> Non
     def listed(states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:
         error, groups = harness.groups.administration.list_groups(states, types)
         assert error is Errors.NONE
-        return [(each.group_id, each.protocol_type, each.state) for each in groups]
+        return [(each.group_id, each.protocol_type, each.group_state) for each in groups]
 
     simple, consumers = ("simple", "", "Empty"), (GROUP, "consumer", "Stable")
     assert listed() == [simple, consumers]
@@ -362,10 +363,11 @@ def test_groups_are_listed_by_state_and_type(harness: CoordinatorHarness) -> Non
 
 def test_groups_are_described(harness: CoordinatorHarness) -> None:
     [only] = harness.stable(1)
-    error, summary = harness.groups.administration.describe_group(GROUP)
-    assert (error, summary.state, summary.protocol) == (Errors.NONE, "Stable", "range")
-    [member] = summary.members
+    group = harness.groups.administration.describe_group(GROUP)
+    assert (group.error_code, group.group_state, group.protocol_data) == (Errors.NONE, "Stable", "range")
+    [member] = group.members
     assert (member.member_id, member.client_id, member.client_host) == (only, "client", "/127.0.0.1")
-    assert harness.groups.administration.describe_group("other")[1].state == "Dead"
+    assert harness.groups.administration.describe_group("other").group_state == "Dead"
     harness.follow(leader_epoch=1)
-    assert harness.groups.administration.describe_group(GROUP) == (Errors.NOT_COORDINATOR, ("", "", "", ()))
+    refused = DescribedGroup(error_code=Errors.NOT_COORDINATOR, group_id=GROUP)
+    assert harness.groups.administration.describe_group(GROUP) == refused
