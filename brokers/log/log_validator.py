@@ -26,8 +26,7 @@ from understudy.foundation.records.batch import (
     encode_batch,
     place,
     read_header,
-    set_create_time,
-    set_log_append_time,
+    set_max_timestamp,
 )
 from understudy.foundation.records.compression import (
     COMPRESSION_MASK,
@@ -477,9 +476,9 @@ def _place(
     place(data, position, base_offset=base_offset, leader_epoch=leader_epoch)
     header = read_header(data, position)
     if append_time_ms is not None:
-        set_log_append_time(data, position, append_time_ms)
+        set_max_timestamp(data, position, append_time_ms, is_log_append_time=True)
     elif header.has_log_append_time or header.max_timestamp != batch.max_timestamp:
-        set_create_time(data, position, batch.max_timestamp)
+        set_max_timestamp(data, position, batch.max_timestamp, is_log_append_time=False)
     else:
         return header
     return read_header(data, position)

@@ -64,8 +64,7 @@ foundation/records/compaction.py
   org.apache.kafka.common.record.DefaultRecordBatch.writeEmptyHeader emptied
 foundation/records/batch.py
   org.apache.kafka.common.record.DefaultRecordBatch RecordBatch
-  org.apache.kafka.common.record.DefaultRecordBatch.setMaxTimestamp set_log_append_time
-  org.apache.kafka.common.record.DefaultRecordBatch.setMaxTimestamp set_create_time
+  org.apache.kafka.common.record.DefaultRecordBatch.setMaxTimestamp set_max_timestamp
 foundation/records/compression.py
   org.apache.kafka.common.compress
   org.apache.kafka.common.record.CompressionType Compression

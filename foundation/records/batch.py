@@ -224,27 +224,17 @@ def place(data: bytearray | memoryview, position: int, *, base_offset: int, lead
     _SIZE.pack_into(data, position + _LEADER_EPOCH_AT, leader_epoch)
 
 
-def set_log_append_time(data: bytearray | memoryview, position: int, timestamp: int) -> None:
-    """Give all records of the batch that begins at `position` one timestamp, and compute its checksum again.
+def set_max_timestamp(data: bytearray | memoryview, position: int, timestamp: int, *, is_log_append_time: bool) -> None:
+    """Set the maximal timestamp of the batch that begins at `position`, and compute its checksum again.
 
     Mirrors `DefaultRecordBatch.setMaxTimestamp`.
+
+    Args:
+        is_log_append_time: whether it becomes the timestamp of all records; otherwise they have their own ones.
     """
-    _set_max_timestamp(data, position, timestamp, log_append_time=True)
-
-
-def set_create_time(data: bytearray | memoryview, position: int, max_timestamp: int) -> None:
-    """Let the records of the batch that begins at `position` have their own timestamps, the largest of which is
-    `max_timestamp`, and compute its checksum again.
-
-    Mirrors `DefaultRecordBatch.setMaxTimestamp`.
-    """
-    _set_max_timestamp(data, position, max_timestamp, log_append_time=False)
-
-
-def _set_max_timestamp(data: bytearray | memoryview, position: int, timestamp: int, *, log_append_time: bool) -> None:
     end = position + LOG_OVERHEAD + _OFFSET_AND_SIZE.unpack_from(data, position)[1]
     (attributes,) = _ATTRIBUTES.unpack_from(data, position + _CHECKED_FROM)
-    attributes = attributes | _LOG_APPEND_TIME if log_append_time else attributes & ~_LOG_APPEND_TIME
+    attributes = attributes | _LOG_APPEND_TIME if is_log_append_time else attributes & ~_LOG_APPEND_TIME
     _ATTRIBUTES.pack_into(data, position + _CHECKED_FROM, attributes)
     _OFFSET.pack_into(data, position + _MAX_TIMESTAMP_AT, timestamp)
     _CRC.pack_into(data, position + _CRC_AT, crc32c(memoryview(data)[position + _CHECKED_FROM : end]))

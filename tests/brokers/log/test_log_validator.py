@@ -36,7 +36,7 @@ from understudy.foundation.records.batch import (
     encode_batch,
     place,
     read_header,
-    set_log_append_time,
+    set_max_timestamp,
 )
 from understudy.foundation.records.compression import Compression, compress
 from understudy.foundation.records.record import Header, Record, encode_records, records
@@ -309,7 +309,7 @@ def test_timestamps_too_far_in_the_future_are_refused() -> None:
 
 def test_a_producer_must_not_set_log_append_time() -> None:
     data = bytearray(BATCH)
-    set_log_append_time(data, 0, NOW_MS - 1)
+    set_max_timestamp(data, 0, NOW_MS - 1, is_log_append_time=True)
     error = refusal(bytes(data), topic(message_timestamp_type="LogAppendTime"))
     assert isinstance(error, RecordValidationError)
     assert error.error is Errors.INVALID_TIMESTAMP

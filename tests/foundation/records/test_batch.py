@@ -108,7 +108,7 @@ def test_a_batch_keeps_its_checksum_where_a_broker_places_it() -> None:
 
 def test_log_append_time_is_that_of_all_records() -> None:
     data = bytearray(encode_records(THREE) + b"behind")
-    batching.set_log_append_time(data, 0, 9_999)
+    batching.set_max_timestamp(data, 0, 9_999, is_log_append_time=True)
     found = whole(data)
     check_crc(found)
     assert found.header.has_log_append_time

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy.foundation.records.batch import RecordBatch, batches, check_crc, encode_batch, set_log_append_time
+from understudy.foundation.records.batch import RecordBatch, batches, check_crc, encode_batch, set_max_timestamp
 from understudy.foundation.records.compaction import emptied, rebuilt, stored_records
 from understudy.foundation.records.compression import Compression
 from understudy.foundation.records.errors import InvalidRecord
@@ -58,7 +58,7 @@ def test_a_delete_horizon_takes_the_place_of_the_base_timestamp() -> None:
 
 def test_records_with_the_leaders_time_keep_it() -> None:
     data = bytearray(encode_records(RECORDS))
-    set_log_append_time(data, 0, 7_777)
+    set_max_timestamp(data, 0, 7_777, is_log_append_time=True)
     before = one(data)
     after = one(rebuilt(before.header, list(stored_records(before))[:1], 9_000))
     assert after.header.has_log_append_time
