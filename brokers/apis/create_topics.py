@@ -48,15 +48,6 @@ TOPICS_WITHOUT_PAUSE = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicCreation:
-    """A topic that has passed every check, as it will be written."""
-
-    topic: str
-    assignment: Mapping[int, tuple[BrokerId, ...]]
-    config: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedTopic:
     """The response for a topic that was written; with `validate_only` its id is the zero id."""
 
@@ -144,8 +135,8 @@ def validated(
     assignment: Mapping[int, tuple[BrokerId, ...]],
     existing: Sequence[str],
     defaults: Mapping[str, ConfigValue],
-) -> TopicCreation:
-    """Check name, collisions, assignment and config (TC-4, TC-5). Pure.
+) -> dict[str, str]:
+    """Check name, collisions, assignment and config (TC-4, TC-5); return the config as it is stored. Pure.
 
     Args:
         existing: the topics in ZooKeeper; for a name without `.` and `_`, the topic of the same name is enough.
@@ -167,10 +158,9 @@ def validated(
         )
     _check_assignment(assignment)
     try:
-        config = validate_topic_config(((config.name, config.value or "") for config in topic.configs), defaults)
+        return validate_topic_config(((config.name, config.value or "") for config in topic.configs), defaults)
     except ConfigError as error:
         raise ApiError(Errors.INVALID_CONFIG, str(error)) from error
-    return TopicCreation(topic=name, assignment=assignment, config=config)
 
 
 def _check_assignment(assignment: Mapping[int, tuple[BrokerId, ...]]) -> None:
@@ -196,9 +186,9 @@ async def create(services: BrokerServices, topic: CreatableTopic, *, validate_on
         if topic.name in snapshot.topics:
             raise ApiError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
         assignment = replicas_for(services, snapshot, topic)
-        creation = validated(topic, assignment, await _existing(services, topic.name), topic_defaults(services.config))
+        config = validated(topic, assignment, await _existing(services, topic.name), topic_defaults(services.config))
         if not validate_only:
-            topic_id = await _write(services, creation)
+            topic_id = await _write(services, topic.name, assignment, config)
     except ApiError as error:
         return error
     except ControllerMoved as moved:
@@ -206,7 +196,7 @@ async def create(services: BrokerServices, topic: CreatableTopic, *, validate_on
     except (SessionLost, ZooKeeperFailure) as failure:
         return ApiError(Errors.UNKNOWN_SERVER_ERROR, str(failure))
     return CreatedTopic(
-        topic_id=topic_id, partitions=len(assignment), replication_factor=len(assignment[0]), config=creation.config
+        topic_id=topic_id, partitions=len(assignment), replication_factor=len(assignment[0]), config=config
     )
 
 
@@ -227,7 +217,9 @@ async def _existing(services: BrokerServices, name: str) -> Sequence[str]:
     return (name,) if await services.zk().topics.exists(name) else ()
 
 
-async def _write(services: BrokerServices, creation: TopicCreation) -> TopicId:
+async def _write(
+    services: BrokerServices, topic: str, assignment: Mapping[int, tuple[BrokerId, ...]], config: Mapping[str, str]
+) -> TopicId:
     """Write the config, then the topic, and return its id (TC-6). As in Kafka not atomically: a crash in between leaves
     a config without a topic.
 
@@ -235,17 +227,17 @@ async def _write(services: BrokerServices, creation: TopicCreation) -> TopicId:
     """
     zk = services.zk()
     topic_id = random_topic_id(services.random) if services.config.metadata_version.is_topic_ids_supported else None
-    await zk.configs.write("topics", creation.topic, creation.config)
-    assignment = {partition: ReplicaAssignment(replicas) for partition, replicas in creation.assignment.items()}
-    failure = await zk.topics.create(creation.topic, topic_id, assignment)
+    await zk.configs.write("topics", topic, config)
+    replicas = {partition: ReplicaAssignment(brokers) for partition, brokers in assignment.items()}
+    failure = await zk.topics.create(topic, topic_id, replicas)
     if failure is Failure.NODE_EXISTS:
-        raise ApiError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{creation.topic}' already exists.")
+        raise ApiError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.")
     if failure is Failure.TOO_LARGE:
         raise unstorable(len(assignment))
     if failure is not None:
         raise ApiError(
             Errors.UNKNOWN_SERVER_ERROR,
-            f"Topic '{creation.topic}' could not be written to ZooKeeper: {failure.value}; it may exist all the same, "
+            f"Topic '{topic}' could not be written to ZooKeeper: {failure.value}; it may exist all the same, "
             "describe it before trying again.",
         )
     return topic_id or NO_TOPIC_ID
