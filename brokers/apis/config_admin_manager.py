@@ -23,6 +23,7 @@ from understudy.brokers.config.dynamic_keys import BROKER_KEYS, REPLICATION_QUOT
 from understudy.brokers.config.operations import AlterConfigOperation, RequestedConfig, altered, check_changes
 from understudy.brokers.config.topic_config import TOPIC_TABLE, validate_topic_config
 from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.wire.messages.alter_configs import AlterConfigsResourceResponse
 from understudy.foundation.zk.admin_znodes import DEFAULT_ENTITY
 from understudy.foundation.zk.kafka_zk_client import ControllerMoved, SessionLost, ZooKeeperFailure
 from understudy.foundation.zk.znodes import MalformedZNode
@@ -63,29 +64,36 @@ class Alteration(NamedTuple):
 
 async def alter_configs(
     services: BrokerServices, alterations: Sequence[Alteration], *, validate_only: bool
-) -> list[ApiError | None]:
-    """Return for each alteration, in order, None or why it was refused."""
+) -> tuple[AlterConfigsResourceResponse, ...]:
+    """Make each alteration; return the response for each, in order."""
     times = Counter((alteration.resource_type, alteration.resource_name) for alteration in alterations)
-    outcomes: list[ApiError | None] = []
+    responses = []
     for alteration in alterations:
         await asyncio.sleep(0)  # refusals await nothing, and there may be many: let other requests proceed
+        refused = None
         try:
             if times[alteration.resource_type, alteration.resource_name] > 1:
                 raise ApiError(Errors.INVALID_REQUEST, "Each resource must appear at most once.")
             check_changes(alteration.changes)
             await _alter(services, alteration, validate_only=validate_only)
-            outcomes.append(None)
-        except ApiError as refused:
-            outcomes.append(refused)
+        except ApiError as error:
+            refused = error
         except InvalidConfiguration as error:
-            outcomes.append(ApiError(Errors.INVALID_CONFIG, str(error)))
+            refused = ApiError(Errors.INVALID_CONFIG, str(error))
         except ConfigError as error:
-            outcomes.append(ApiError(Errors.INVALID_CONFIG, f"Invalid config value for resource {alteration}: {error}"))
+            refused = ApiError(Errors.INVALID_CONFIG, f"Invalid config value for resource {alteration}: {error}")
         except ControllerMoved as moved:
-            outcomes.append(ApiError(Errors.STALE_CONTROLLER_EPOCH, str(moved)))
+            refused = ApiError(Errors.STALE_CONTROLLER_EPOCH, str(moved))
         except (SessionLost, ZooKeeperFailure, MalformedZNode) as failure:
-            outcomes.append(ApiError(Errors.UNKNOWN_SERVER_ERROR, str(failure)))
-    return outcomes
+            refused = ApiError(Errors.UNKNOWN_SERVER_ERROR, str(failure))
+        response = AlterConfigsResourceResponse(
+            error_code=Errors.NONE if refused is None else refused.error,
+            error_message=None if refused is None else refused.message or None,
+            resource_type=alteration.resource_type,
+            resource_name=alteration.resource_name,
+        )
+        responses.append(response)
+    return tuple(responses)
 
 
 async def _alter(services: BrokerServices, alteration: Alteration, *, validate_only: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from understudy.brokers.apis.alter_configs import answers
 from understudy.brokers.apis.config_admin_manager import Alteration, alter_configs
 from understudy.brokers.apis.services import BrokerServices, RequestContext
 from understudy.brokers.apis.serving import Serves
@@ -25,8 +24,8 @@ async def handle(
         )
         for resource in request.resources
     ]
-    outcomes = await alter_configs(services, alterations, validate_only=request.validate_only)
-    return IncrementalAlterConfigsResponse(responses=answers(alterations, outcomes))
+    responses = await alter_configs(services, alterations, validate_only=request.validate_only)
+    return IncrementalAlterConfigsResponse(responses=responses)
 
 
 SERVES = Serves(request=IncrementalAlterConfigsRequest, versions=(0, 1), handle=handle, recorded=True)
