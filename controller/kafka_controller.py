@@ -19,7 +19,7 @@ import asyncio
 import math
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 import structlog
 
@@ -96,6 +96,8 @@ from understudy.foundation.zk.kafka_zk_client import (
     ZooKeeperFailure,
 )
 from understudy.foundation.zk.znodes import MalformedZNode
+
+T = TypeVar("T")
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.controller.KafkaController")
 
@@ -221,52 +223,48 @@ class KafkaController:
     # ------------------------------------------------------------------ for the handlers of requests
 
     async def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
-        reply: Reply[AlterPartitionResponse] = Reply()
-        self._event_manager.put(AlterPartitionReceived(request, version, reply))
-        return await reply.wait()
+        return await self._answered(lambda reply: AlterPartitionReceived(request, version, reply))
 
     async def controlled_shutdown(
         self, broker_id: BrokerId, broker_epoch: int
     ) -> tuple[Errors, tuple[TopicPartition, ...]]:
         """Return the error, and the partitions that the broker still leads although another replica could."""
-        reply: Reply[tuple[Errors, tuple[TopicPartition, ...]]] = Reply()
-        self._event_manager.put(ControlledShutdown(broker_id, broker_epoch, reply))
-        return await reply.wait()
+        return await self._answered(lambda reply: ControlledShutdown(broker_id, broker_epoch, reply))
 
     async def elect_leaders(
         self, partitions: Sequence[TopicPartition] | None, election_type: ElectionType
     ) -> LeaderElectionResults:
         """Return for each partition its new leader, or why none was elected. `partitions` None stands for all."""
-        reply: Reply[LeaderElectionResults] = Reply()
         asked = None if partitions is None else tuple(partitions)
-        self._event_manager.put(ReplicaLeaderElection(asked, election_type, ElectionTrigger.ADMIN_CLIENT, reply))
-        return await reply.wait()
+        return await self._answered(
+            lambda reply: ReplicaLeaderElection(asked, election_type, ElectionTrigger.ADMIN_CLIENT, reply)
+        )
 
     async def alter_partition_reassignments(
         self, reassignments: Mapping[TopicPartition, tuple[BrokerId, ...] | None]
     ) -> ReassignmentResults:
         """Start moving partitions to new replicas, or cancel (None). Returns when the reassignments have started, not
         when they are complete."""
-        reply: Reply[ReassignmentResults] = Reply()
-        self._event_manager.put(ApiPartitionReassignment(reassignments, reply))
-        return await reply.wait()
+        return await self._answered(lambda reply: ApiPartitionReassignment(reassignments, reply))
 
     async def list_partition_reassignments(self, partitions: Sequence[TopicPartition] | None) -> OngoingReassignments:
         """Return which of `partitions` are being reassigned; None stands for all."""
-        reply: Reply[OngoingReassignments] = Reply()
-        self._event_manager.put(ListPartitionReassignments(None if partitions is None else tuple(partitions), reply))
-        return await reply.wait()
+        return await self._answered(
+            lambda reply: ListPartitionReassignments(None if partitions is None else tuple(partitions), reply)
+        )
 
     async def allocate_producer_ids(self, broker_id: BrokerId, broker_epoch: int) -> ProducerIdBlock | ApiError:
         """Return the next block of producer ids, written in ZooKeeper for this broker."""
-        reply: Reply[ProducerIdBlock | ApiError] = Reply()
-        self._event_manager.put(AllocateProducerIds(broker_id, broker_epoch, reply))
-        return await reply.wait()
+        return await self._answered(lambda reply: AllocateProducerIds(broker_id, broker_epoch, reply))
 
     async def update_features(self, updates: Sequence[FeatureUpdate]) -> FeatureUpdateResults:
         """Return for each feature why it cannot be finalized."""
-        reply: Reply[FeatureUpdateResults] = Reply()
-        self._event_manager.put(UpdateFeatures(tuple(updates), reply))
+        return await self._answered(lambda reply: UpdateFeatures(tuple(updates), reply))
+
+    async def _answered(self, event_with: Callable[[Reply[T]], ControllerEvent]) -> T:
+        """Queue an event with a reply, and wait for the response."""
+        reply: Reply[T] = Reply()
+        self._event_manager.put(event_with(reply))
         return await reply.wait()
 
     def unclean_leader_election_enabled(self) -> None:
