@@ -21,7 +21,6 @@ _MAX_VARINT_SHIFT: Final = 28
 _UINT32_MAX: Final = 0xFFFFFFFF
 
 _int16 = Struct(">h").pack
-_int32 = Struct(">i").pack
 
 
 # ------------------------------------------------------------------ unsigned varints
@@ -65,7 +64,7 @@ def write_uvarint(value: int) -> bytes:
 _ONE_BYTE: Final = tuple(bytes([value]) for value in range(0x80))
 
 
-# ------------------------------------------------------------------ strings and bytes
+# ------------------------------------------------------------------ strings
 
 
 def write_compact_string(text: str) -> bytes:
@@ -76,14 +75,6 @@ def write_compact_string(text: str) -> bytes:
 def write_legacy_string(text: str) -> bytes:
     raw = _utf8(text)
     return _int16(len(raw)) + raw
-
-
-def write_compact_bytes(raw: bytes) -> bytes:
-    return write_uvarint(len(raw) + 1) + raw
-
-
-def write_legacy_bytes(raw: bytes) -> bytes:
-    return _int32(len(raw)) + raw
 
 
 def _utf8(text: str) -> bytes:
