@@ -50,6 +50,14 @@ class GeneratedSource:
         self.names[candidate] = value
         return candidate
 
+    def default(self, f: Field) -> str:
+        """Return a global name for the default of a field."""
+        return self.bind(f.default, f"default_{f.name}")
+
+    def primitive(self, name: str) -> str:
+        """Return a global name for a function of `primitives`."""
+        return self.bind(getattr(primitives, name), name)
+
     def text(self) -> str:
         return "\n".join(self.lines) + "\n"
 
@@ -143,7 +151,7 @@ class _Reader:
     def decode_length(self) -> None:
         if self.flexible:
             with self.source.block("if n > 127:"):
-                self.source.line(f"n, pos = {self._primitive('read_rest_of_uvarint')}(data, pos, n)")
+                self.source.line(f"n, pos = {self.source.primitive('read_rest_of_uvarint')}(data, pos, n)")
             self.source.line("n -= 1")
 
     @contextmanager
@@ -203,13 +211,13 @@ class _Reader:
         self.flush()
         if not known:
             with source.block("if n:"):
-                source.line(f"pos = {self._primitive('skip_tagged_fields')}(data, pos, n)")
+                source.line(f"pos = {self.source.primitive('skip_tagged_fields')}(data, pos, n)")
             return
-        read_uvarint = self._primitive("read_uvarint")
+        read_uvarint = self.source.primitive("read_uvarint")
         for f in known:
-            source.line(f"{self._local(f, depth)} = {self._default(f)}")
+            source.line(f"{self._local(f, depth)} = {self.source.default(f)}")
         with source.block("if n > 127:"):
-            source.line(f"n, pos = {self._primitive('read_rest_of_uvarint')}(data, pos, n)")
+            source.line(f"n, pos = {self.source.primitive('read_rest_of_uvarint')}(data, pos, n)")
         with source.block("if n * 2 > size - pos:"):
             source.line("raise ValueError")
         with source.block("for _ in range(n):"):
@@ -247,12 +255,6 @@ class _Reader:
 
     def _local(self, f: Field, depth: int) -> str:
         return f"{f.name}_{depth}"
-
-    def _default(self, f: Field) -> str:
-        return self.source.bind(f.default, f"default_{f.name}")
-
-    def _primitive(self, name: str) -> str:
-        return self.source.bind(getattr(primitives, name), name)
 
 
 # ------------------------------------------------------------------ writing
@@ -292,7 +294,7 @@ class _Writer:
                 present.append(f)
             elif not f.ignorable:
                 # A field that this version lacks must have the default, which its reader assumes.
-                with self.source.block(f"if {subject}.{f.name} != {self._default(f)}:"):
+                with self.source.block(f"if {subject}.{f.name} != {self.source.default(f)}:"):
                     self.source.line("raise ValueError")
         for f in present:
             if f.tag is None:
@@ -324,7 +326,7 @@ class _Writer:
 
     def text(self, subject: str, local: str, *, nullable: bool) -> None:
         self.flush()
-        write = self._primitive(f"write_{'compact' if self.flexible else 'legacy'}_string")
+        write = self.source.primitive(f"write_{'compact' if self.flexible else 'legacy'}_string")
         if nullable:
             self.assign(local, subject)
             self.source.line(f"{self.append}({self.null(2)} if {local} is None else {write}({local}))")
@@ -334,50 +336,40 @@ class _Writer:
     def raw_bytes(self, subject: str, local: str, *, nullable: bool) -> None:
         """Emit the writes of a length and of the bytes themselves, which are not copied here: they may be megabytes."""
         self.assign(local, subject)
-        if nullable:
-            self.flush()
-            with self.source.block(f"if {local} is None:"):
-                self.source.line(f"{self.append}({self.null(4)})")
-            with self.source.block("else:"):
-                self.length_and_bytes(local)
-        else:
-            self.length_and_bytes(local)
-
-    def length_and_bytes(self, local: str) -> None:
-        if self.flexible:
-            self.flush()
-            self.source.line(f"{self.append}({self._primitive('write_uvarint')}(len({local}) + 1))")
-        else:
-            self.run.append(("i", f"len({local})"))
-            self.flush()
-        self.source.line(f"{self.append}({local})")
+        with self.null_or(local, nullable):
+            self.length(local)
+            self.source.line(f"{self.append}({local})")
 
     def array(self, element: WireType, subject: str, local: str, depth: int, *, nullable: bool) -> None:
         source = self.source
         self.assign(local, subject)
-        if nullable:
-            self.flush()
-            with source.block(f"if {local} is None:"):
-                source.line(f"{self.append}({self.null(4)})")
-            with source.block("else:"):
-                self.elements(element, local, depth)
-        else:
-            self.elements(element, local, depth)
+        with self.null_or(local, nullable):
+            self.length(local)
+            with source.block(f"for item_{depth} in {local}:"):
+                if isinstance(element, StructOf):
+                    self.struct(element.message, f"item_{depth}", depth + 1)
+                else:
+                    self.value(element, f"item_{depth}", f"value_{depth}", depth + 1, nullable=False)
+                    self.flush()
 
-    def elements(self, element: WireType, local: str, depth: int) -> None:
-        source = self.source
+    @contextmanager
+    def null_or(self, local: str, nullable: bool) -> Iterator[None]:
+        if not nullable:
+            yield
+            return
+        self.flush()
+        with self.source.block(f"if {local} is None:"):
+            self.source.line(f"{self.append}({self.null(4)})")
+        with self.source.block("else:"):
+            yield
+
+    def length(self, local: str) -> None:
         if self.flexible:
             self.flush()
-            source.line(f"{self.append}({self._primitive('write_uvarint')}(len({local}) + 1))")
+            self.source.line(f"{self.append}({self.source.primitive('write_uvarint')}(len({local}) + 1))")
         else:
             self.run.append(("i", f"len({local})"))
             self.flush()
-        with source.block(f"for item_{depth} in {local}:"):
-            if isinstance(element, StructOf):
-                self.struct(element.message, f"item_{depth}", depth + 1)
-            else:
-                self.value(element, f"item_{depth}", f"value_{depth}", depth + 1, nullable=False)
-                self.flush()
 
     def tagged_fields(self, known: list[Field], subject: str, depth: int) -> None:
         """Emit the writes of tagged fields that differ from their defaults; without any, one zero byte."""
@@ -390,15 +382,15 @@ class _Writer:
         for f in sorted(known, key=lambda f: f.tag or 0):
             local = f"{f.name}_{depth}"
             source.line(f"{local} = {subject}.{f.name}")
-            with source.block(f"if {local} != {self._default(f)}:"):
+            with source.block(f"if {local} != {self.source.default(f)}:"):
                 source.line(f"value_{depth} = []")
                 self.append = f"value_{depth}.append"
                 self.value(f.type, local, local, depth, nullable=f.may_be_null(self.version))
                 self.flush()
-                tagged = f"{self._primitive('write_tagged_field')}({f.tag}, b''.join(value_{depth}))"
+                tagged = f"{self.source.primitive('write_tagged_field')}({f.tag}, b''.join(value_{depth}))"
                 source.line(f"tagged_{depth}.append({tagged})")
         self.append = append
-        source.line(f"{append}({self._primitive('write_uvarint')}(len(tagged_{depth})))")
+        source.line(f"{append}({self.source.primitive('write_uvarint')}(len(tagged_{depth})))")
         with source.block(f"if tagged_{depth}:"):
             source.line(f"{append}(b''.join(tagged_{depth}))")
 
@@ -441,12 +433,6 @@ class _Writer:
 
     def null(self, legacy_bytes: int) -> str:
         return repr(b"\0" if self.flexible else b"\xff" * legacy_bytes)
-
-    def _default(self, f: Field) -> str:
-        return self.source.bind(f.default, f"default_{f.name}")
-
-    def _primitive(self, name: str) -> str:
-        return self.source.bind(getattr(primitives, name), name)
 
 
 # ------------------------------------------------------------------ what all generated functions share
