@@ -29,8 +29,8 @@ COUNT_WAIT_MS = 1_000
 """Maximum time that a request for counts during an event waits for its end."""
 
 
-def _gauge(name: str, doc: str) -> MBean:
-    return MBean(DOMAIN, "KafkaController", name, MetricKind.GAUGE, doc)
+def _gauge(name: str, doc: str, *, of: str = "KafkaController", tag: str = "") -> MBean:
+    return MBean(DOMAIN, of, name, MetricKind.GAUGE, doc, tag)
 
 
 ACTIVE_CONTROLLER_COUNT = _gauge("ActiveControllerCount", "1 on the broker that is controller, 0 on the others.")
@@ -78,26 +78,15 @@ TIMERS: Mapping[ControllerState, MBean] = {
     if state.timer is not None
 }
 
-EVENT_QUEUE_SIZE = MBean(
-    DOMAIN, "ControllerEventManager", "EventQueueSize", MetricKind.GAUGE, "Events waiting for the controller."
-)
+EVENT_QUEUE_SIZE = _gauge("EventQueueSize", "Events waiting for the controller.", of="ControllerEventManager")
 EVENT_QUEUE_TIME = MBean(
     DOMAIN, "ControllerEventManager", "EventQueueTimeMs", MetricKind.HISTOGRAM, "How long events have waited."
 )
-TOTAL_QUEUE_SIZE = MBean(
-    DOMAIN,
-    "ControllerChannelManager",
-    "TotalQueueSize",
-    MetricKind.GAUGE,
-    "Requests waiting to be sent to brokers, in all.",
+TOTAL_QUEUE_SIZE = _gauge(
+    "TotalQueueSize", "Requests waiting to be sent to brokers, in all.", of="ControllerChannelManager"
 )
-QUEUE_SIZE = MBean(
-    DOMAIN,
-    "ControllerChannelManager",
-    "QueueSize",
-    MetricKind.GAUGE,
-    "Requests waiting to be sent to this broker.",
-    tag="broker-id",
+QUEUE_SIZE = _gauge(
+    "QueueSize", "Requests waiting to be sent to this broker.", of="ControllerChannelManager", tag="broker-id"
 )
 REQUEST_QUEUE_TIME = MBean(
     DOMAIN,

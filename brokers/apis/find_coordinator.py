@@ -97,29 +97,19 @@ async def _coordinators(
 
 def _alone(found: CoordinatorNode | ApiError) -> FindCoordinatorResponse:
     """Return the response for a single key; without an error Kafka's message is `NONE`."""
-    if isinstance(found, ApiError):
-        return FindCoordinatorResponse(
-            error_code=found.error,
-            error_message=found.message,
-            node_id=NO_NODE.id,
-            host=NO_NODE.host,
-            port=NO_NODE.port,
-        )
-    return FindCoordinatorResponse(error_message="NONE", node_id=found.id, host=found.host, port=found.port)
+    node, refused = (NO_NODE, found) if isinstance(found, ApiError) else (found, ApiError(Errors.NONE, "NONE"))
+    return FindCoordinatorResponse(
+        error_code=refused.error, error_message=refused.message, node_id=node.id, host=node.host, port=node.port
+    )
 
 
 def _of_many(key: str, found: CoordinatorNode | ApiError) -> Coordinator:
     """Return the response for one of many keys; only a request that is refused as a whole has a message."""
-    if isinstance(found, ApiError):
-        return Coordinator(
-            key=key,
-            node_id=NO_NODE.id,
-            host=NO_NODE.host,
-            port=NO_NODE.port,
-            error_code=found.error,
-            error_message=found.message if found is UNKNOWN_TYPE else "",
-        )
-    return Coordinator(key=key, node_id=found.id, host=found.host, port=found.port, error_message="")
+    node, error = (NO_NODE, found.error) if isinstance(found, ApiError) else (found, Errors.NONE)
+    message = UNKNOWN_TYPE.message if found is UNKNOWN_TYPE else ""
+    return Coordinator(
+        key=key, node_id=node.id, host=node.host, port=node.port, error_code=error, error_message=message
+    )
 
 
 SERVES = Serves(request=FindCoordinatorRequest, versions=(0, 6), handle=handle)

@@ -7,26 +7,19 @@ from collections.abc import Iterator
 from understudy.brokers.replication.fetch_session_cache import FetchSessionCache
 from understudy.foundation.metrics.mbeans import MBean, MetricKind, MetricReading
 
-SESSIONS = MBean(
-    "kafka.server",
-    "FetchSessionCache",
-    "NumIncrementalFetchSessions",
-    MetricKind.GAUGE,
-    "Fetch sessions that are open.",
-)
-PARTITIONS = MBean(
-    "kafka.server",
-    "FetchSessionCache",
+
+def _mbean(name: str, kind: MetricKind, doc: str) -> MBean:
+    return MBean("kafka.server", "FetchSessionCache", name, kind, doc)
+
+
+SESSIONS = _mbean("NumIncrementalFetchSessions", MetricKind.GAUGE, "Fetch sessions that are open.")
+PARTITIONS = _mbean(
     "NumIncrementalFetchPartitionsCached",
     MetricKind.GAUGE,
     "Partitions in these sessions, each counted once for each session.",
 )
-EVICTIONS = MBean(
-    "kafka.server",
-    "FetchSessionCache",
-    "IncrementalFetchSessionEvictionsPerSec",
-    MetricKind.METER,
-    "Sessions that had to make room for others.",
+EVICTIONS = _mbean(
+    "IncrementalFetchSessionEvictionsPerSec", MetricKind.METER, "Sessions that had to make room for others."
 )
 
 FETCH_SESSION_MBEANS = (SESSIONS, PARTITIONS, EVICTIONS)

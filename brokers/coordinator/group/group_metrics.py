@@ -37,16 +37,16 @@ def _attribute(name: str, doc: str) -> MBean:
     return MBean("kafka.server", "group-coordinator-metrics", name, MetricKind.ATTRIBUTE, doc)
 
 
+def _rate_and_count(name: str, what: str) -> tuple[MBean, MBean]:
+    return _attribute(f"{name}-rate", f"{what} per second."), _attribute(f"{name}-count", f"{what} in all.")
+
+
 LOAD_TIME_MAX = _attribute("partition-load-time-max", "The longest that loading a partition took lately, in ms.")
 LOAD_TIME_AVERAGE = _attribute("partition-load-time-avg", "How long loading a partition took lately, in ms.")
-COMMIT_RATE = _attribute("offset-commit-rate", "Committed offsets per second.")
-COMMIT_COUNT = _attribute("offset-commit-count", "Committed offsets in all.")
-EXPIRATION_RATE = _attribute("offset-expiration-rate", "Expired offsets per second.")
-EXPIRATION_COUNT = _attribute("offset-expiration-count", "Expired offsets in all.")
-DELETION_RATE = _attribute("offset-deletion-rate", "Offsets that OffsetDelete has removed, per second.")
-DELETION_COUNT = _attribute("offset-deletion-count", "Offsets that OffsetDelete has removed, in all.")
-REBALANCE_RATE = _attribute("group-completed-rebalance-rate", "Generations whose leader has assigned, per second.")
-REBALANCE_COUNT = _attribute("group-completed-rebalance-count", "Generations whose leader has assigned, in all.")
+COMMITS = _rate_and_count("offset-commit", "Committed offsets")
+EXPIRATIONS = _rate_and_count("offset-expiration", "Expired offsets")
+DELETIONS = _rate_and_count("offset-deletion", "Offsets that OffsetDelete has removed,")
+REBALANCES = _rate_and_count("group-completed-rebalance", "Generations whose leader has assigned,")
 
 GROUP_MBEANS: tuple[MBean, ...] = (
     OFFSETS,
@@ -54,14 +54,10 @@ GROUP_MBEANS: tuple[MBean, ...] = (
     *BY_STATE.values(),
     LOAD_TIME_MAX,
     LOAD_TIME_AVERAGE,
-    COMMIT_RATE,
-    COMMIT_COUNT,
-    EXPIRATION_RATE,
-    EXPIRATION_COUNT,
-    DELETION_RATE,
-    DELETION_COUNT,
-    REBALANCE_RATE,
-    REBALANCE_COUNT,
+    *COMMITS,
+    *EXPIRATIONS,
+    *DELETIONS,
+    *REBALANCES,
 )
 """MBeans of groups, in the order of docs/reference/metrics.md."""
 
@@ -87,11 +83,11 @@ class GroupMeters:
     def readings(self) -> Iterator[MetricReading]:
         yield MetricReading(LOAD_TIME_MAX, self.load_times.maximum())
         yield MetricReading(LOAD_TIME_AVERAGE, self.load_times.average())
-        for rate, count, stat in (
-            (COMMIT_RATE, COMMIT_COUNT, self.commits),
-            (EXPIRATION_RATE, EXPIRATION_COUNT, self.expirations),
-            (DELETION_RATE, DELETION_COUNT, self.deletions),
-            (REBALANCE_RATE, REBALANCE_COUNT, self.rebalances),
+        for (rate, count), stat in (
+            (COMMITS, self.commits),
+            (EXPIRATIONS, self.expirations),
+            (DELETIONS, self.deletions),
+            (REBALANCES, self.rebalances),
         ):
             yield MetricReading(rate, stat.rate())
             yield MetricReading(count, stat.total)
