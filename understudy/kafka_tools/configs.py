@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from understudy.clusters.clients.config_requests import BROKER, BROKER_LOGGER, TOPIC
+from understudy.foundation.cluster.java_order import in_order, strings
 from understudy.foundation.wire.messages.describe_configs import DescribeConfigsResourceResult
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.console import Console, Surroundings, Tool, read_properties
@@ -19,7 +20,6 @@ from understudy.kafka_tools.errors import (
     executed,
     illegal_argument,
 )
-from understudy.kafka_tools.java_order import in_order, strings
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options
 
 SOURCES = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from understudy.foundation.cluster.errors import error_name
 from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.java_order import partitions as in_java_order
 from understudy.kafka_tools.console import CLIENT_ID, Surroundings, Tool, print_trace, read_file
 from understudy.kafka_tools.errors import COMMAND_FAILED, OPERATION_FAILED, ToolError, error_of, executed
-from understudy.kafka_tools.java_order import partitions as in_java_order
 from understudy.kafka_tools.json_input import duplicates, parse_versioned
 from understudy.kafka_tools.offsets import timed_out
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options

@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.cluster.java import java_hash
+from understudy.foundation.cluster.java_order import in_order
+from understudy.foundation.cluster.java_order import partitions as in_java_order
 from understudy.foundation.wire.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.console import Console, read_file
 from understudy.kafka_tools.errors import RUNTIME, ToolError, UsageError, error_of, executed, illegal_argument
-from understudy.kafka_tools.java_order import in_order
-from understudy.kafka_tools.java_order import partitions as in_java_order
 from understudy.kafka_tools.offsets import list_offsets
 from understudy.kafka_tools.options import Options, java_number
 

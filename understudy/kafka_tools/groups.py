@@ -13,6 +13,8 @@ from typing import NamedTuple
 from understudy.foundation.cluster.errors import Errors, error_name
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.cluster.java import java_hash
+from understudy.foundation.cluster.java_order import in_order, strings
+from understudy.foundation.cluster.java_order import partitions as in_java_order
 from understudy.foundation.wire.messages.list_offsets import LATEST_TIMESTAMP
 from understudy.foundation.wire.nested_topics import by_topic
 from understudy.kafka_tools.cluster import KafkaCluster
@@ -29,8 +31,6 @@ from understudy.kafka_tools.group_reset import (
     partitions_of,
     wrapped,
 )
-from understudy.kafka_tools.java_order import in_order, strings
-from understudy.kafka_tools.java_order import partitions as in_java_order
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options, cannot_parse
 
 MISSING = "-"

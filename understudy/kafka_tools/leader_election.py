@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from understudy.clusters.clients.topic_requests import PREFERRED, UNCLEAN
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.java_order import partitions as in_java_order
 from understudy.foundation.wire.messages.elect_leaders import PartitionResult
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.console import Console, Surroundings, Tool, print_trace, read_file
 from understudy.kafka_tools.errors import COMMAND_FAILED, JOPTSIMPLE, OPERATION_FAILED, TIMEOUT, ToolError, error_of
-from understudy.kafka_tools.java_order import partitions as in_java_order
 from understudy.kafka_tools.json_input import duplicates, parse_object
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, Flag, Options, cannot_parse
 

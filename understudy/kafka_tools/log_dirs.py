@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection
 
 from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.java_order import in_order, partitions, strings
 from understudy.foundation.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsResult,
@@ -13,7 +14,6 @@ from understudy.foundation.wire.messages.describe_log_dirs import (
 from understudy.foundation.wire.nested_topics import by_partition
 from understudy.kafka_tools.console import Surroundings, Tool, print_trace
 from understudy.kafka_tools.errors import TERSE, ToolError, error_of, executed
-from understudy.kafka_tools.java_order import in_order, partitions, strings
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options
 
 FLAGS = (

@@ -10,6 +10,7 @@ from understudy.controller.replica_placement import assign_replicas_to_brokers
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.java_order import in_order, strings
 from understudy.foundation.wire.nested_topics import by_partition, by_topic
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.console import Console, Surroundings, Tool, print_uncaught, read_file
@@ -24,7 +25,6 @@ from understudy.kafka_tools.errors import (
     error_of,
     executed,
 )
-from understudy.kafka_tools.java_order import in_order, strings
 from understudy.kafka_tools.json_input import duplicates
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options, cannot_parse
 from understudy.kafka_tools.reassignment_plan import (

@@ -8,13 +8,13 @@ from typing import NamedTuple
 from understudy.clusters.clients.config_requests import DEFAULT_CONFIG, TOPIC
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicPartition
+from understudy.foundation.cluster.java_order import strings
 from understudy.foundation.wire.messages.describe_configs import DescribeConfigsResourceResult
 from understudy.foundation.wire.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 from understudy.foundation.wire.nested_topics import by_partition
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.console import Console
 from understudy.kafka_tools.errors import ToolError, error_of, illegal_argument
-from understudy.kafka_tools.java_order import strings
 from understudy.kafka_tools.options import Options
 from understudy.kafka_tools.topic_filter import existing_topics
 

@@ -11,6 +11,7 @@ from tests.brokers.peers import ScriptedPeer
 from understudy.clusters.simulated.loop import new_loop
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.java_order import partitions, strings
 from understudy.foundation.wire.errors import UnencodableValue
 from understudy.foundation.wire.headers import RequestHeader
 from understudy.foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
@@ -25,7 +26,6 @@ from understudy.kafka_tools.configs import configs_to_add
 from understudy.kafka_tools.errors import ToolError, error_of, executed
 from understudy.kafka_tools.get_offsets import by_rules
 from understudy.kafka_tools.group_reset import as_csv, parse_datetime, parse_duration, parse_plan
-from understudy.kafka_tools.java_order import partitions, strings
 from understudy.kafka_tools.options import Flag, Options, parse
 from understudy.kafka_tools.reassignment_plan import moves, throttled_replicas
 

@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping
 
 from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.java_order import strings
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.errors import ToolError
 from understudy.kafka_tools.group_descriptions import describe_groups
-from understudy.kafka_tools.java_order import strings
 from understudy.kafka_tools.mirror.copies import PartitionCopy
 
 _WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from tests.understudy.clusters.clients.assignor_cases import ANSWERS, ASSIGNORS, Case, parse, random_case, show
 from understudy.clusters.clients.assignors.eager import assign_range, assign_round_robin
 from understudy.clusters.clients.assignors.sticky import assign_cooperative_sticky, assign_sticky
-from understudy.clusters.clients.assignors.subscriptions import Assignment, Subscription, in_hash_order
+from understudy.clusters.clients.assignors.subscriptions import Assignment, Subscription
 from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.java_order import strings as in_hash_order
 
 LINES = ANSWERS.read_text(encoding="utf-8").splitlines()
 RECORDED = list(zip(LINES[::2], LINES[1::2], strict=True))

@@ -11,18 +11,18 @@ from understudy.clusters.clients.assignors.subscriptions import (
     PartitionCounts,
     ReplicaRacks,
     Subscriptions,
-    in_hash_order,
     partitions_of,
     use_racks,
 )
 from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.java_order import strings as in_hash_order
 
 
 class PreviousOwners(NamedTuple):
     """The partitions that the members had, without those that no longer exist.
 
     Attributes:
-        owned: the partitions by member, in the order in which the assignors consider the members.
+        owned: the partitions by member, in the order of a Java hash map, in which the assignors consider the members.
         claimed_twice: partitions that two members claim for the same generation; neither may keep them.
     """
 

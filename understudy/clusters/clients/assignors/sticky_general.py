@@ -8,15 +8,10 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from understudy.clusters.clients.assignors.previous_owners import Racks
-from understudy.clusters.clients.assignors.subscriptions import (
-    PartitionCounts,
-    Subscriptions,
-    hash_bucket,
-    in_hash_order,
-    partition_hash,
-    partitions_of,
-)
+from understudy.clusters.clients.assignors.subscriptions import PartitionCounts, Subscriptions, partitions_of
 from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.java_order import bucket, partition_hash
+from understudy.foundation.cluster.java_order import strings as in_hash_order
 
 
 class GeneralAssignment:
@@ -241,4 +236,4 @@ class _HashSet:
         del self._held[partition]
 
     def first(self) -> TopicPartition:
-        return min(self._held, key=lambda each: hash_bucket(partition_hash(each), self._most_held))
+        return min(self._held, key=lambda each: bucket(partition_hash(each), self._most_held))

@@ -1,4 +1,4 @@
-"""The arguments and results of assignors, and the orders in which they consider members."""
+"""The arguments and results of assignors, and the order of the members of a group."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol, TypeAlias
 
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.cluster.java import java_hash, signed_32
 
 NO_GENERATION = -1
 """The generation of a member that was not in the group yet. Mirrors `AbstractStickyAssignor.DEFAULT_GENERATION`."""
-
-_FIRST_CAPACITY = 16
 
 
 class Subscription(NamedTuple):
@@ -52,27 +49,6 @@ class Assignor(Protocol):
 def in_member_order(subscriptions: Subscriptions) -> list[str]:
     """Return the member ids: static members by instance id, then the others by member id. Mirrors `MemberInfo`."""
     return sorted(subscriptions, key=lambda member: _member_order(member, subscriptions[member].instance_id))
-
-
-def in_hash_order(names: Collection[str]) -> list[str]:
-    """Return `names` in the order in which a Java `HashMap` that they are put into one by one goes through them.
-
-    The sticky assignors ask the members in this order which partitions they may keep.
-    """
-    return sorted(names, key=lambda name: hash_bucket(java_hash(name), len(names)))
-
-
-def hash_bucket(hash_code: int, most_held: int) -> int:
-    """Return the bucket of a hash code in a Java hash table that has held `most_held` keys."""
-    capacity = _FIRST_CAPACITY
-    while most_held * 4 > capacity * 3:
-        capacity *= 2
-    return (hash_code ^ (hash_code & 0xFFFF_FFFF) >> 16) & (capacity - 1)
-
-
-def partition_hash(partition: TopicPartition) -> int:
-    """Return `TopicPartition.hashCode`."""
-    return signed_32(31 * (31 + partition.partition) + java_hash(partition.topic))
 
 
 def partitions_of(topic: str, partitions: PartitionCounts) -> list[TopicPartition]:
