@@ -30,7 +30,7 @@ from understudy.kafka_tools.java_random import SplittableRandom
 from understudy.kafka_tools.latencies import Latencies
 from understudy.kafka_tools.options import Options
 from understudy.kafka_tools.produce import error_of_delivery, producer_settings
-from understudy.kafka_tools.producer_perf_arguments import ARGPARSE, FLAGS, USAGE, Given, parse, wrapped
+from understudy.kafka_tools.producer_perf_arguments import ARGPARSE, FLAGS, USAGE, parse, wrapped
 
 DISTINCT_BYTES = 1 << 20
 """Number of bytes after which the payloads repeat, because drawing Kafka's random numbers takes longer than sending."""
@@ -51,7 +51,7 @@ class _ProducerPerf(Tool):
             console.print(surroundings.version)
             return 0
         try:
-            return await _run(parse(words), surroundings)
+            return await self.run(parse(words), surroundings)
         except ToolError as error:
             self.fails(error, words, console)
         return 1
@@ -59,18 +59,14 @@ class _ProducerPerf(Tool):
 
 async def run(options: Options, surroundings: Surroundings) -> int:
     """Run one command line of the tool, and return its exit code."""
-    return await _run(Given(options, None), surroundings)
-
-
-async def _run(given: Given, surroundings: Surroundings) -> int:
-    options, console, clock = given.options, surroundings.console, surroundings.clock
+    console, clock = surroundings.console, surroundings.clock
     topic, count = options.value("topic") or "", int(options.value("num-records") or 0)
     for name in ("print-metrics", "transaction-duration-ms"):
         if options.has(name) and options.value(name) != "0":
             raise ToolError("java.lang.UnsupportedOperationException", f"--{name} is not supported; leave it out")
     payloads = payloads_of(options, console)
     properties = read_properties(options.value("producer.config") or "") if options.has("producer.config") else {}
-    for word in given.properties or ():
+    for word in options.values("producer-props"):
         name, equals, value = word.partition("=")
         if not equals or not value or "=" in value:
             raise illegal_argument(f"Invalid property: {word}")

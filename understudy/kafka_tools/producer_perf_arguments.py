@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from understudy.kafka_tools.errors import ToolError
 from understudy.kafka_tools.options import Flag, Options
@@ -53,18 +52,11 @@ FLAGS = (
 )
 
 
-class Given(NamedTuple):
-    """The flags of a command line, and the words after `--producer-props`; None without it."""
-
-    options: Options
-    properties: tuple[str, ...] | None
-
-
-def parse(words: Sequence[str]) -> Given:
-    """Return the flags and properties of a command line. Raises ToolError of the class ARGPARSE."""
+def parse(words: Sequence[str]) -> Options:
+    """Return the flags of a command line, with a value for each property. Raises ToolError of the class ARGPARSE."""
     known = {flag.name for flag in FLAGS}
     given: dict[str, str] = {}
-    properties: tuple[str, ...] | None = None
+    properties: list[str] = []
     left = deque(words)
     while left:
         word = left.popleft()
@@ -72,12 +64,11 @@ def parse(words: Sequence[str]) -> Given:
         if not word.startswith("--") or name not in known:
             raise _wrong(f"unrecognized arguments: '{word}'")
         if name == "producer-props":
-            found = [value] if equals else []
+            properties = [value] if equals else []
             while left and not left[0].startswith("--"):
-                found.append(left.popleft())
-            if not found:
+                properties.append(left.popleft())
+            if not properties:
                 raise _wrong("argument --producer-props: expected at least one argument")
-            properties = tuple(found)
         elif name in SWITCHES:
             _check_alone(name, given)
             given[name] = ""
@@ -93,9 +84,9 @@ def parse(words: Sequence[str]) -> Given:
             raise _wrong(f"argument --{name} is required")
     if not any(name in given for name in PAYLOADS):
         raise _wrong(f"one of the arguments {' '.join(f'--{name}' for name in PAYLOADS)} is required")
-    if properties is None and "producer.config" not in given:
+    if not properties and "producer.config" not in given:
         raise _wrong("Either --producer-props or --producer.config must be specified.")
-    return Given(Options(list(given.items())), properties)
+    return Options([*given.items(), *(("producer-props", each) for each in properties)])
 
 
 def wrapped(text: str) -> str:

@@ -69,9 +69,9 @@ def test_without_any_acknowledged_record_there_is_no_mean() -> None:
 
 def test_properties_are_all_words_up_to_the_next_flag() -> None:
     given = parse([*ENOUGH, "c=d", "--payload-delimiter=,"])
-    assert given.properties == ("a=b", "c=d")
-    assert given.options.value("payload-delimiter") == ","
-    assert given.options.value("throughput") == "-1"
+    assert given.values("producer-props") == ["a=b", "c=d"]
+    assert given.value("payload-delimiter") == ","
+    assert given.value("throughput") == "-1"
 
 
 @pytest.mark.parametrize(
