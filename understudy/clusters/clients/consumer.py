@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
@@ -13,7 +12,7 @@ from understudy.foundation.cluster.errors import Errors, error_for_code, error_n
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.records.batch import RecordBatch, batches
 from understudy.foundation.records.record import Record, records
-from understudy.foundation.wire.messages.fetch import FetchResponse, PartitionData
+from understudy.foundation.wire.messages.fetch import AbortedTransaction, FetchResponse, PartitionData
 from understudy.foundation.wire.messages.list_offsets import (
     LATEST_TIMESTAMP,
     ListOffsetsPartitionResponse,
@@ -23,6 +22,8 @@ from understudy.foundation.wire.messages.list_offsets import (
 FETCH_VERSION = 12
 LIST_OFFSETS_VERSION = 7
 MAX_BYTES = 1 << 20
+_ABORT = b"\0\0\0\0"
+"""The key of a control record for an aborted transaction: version 0, type 0."""
 
 
 class Polled(NamedTuple):
@@ -140,11 +141,11 @@ class Consumer:
             code = Errors.UNKNOWN_SERVER_ERROR if data is None else data.error_code
             return Fetched((), offset, reason=error_name(code), error=error_for_code(code))
         fetched = list(batches(data.records or b""))
-        hidden = _aborted(fetched, data) if self._is_read_committed else frozenset()
+        aborted = (data.aborted_transactions or ()) if self._is_read_committed else ()
         found = tuple(
             Consumed(topic_partition, record.offset, record, batch.header.has_log_append_time)
-            for place, batch in enumerate(fetched)
-            if not batch.header.is_control and place not in hidden
+            for batch, is_read in committed(fetched, aborted)
+            if is_read
             for record in records(batch)
             if record.offset >= offset
         )
@@ -187,17 +188,23 @@ class Consumer:
         return answer
 
 
-def _aborted(fetched: Sequence[RecordBatch], data: PartitionData) -> frozenset[int]:
-    """Return which batches belong to aborted transactions. Mirrors `CompletedFetch.nextFetchedRecord`."""
-    waiting = deque(sorted(data.aborted_transactions or (), key=lambda each: each.first_offset))
-    producers: set[int] = set()
-    hidden = set()
-    for place, batch in enumerate(fetched):
+def committed(
+    found: Iterable[RecordBatch], aborted: Sequence[AbortedTransaction]
+) -> Iterator[tuple[RecordBatch, bool]]:
+    """Yield batches, and whether a consumer with `read_committed` reads them. Mirrors `CompletedFetch`.
+
+    Args:
+        aborted: the aborted transactions that the leader has named for these batches.
+    """
+    beginning = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
+    open_ones: set[int] = set()
+    for batch in found:
         header = batch.header
-        while waiting and waiting[0].first_offset <= header.last_offset:
-            producers.add(waiting.popleft().producer_id)
+        while beginning and beginning[-1].first_offset <= header.last_offset:
+            open_ones.add(beginning.pop().producer_id)
         if header.is_control:
-            producers.discard(header.producer_id)
-        elif header.is_transactional and header.producer_id in producers:
-            hidden.add(place)
-    return frozenset(hidden)
+            if header.producer_id in open_ones and any(record.key == _ABORT for record in records(batch)):
+                open_ones.discard(header.producer_id)
+            yield batch, False
+        else:
+            yield batch, not (header.is_transactional and header.producer_id in open_ones)

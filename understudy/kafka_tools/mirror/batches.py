@@ -8,7 +8,7 @@ them: compaction has left gaps in their offsets, a leader has stamped them, or o
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +17,6 @@ from crc32c import crc32c
 from understudy.foundation.records.batch import RecordBatch, check_crc, read_header
 from understudy.foundation.records.compression import Compression
 from understudy.foundation.records.record import Record, encode_records, records
-from understudy.foundation.wire.messages.fetch import AbortedTransaction
 
 SEQUENCE_MASK: Final = 0x7FFFFFFF
 """Largest sequence number; the next one is 0."""
@@ -30,8 +29,6 @@ _PRODUCER: Final = struct.Struct(">qhi")
 _LEADER_EPOCH_AT, _CRC_AT, _ATTRIBUTES_AT, _PRODUCER_AT = 12, 17, 21, 43
 _KEPT_ATTRIBUTES: Final = 0x0F
 """Attributes that are kept: codec and type of the timestamps, but not the bits of transactions and delete horizons."""
-_ABORT: Final = b"\0\0\0\0"
-"""The key of a control record for an aborted transaction: version 0, type 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,28 +88,6 @@ def stamp(data: bytearray, producer_id: int, producer_epoch: int, sequence: int)
     _LEADER_EPOCH.pack_into(data, _LEADER_EPOCH_AT, -1)
     _PRODUCER.pack_into(data, _PRODUCER_AT, producer_id, producer_epoch, sequence & SEQUENCE_MASK)
     _CRC.pack_into(data, _CRC_AT, crc32c(memoryview(data)[_ATTRIBUTES_AT:]))
-
-
-def committed(
-    found: Iterable[RecordBatch], aborted: Sequence[AbortedTransaction]
-) -> Iterator[tuple[RecordBatch, bool]]:
-    """Yield batches, and whether a consumer with `read_committed` reads them. Mirrors `CompletedFetch`.
-
-    Args:
-        aborted: the aborted transactions that the leader has named for these batches.
-    """
-    beginning = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
-    open_ones: set[int] = set()
-    for batch in found:
-        header = batch.header
-        while beginning and beginning[-1].first_offset <= header.last_offset:
-            open_ones.add(beginning.pop().producer_id)
-        if header.is_control:
-            if any(record.key == _ABORT for record in records(batch)):
-                open_ones.discard(header.producer_id)
-            yield batch, False
-        else:
-            yield batch, not (header.is_transactional and header.producer_id in open_ones)
 
 
 def _encoded(wanted: Sequence[Record], following: int, compression: Compression) -> Ready:

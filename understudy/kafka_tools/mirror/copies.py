@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from understudy.clusters.clients.consumer import committed
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.records.batch import batches
 from understudy.foundation.wire.messages.fetch import PartitionData
-from understudy.kafka_tools.mirror.batches import Ready, committed, ready, split, stamp
+from understudy.kafka_tools.mirror.batches import Ready, ready, split, stamp
 from understudy.kafka_tools.mirror.offset_map import MirroredOffsets
 from understudy.kafka_tools.mirror.progress import Saved, Writer
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from understudy.clusters.clients.consumer import committed
 from understudy.foundation.records.batch import RecordBatch, batches, check_crc, encode_batch
 from understudy.foundation.records.compression import Compression
 from understudy.foundation.records.errors import CorruptRecord
 from understudy.foundation.records.record import Record, encode_records, records
 from understudy.foundation.wire.messages.fetch import AbortedTransaction
-from understudy.kafka_tools.mirror.batches import SEQUENCE_MASK, committed, ready, split, stamp
+from understudy.kafka_tools.mirror.batches import SEQUENCE_MASK, ready, split, stamp
 
 
 def _batch(data: bytes | bytearray) -> RecordBatch:
