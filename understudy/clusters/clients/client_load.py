@@ -192,7 +192,7 @@ class ClientLoad(Load):
     ) -> int:
         """Read once from an offset and note the records, or pause after an error; return the next offset."""
         polled = await consumer.poll(topic_partition, offset, max_wait_ms=max_wait_ms)
-        read = tuple((offset, value.decode()) for offset, value in polled.records)
+        read = tuple((each.offset, (each.record.value or b"").decode()) for each in polled.records)
         if read:
             self.history.polls.append(Poll(name, 1, topic_partition, read, is_final=name == _FINAL_CONSUMER))
         if polled.reason:

@@ -26,20 +26,6 @@ _ABORT = b"\0\0\0\0"
 """The key of a control record for an aborted transaction: version 0, type 0."""
 
 
-class Polled(NamedTuple):
-    """The result of a poll.
-
-    Attributes:
-        records: (offset, value), ascending.
-        next_offset: the offset from which the next poll reads.
-        reason: the error because of which there are no records; empty if there is no error.
-    """
-
-    records: tuple[tuple[int, bytes], ...]
-    next_offset: int
-    reason: str = ""
-
-
 class Consumed(NamedTuple):
     """A record with its partition, and whether its timestamp is the time of the leader's append."""
 
@@ -50,9 +36,12 @@ class Consumed(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """The result of a fetch for one partition; see `Polled`.
+    """The result of a fetch for one partition.
 
     Attributes:
+        records: ascending by offset.
+        next_offset: the offset from which the next fetch reads.
+        reason: the error because of which there are no records; empty if there is no error.
         error: the leader's error code; NONE also if there is no answer.
     """
 
@@ -78,14 +67,9 @@ class Consumer:
         self._is_read_committed = is_read_committed
         self._isolation_level = READ_COMMITTED if is_read_committed else 0
 
-    async def poll(self, topic_partition: TopicPartition, offset: int, *, max_wait_ms: int = 500) -> Polled:
+    async def poll(self, topic_partition: TopicPartition, offset: int, *, max_wait_ms: int = 500) -> Fetched:
         """Return the records from `offset` on; none if the leader has none or cannot be read."""
-        fetched = (await self.fetch({topic_partition: offset}, max_wait_ms=max_wait_ms))[topic_partition]
-        return Polled(
-            tuple((each.offset, each.record.value or b"") for each in fetched.records),
-            fetched.next_offset,
-            fetched.reason,
-        )
+        return (await self.fetch({topic_partition: offset}, max_wait_ms=max_wait_ms))[topic_partition]
 
     async def fetch(
         self, offsets: Mapping[TopicPartition, int], *, max_wait_ms: int = 500

@@ -71,8 +71,8 @@ class MirrorProgress:
         offset, failures = 0, 0
         while (end := await self._consumer.end_offset(_PARTITION)) is None or offset < end:
             polled = await self._consumer.poll(_PARTITION, offset)
-            for _, value in polled.records:
-                key, saved = _decoded(value, self._source)
+            for each in polled.records:
+                key, saved = _decoded(each.record.value or b"", self._source)
                 if key is not None and saved is not None:
                     found[key] = saved
             failures = 0 if polled.next_offset > offset else failures + 1

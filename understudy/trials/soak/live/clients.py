@@ -171,8 +171,8 @@ class SoakClients(Load):
             while True:
                 polled = await consumer.poll(partition, seen.next_offset, max_wait_ms=500)
                 with self._lock:
-                    for offset, value in polled.records:
-                        seen.read(offset, value, self._clock.monotonic_ms())
+                    for each in polled.records:
+                        seen.read(each.offset, each.record.value or b"", self._clock.monotonic_ms())
                     self._trouble[partition] = polled.reason
                 if polled.reason:
                     await asyncio.sleep(_AFTER_ERROR_S)
@@ -187,5 +187,5 @@ class SoakClients(Load):
                 if offset is not None:
                     polled = await consumer.poll(partition, offset, max_wait_ms=100)
                     with self._lock:
-                        for at, value in polled.records:
-                            seen.read_again(at, value)
+                        for each in polled.records:
+                            seen.read_again(each.offset, each.record.value or b"")
