@@ -12,7 +12,7 @@ from understudy.brokers.config.config_def import java_int
 from understudy.clusters.clients.connections import Connections, NoLeader
 from understudy.clusters.clients.consumer import Consumed
 from understudy.clusters.clients.group_consumer import ConsumerSettings, GroupConsumer
-from understudy.clusters.clients.group_member import MemberRefused
+from understudy.clusters.clients.group_member import MemberRefused, MemberSettings
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from understudy.kafka_tools.client_properties import CONFIG, is_true, key_values, one_of, properties_of, whole_number
@@ -26,6 +26,7 @@ LOGGER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 ISOLATION_LEVELS = ("read_committed", "read_uncommitted")
 PLAIN = ""
 """The class of errors of which only the message is printed."""
+COMMIT_TIMEOUT_MS = 30_000
 POLL_MS = 1_000
 """Milliseconds that one poll waits; between two of them a signal or the time limit ends the tool."""
 
@@ -140,19 +141,23 @@ def consumer_settings(
     return ConsumerSettings(
         bootstrap=bootstrap,
         client_id=properties.get("client.id", client_id),
-        group_id=group_id,
-        topics=topics,
         partitions=partitions,
         resets_to_earliest=resets_to_earliest,
         enable_auto_commit=is_true(properties, "enable.auto.commit", default=True),
         auto_commit_interval_ms=whole_number(properties, "auto.commit.interval.ms", 5_000),
         is_read_committed=level == "read_committed",
         max_poll_records=whole_number(properties, "max.poll.records", 500, least=1),
-        max_poll_interval_ms=whole_number(properties, "max.poll.interval.ms", 300_000, least=1),
         max_partition_fetch_bytes=whole_number(properties, "max.partition.fetch.bytes", 1 << 20),
-        session_timeout_ms=whole_number(properties, "session.timeout.ms", 45_000),
-        heartbeat_interval_ms=whole_number(properties, "heartbeat.interval.ms", 3_000),
-        instance_id=properties.get("group.instance.id"),
+        member=MemberSettings(
+            group_id=group_id,
+            topics=topics,
+            assignors=("range", "cooperative-sticky"),
+            instance_id=properties.get("group.instance.id"),
+            rebalance_timeout_ms=whole_number(properties, "max.poll.interval.ms", 300_000, least=1),
+            session_timeout_ms=whole_number(properties, "session.timeout.ms", 45_000),
+            heartbeat_interval_ms=whole_number(properties, "heartbeat.interval.ms", 3_000),
+            request_timeout_ms=COMMIT_TIMEOUT_MS,
+        ),
     )
 
 

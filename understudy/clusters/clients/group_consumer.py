@@ -25,7 +25,6 @@ from understudy.foundation.wire.network import Network
 BACKOFF_MS = 100
 FETCH_WAIT_MS = 500
 """`retry.backoff.ms` and `fetch.max.wait.ms` of Kafka's consumer."""
-COMMIT_TIMEOUT_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +32,7 @@ class ConsumerSettings:
     """The settings, named as in Kafka's consumer.
 
     Attributes:
-        topics: the topics that the group reads; ignored if there are `partitions`.
+        member: the group and the topics that it reads; ignored if there are `partitions`.
         partitions: partitions to read without the group, from these offsets on; `EARLIEST_TIMESTAMP` and
             `LATEST_TIMESTAMP` stand for the log's start and end.
         resets_to_earliest: whether a partition without a committed offset is read from the log's start; otherwise
@@ -42,20 +41,14 @@ class ConsumerSettings:
 
     bootstrap: tuple[str, ...]
     client_id: str
-    group_id: str
-    topics: tuple[str, ...] = ()
+    member: MemberSettings
     partitions: tuple[tuple[TopicPartition, int], ...] = ()
     resets_to_earliest: bool = False
     enable_auto_commit: bool = True
     auto_commit_interval_ms: int = 5_000
     is_read_committed: bool = False
     max_poll_records: int = 500
-    max_poll_interval_ms: int = 300_000
     max_partition_fetch_bytes: int = MAX_BYTES
-    session_timeout_ms: int = 45_000
-    heartbeat_interval_ms: int = 3_000
-    assignors: tuple[str, ...] = ("range", "cooperative-sticky")
-    instance_id: str | None = None
 
 
 class GroupConsumer:
@@ -83,7 +76,9 @@ class GroupConsumer:
             max_bytes=settings.max_partition_fetch_bytes,
             is_read_committed=settings.is_read_committed,
         )
-        self._member = None if settings.partitions else self._new_member()
+        self._member = (
+            None if settings.partitions else GroupMember(self._coordinating, clock, settings.member, self._note)
+        )
         self._fetched: deque[Consumed] = deque()
         self._next: dict[TopicPartition, int] = {}
         self._given: dict[TopicPartition, int] = {}
@@ -122,24 +117,6 @@ class GroupConsumer:
             self._coordinating.close()
 
     # ------------------------------------------------------------------ membership
-
-    def _new_member(self) -> GroupMember:
-        settings = self._settings
-        return GroupMember(
-            self._coordinating,
-            self._clock,
-            MemberSettings(
-                group_id=settings.group_id,
-                topics=settings.topics,
-                assignors=settings.assignors,
-                instance_id=settings.instance_id,
-                session_timeout_ms=settings.session_timeout_ms,
-                rebalance_timeout_ms=settings.max_poll_interval_ms,
-                heartbeat_interval_ms=settings.heartbeat_interval_ms,
-                request_timeout_ms=COMMIT_TIMEOUT_MS,
-            ),
-            self._note,
-        )
 
     def _note(self, event: MemberEvent) -> None:
         if isinstance(event, Assigned):

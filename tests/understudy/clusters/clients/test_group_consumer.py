@@ -11,6 +11,7 @@ from tests.brokers.peers import ScriptedPeer
 from tests.understudy.clusters.clients.test_batching_producer import LoopClock
 from understudy.clusters.clients.connections import Connections
 from understudy.clusters.clients.group_consumer import ConsumerSettings, GroupConsumer
+from understudy.clusters.clients.group_member import MemberSettings
 from understudy.clusters.simulated.loop import new_loop
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
@@ -119,7 +120,7 @@ def reading(*partitions: tuple[TopicPartition, int], **more: bool | int) -> Cons
     return ConsumerSettings(
         bootstrap=("h1:9092",),
         client_id="test",
-        group_id="g",
+        member=MemberSettings(group_id="g", topics=()),
         partitions=partitions,
         max_poll_records=int(more.get("max_poll_records", 500)),
         is_read_committed=bool(more.get("is_read_committed")),
