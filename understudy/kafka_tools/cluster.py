@@ -75,17 +75,21 @@ class KafkaCluster(AdminClient):
     def _too_late(self, call: str, late: NoBrokerAnswers) -> Exception:
         return ToolError(TIMEOUT, f"Timed out waiting for a node assignment. Call: {_CALLS.get(call, call)}")
 
-    async def _send(self, host: str, port: int, request: Message, *, max_version: int | None = None) -> Message:
-        """Send a request over the kept connection to an address, in the newest version that both sides know."""
+    async def ask(self, host: str, port: int, request: Message, *, version: int | None = None) -> Message:
+        """Send a request over the kept connection to an address, in the newest version that both sides know.
+
+        Args:
+            version: the newest version to send; None for the newest of all.
+        """
         broker = self._brokers.get((host, port))
         if broker is None or broker.channel.is_closed:
             broker = self._brokers[host, port] = await self._known(host, port)
         api = api_of(request)
         least, most = broker.versions.get(api.key, (0, -1))
-        version = min(most, api.max_version if max_version is None else max_version)
-        if version < max(least, api.min_version):
+        sent = min(most, api.max_version if version is None else version)
+        if sent < max(least, api.min_version):
             raise ToolError(f"{API}UnsupportedVersionException", f"The node does not support {api.name.upper()}")
-        return await broker.channel.request(request, version, timeout_ms=self._request_timeout_ms)
+        return await broker.channel.request(request, sent, timeout_ms=self._request_timeout_ms)
 
     async def _known(self, host: str, port: int) -> _Broker:
         channel = await self._connect(host, port)

@@ -1,8 +1,8 @@
 """`ClusterRequests` sends a request to any broker, to one, to the controller, to a coordinator, or to leaders.
 
 Requests that get no answer, or whose answer says that another broker has to be asked, are sent again until the time for
-the call is over. In ZooKeeper mode brokers forward none of them to the controller (KIP-590). A subclass
-sends a request to an address, and chooses the exception for an error code. Mirrors the part of
+the call is over. In ZooKeeper mode brokers forward none of them to the controller (KIP-590). A subclass may send a
+request over another connection, and choose another exception for an error code. Mirrors the part of
 `org.apache.kafka.clients.admin.KafkaAdminClient` that chooses brokers and retries calls.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Final, Protocol, TypeVar
@@ -21,7 +20,9 @@ from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from understudy.foundation.wire.messages.metadata import MetadataResponse
 from understudy.foundation.wire.nested_topics import by_partition
+from understudy.foundation.wire.network import Network
 from understudy.foundation.wire.registry import api_of
+from understudy.foundation.wire.request_channel import RequestChannel
 from understudy.foundation.wire.schema import Message
 
 RETRY_BACKOFF_MS, RETRY_BACKOFF_MAX_MS = 100, 1_000
@@ -57,22 +58,32 @@ V = TypeVar("V")
 H = TypeVar("H", bound=HasError)
 
 
-class ClusterRequests(ABC):
+class ClusterRequests:
     """Chooses the brokers to ask, repeats requests, and raises an exception for a refusal.
 
     Args:
         bootstrap: `host:port` pairs, tried in order until one answers; the next request begins with that one.
         timeout_ms: the time that one call may take, its retries included.
-        request_timeout_ms: the time that a broker may take for one request.
+        request_timeout_ms: the time that a broker may take for one request; None for the whole time of a call.
     """
 
     negotiates: ClassVar[bool] = False
     """Whether a broker is first asked for its versions; otherwise it must serve the newest."""
 
-    def __init__(self, bootstrap: Sequence[str], *, timeout_ms: int, request_timeout_ms: int) -> None:
+    def __init__(
+        self,
+        network: Network,
+        bootstrap: Sequence[str],
+        *,
+        client_id: str = "understudy-admin",
+        timeout_ms: int = 30_000,
+        request_timeout_ms: int | None = None,
+    ) -> None:
+        self._network = network
         self._bootstrap = deque(bootstrap)
+        self._client_id = client_id
         self._timeout_ms = timeout_ms
-        self._request_timeout_ms = request_timeout_ms
+        self._request_timeout_ms = timeout_ms if request_timeout_ms is None else request_timeout_ms
 
     async def metadata(self, topics: Iterable[str] | None = None, *, call: str = "listTopics") -> MetadataResponse:
         """Return the metadata of `topics` (None: of all topics) from the first broker that answers."""
@@ -178,15 +189,27 @@ class ClusterRequests(ABC):
         except NoBrokerAnswers as late:
             raise self._too_late(call, late) from None
 
-    # ------------------------------------------------------------------ what subclasses decide
+    # ------------------------------------------------------------------ what subclasses may do otherwise
 
-    @abstractmethod
-    async def _send(self, host: str, port: int, request: Message, *, max_version: int | None = None) -> Message:
-        """Send one request to one address, and return the answer.
+    async def ask(self, host: str, port: int, request: Message, *, version: int | None = None) -> Message:
+        """Send one request to one broker over a new connection, and return the response.
+
+        Args:
+            version: the version of the request; None for the newest.
 
         Raises:
             ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage: there is no answer.
         """
+        channel = await self._connect(host, port)
+        try:
+            api_version = api_of(request).max_version if version is None else version
+            return await channel.request(request, api_version, timeout_ms=self._request_timeout_ms)
+        finally:
+            channel.close()
+
+    async def _connect(self, host: str, port: int) -> RequestChannel:
+        connection = await self._network.connect(host, port, timeout_ms=self._request_timeout_ms)
+        return RequestChannel(connection, client_id=self._client_id)
 
     def _refusal(self, code: int, message: str | None, what: str) -> Exception:
         """Return the exception for an error code in an answer.
@@ -225,8 +248,8 @@ class ClusterRequests(ABC):
         for address in tuple(self._bootstrap):
             host, _, port = address.rpartition(":")
             try:
-                answer = await self._send(
-                    host.removeprefix("[").removesuffix("]"), int(port), request, max_version=max_version
+                answer = await self.ask(
+                    host.removeprefix("[").removesuffix("]"), int(port), request, version=max_version
                 )
             except (*NOT_SENT, *NO_ANSWER) as error:
                 failure = f"none of {', '.join(self._bootstrap)} answers; the last one: {error}"
@@ -248,7 +271,7 @@ class ClusterRequests(ABC):
         wanted = str(metadata.controller_id if broker is None else broker)
         for known in metadata.brokers:
             if str(known.node_id) == wanted:
-                answer = await self._send(known.host, known.port, request, max_version=max_version)
+                answer = await self.ask(known.host, known.port, request, version=max_version)
                 return _checked(answer, response, again_after, f"broker {wanted}")
         what = "there is no controller" if broker is None else f"broker {broker} is not"
         raise TryAgain(f"{what} in the metadata")
