@@ -24,6 +24,7 @@ from understudy.kafka_tools.topic_filter import include_list
 
 LOGGER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 ISOLATION_LEVELS = ("read_committed", "read_uncommitted")
+NO_LIMIT = -1
 PLAIN = ""
 """The class of errors of which only the message is printed."""
 COMMIT_TIMEOUT_MS = 30_000
@@ -176,15 +177,15 @@ class _Printed:
         self._options = options
         self._formatter = formatter
         self._console = console
-        self._limit: int | None = None
+        self._limit = NO_LIMIT
         self.count = 0
 
     def read_limit(self) -> None:
         """Look at `--max-messages`, as late as Kafka's tool does. Raises ToolError if it is no number."""
-        self._limit = java_number(self._options, "max-messages")
+        self._limit = java_number(self._options, "max-messages", NO_LIMIT)
 
     def has_enough(self) -> bool:
-        return self._limit not in (None, -1) and self.count >= (self._limit or 0)
+        return self._limit != NO_LIMIT and self.count >= self._limit
 
     def print(self, consumed: Consumed) -> None:
         """Print a record. Raises ToolError if its formatter cannot, unless such records are left out."""

@@ -224,7 +224,6 @@ def _per(amount: float, seconds: float) -> str:
 
 def _number(options: Options, name: str) -> int:
     """Return a number as late as Kafka's tool looks at it. Raises ToolError."""
-    text = options.value(name)
-    if not text:
+    if name in DEFAULTS and not options.value(name):
         return DEFAULTS[name]
-    return java_number(options, name, is_long=name != "fetch-size") or 0
+    return java_number(options, name, 0, is_long=name != "fetch-size")

@@ -111,7 +111,7 @@ def _how(options: Options) -> _How:
         is_deep=options.has("deep-iteration") or parser is not None,
         parser=parser,
         skips_metadata=options.has("skip-record-metadata"),
-        max_bytes=_number(options, "max-bytes", ALL_BYTES),
+        max_bytes=java_number(options, "max-bytes", ALL_BYTES),
     )
 
 
@@ -119,14 +119,8 @@ def _checks(options: Options) -> IndexChecks:
     return IndexChecks(
         sanity_only=options.has("index-sanity-check"),
         is_silent=options.has("verify-index-only"),
-        max_message_size=_number(options, "max-message-size", MAX_MESSAGE_SIZE),
+        max_message_size=java_number(options, "max-message-size", MAX_MESSAGE_SIZE),
     )
-
-
-def _number(options: Options, name: str, default: int) -> int:
-    """Return a number as late as Kafka's tool looks at it, which is after its first line. Raises ToolError."""
-    found = java_number(options, name)
-    return default if found is None else found
 
 
 def _suffix(path: Path) -> str:

@@ -192,9 +192,14 @@ def error_named(name: str) -> ToolError | None:
     return error_of(Errors[name]) if name in Errors.__members__ else None
 
 
+def because_of(cause: ToolError, kind: str) -> ToolError:
+    """Return the exception that Java makes of its cause alone."""
+    return ToolError(kind, str(cause), cause=cause)
+
+
 def executed(error: ToolError) -> ToolError:
     """Return the exception that waiting for a Java future raises if it failed because of `error`."""
-    return ToolError(EXECUTION, str(error), cause=error)
+    return because_of(error, EXECUTION)
 
 
 def illegal_argument(message: str) -> ToolError:

@@ -15,7 +15,7 @@ from understudy.foundation.wire.messages.list_offsets import (
 )
 from understudy.foundation.wire.nested_topics import by_partition
 from understudy.kafka_tools.console import Console, Surroundings, Tool
-from understudy.kafka_tools.errors import JOPTSIMPLE, RUNTIME, TERSE, ToolError, UsageError, executed
+from understudy.kafka_tools.errors import JOPTSIMPLE, RUNTIME, TERSE, ToolError, UsageError, because_of, executed
 from understudy.kafka_tools.offsets import list_offsets
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options
 from understudy.kafka_tools.topic_filter import include_list
@@ -126,8 +126,7 @@ def by_rules(rules: str) -> Filter:
 def _by_rule(rule: str) -> Filter:
     match = RULE.fullmatch(rule)
     if match is None:
-        cause = ToolError(TERSE, f"Invalid rule specification: {rule}")
-        raise ToolError(RUNTIME, str(cause), cause=cause)
+        raise because_of(ToolError(TERSE, f"Invalid rule specification: {rule}"), RUNTIME)
     topic, only, lower, upper = match.groups()
     pattern = include_list(topic or ".*")
     if only:

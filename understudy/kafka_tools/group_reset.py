@@ -16,7 +16,15 @@ from understudy.foundation.cluster.java_order import partitions as in_java_order
 from understudy.foundation.wire.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.console import Console, read_file
-from understudy.kafka_tools.errors import RUNTIME, ToolError, UsageError, error_of, executed, illegal_argument
+from understudy.kafka_tools.errors import (
+    RUNTIME,
+    ToolError,
+    UsageError,
+    because_of,
+    error_of,
+    executed,
+    illegal_argument,
+)
 from understudy.kafka_tools.offsets import list_offsets
 from understudy.kafka_tools.options import Options, java_number
 
@@ -44,8 +52,7 @@ Offsets = Mapping[TopicPartition, int]
 
 def wrapped(error: ToolError) -> ToolError:
     """Return the RuntimeException in which the tool wraps what waiting for a future raises."""
-    cause = executed(error)
-    return ToolError(RUNTIME, str(cause), cause=cause)
+    return because_of(executed(error), RUNTIME)
 
 
 async def new_offsets(options: Options, cluster: KafkaCluster, console: Console, group: str, now_ms: int) -> Offsets:
@@ -57,7 +64,7 @@ async def new_offsets(options: Options, cluster: KafkaCluster, console: Console,
     partitions = await _scope(options, cluster, group)
     found: Offsets
     if options.has("to-offset"):
-        wanted = _number(options, "to-offset")
+        wanted = java_number(options, "to-offset", 0, is_long=True)
         found = await _in_range(cluster, console, dict.fromkeys(partitions, wanted))
     elif options.has("to-earliest"):
         found = await log_offsets(cluster, partitions, EARLIEST_TIMESTAMP)
@@ -93,7 +100,7 @@ def parse_datetime(text: str) -> int:
             "java.text.ParseException",
             "Error parsing timestamp. It does not contain a 'T' according to ISO8601 format",
         )
-        raise ToolError(RUNTIME, str(cause), cause=cause)
+        raise because_of(cause, RUNTIME)
     with_zone = text if re.search(r"T.*[+\-Z]", text) else f"{text}Z"
     match = re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(Z|[+-]\d\d:\d\d)", with_zone)
     try:
@@ -101,8 +108,7 @@ def parse_datetime(text: str) -> int:
             raise ValueError
         return round(datetime.fromisoformat(with_zone).timestamp() * 1000)
     except ValueError:
-        cause = ToolError("java.text.ParseException", f'Unparseable date: "{with_zone}"')
-        raise ToolError(RUNTIME, str(cause), cause=cause) from None
+        raise because_of(ToolError("java.text.ParseException", f'Unparseable date: "{with_zone}"'), RUNTIME) from None
 
 
 def parse_duration(text: str) -> int:
@@ -249,7 +255,7 @@ async def _shifted(
             raise illegal_argument(
                 f"Cannot shift offset for partition {each} since there is no current committed offset"
             )
-    shift = _number(options, "shift-by")
+    shift = java_number(options, "shift-by", 0, is_long=True)
     return await _in_range(cluster, console, {each: committed[each] + shift for each in partitions})
 
 
@@ -276,8 +282,4 @@ def _read_plan(path: str) -> str:
         return read_file(path)
     except ToolError as error:
         cause = ToolError("java.io.IOException", f"Unable to read file {path}", cause=error)
-        raise ToolError(RUNTIME, str(cause), cause=cause) from None
-
-
-def _number(options: Options, name: str) -> int:
-    return java_number(options, name, is_long=True) or 0
+        raise because_of(cause, RUNTIME) from None

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from understudy.brokers.config.config_def import java_int
-from understudy.kafka_tools.errors import JOPTSIMPLE, ToolError, UsageError
+from understudy.kafka_tools.errors import JOPTSIMPLE, ToolError, UsageError, because_of
 
 WIDTH = 100
 
@@ -144,22 +144,22 @@ def cannot_parse(name: str, value: str, cause: ToolError | None = None) -> ToolE
     return ToolError(kind, f"Cannot parse argument '{value}' of option {name}", cause=cause)
 
 
-def java_number(options: Options, name: str, *, is_long: bool = False) -> int | None:
-    """Return the number that a flag has, None without the flag; raises joptsimple's error with its causes.
+def java_number(options: Options, name: str, default: int, *, is_long: bool = False) -> int:
+    """Return the number that a flag has, and `default` without the flag; raises joptsimple's error with its causes.
+
+    Tools look at such a flag when they need it; a flag that `is_int` is looked at first.
 
     Args:
         is_long: it may have 64 bits; 32 otherwise.
     """
     text = options.value(name)
     if text is None:
-        return None
+        return default
     bits = 64 if is_long else 32
     found = int(text) if re.fullmatch(r"[+-]?\d+", text) else None
     if found is None or not -(1 << bits - 1) <= found < 1 << bits - 1:
         malformed = ToolError("java.lang.NumberFormatException", f'For input string: "{text}"')
-        raise cannot_parse(
-            name, text, ToolError(f"{JOPTSIMPLE}internal.ReflectionException", str(malformed), cause=malformed)
-        )
+        raise cannot_parse(name, text, because_of(malformed, f"{JOPTSIMPLE}internal.ReflectionException"))
     return found
 
 

@@ -17,9 +17,9 @@ from understudy.kafka_tools.client_properties import (
     whole_number,
 )
 from understudy.kafka_tools.console import Console, Surroundings, Tool, addresses, read_properties
-from understudy.kafka_tools.errors import JOPTSIMPLE, TIMEOUT, ToolError, UsageError, error_named
+from understudy.kafka_tools.errors import JOPTSIMPLE, TIMEOUT, ToolError, UsageError, error_named, executed
 from understudy.kafka_tools.line_reader import LineReader, Said
-from understudy.kafka_tools.options import BOOTSTRAP_SERVER, Flag, Options
+from understudy.kafka_tools.options import BOOTSTRAP_SERVER, Flag, Options, cannot_parse
 
 READER = "LineMessageReader"
 LOGGER = "org.apache.kafka.clients.producer.internals.ErrorLoggingCallback"
@@ -161,7 +161,7 @@ async def _send(producer: BatchingProducer, topic: str, said: Said, console: Con
     if is_sync:
         await producer.flush()
         for error in failed:
-            raise ToolError("java.util.concurrent.ExecutionException", str(error), cause=error)
+            raise executed(error)
 
 
 def _log_failure(console: Console, topic: str, said: Said, error: ToolError) -> None:
@@ -180,9 +180,7 @@ def _producer_properties(options: Options) -> dict[str, str]:
     for flag, (name, default) in NUMBERS.items():
         text = options.value(flag)
         if text is not None and not re.fullmatch(r"[+-]?\d+", text):
-            raise ToolError(
-                f"{JOPTSIMPLE}OptionArgumentConversionException", f"Cannot parse argument '{text}' of option {flag}"
-            )
+            raise cannot_parse(flag, text)
         if text is not None or name not in properties:
             properties[name] = str(default) if text is None else text
     return properties
