@@ -62,7 +62,7 @@ FLAGS = (
     Flag("entity-default", "The defaults of all brokers."),
     Flag("add-config", "What to set: key=value, with square brackets around a value with commas.", "K=V,K=[V,V],…"),
     Flag("add-config-file", "A properties file of what to set.", "FILE"),
-    Flag("delete-config", "The keys to remove.", "K,K,…", is_list=True),
+    Flag("delete-config", "The keys to remove.", "K,K,…"),
     Flag("force", "Accepted; this tool asks nothing."),
     *(Flag(name, f"Short for --entity-type {kind} --entity-name.", "NAME") for name, kind in NAMED.items()),
     *(Flag(name, f"Short for --entity-type {kind} --entity-default.") for name, kind in DEFAULTS.items()),

@@ -23,7 +23,6 @@ class Flag(NamedTuple):
     Attributes:
         value: the name of its value, for the help; empty if it takes none.
         is_int: the value is a whole number of 32 bits.
-        is_list: the value is a list, separated by commas.
         is_optional: the value may be left out; it is empty then.
     """
 
@@ -31,7 +30,6 @@ class Flag(NamedTuple):
     help: str
     value: str = ""
     is_int: bool = False
-    is_list: bool = False
     is_optional: bool = False
 
 

@@ -101,13 +101,6 @@ class BatchingProducer:
         for sender in self._senders:
             await sender.flush()
 
-    async def close(self) -> None:
-        """Send the waiting records, and close the connections."""
-        await self.flush()
-        for sender in self._senders:
-            await sender.close()
-        self._senders.clear()
-
     async def abort(self) -> None:
         """Close the connections without sending the waiting records."""
         for sender in self._senders:

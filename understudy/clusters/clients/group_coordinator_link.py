@@ -28,21 +28,20 @@ class GroupError(Exception):
 
 
 class CoordinatorLink:
-    """The link to the coordinator of one group."""
+    """The link to the coordinator of one group.
+
+    Attributes:
+        coordinator: the broker id of the coordinator; None if it is not known.
+    """
 
     def __init__(self, connections: Connections, group_id: str) -> None:
         self._connections = connections
-        self._coordinator: int | None = None
+        self.coordinator: int | None = None
         self.group_id = group_id
-
-    @property
-    def coordinator(self) -> int | None:
-        """The broker id of the coordinator; None if it is not known."""
-        return self._coordinator
 
     def forget(self) -> None:
         """Forget the coordinator: the next request looks it up first."""
-        self._coordinator = None
+        self.coordinator = None
 
     async def ask(self, request: Message, version: int, response: type[R], *, wait_ms: int = 0) -> R:
         """Send a request to the coordinator.
@@ -56,9 +55,9 @@ class CoordinatorLink:
             ConnectionFailed: the coordinator does not accept a connection; nothing was sent.
             ConnectionLost, RequestTimedOut, MalformedMessage: there is no answer that can be read.
         """
-        if self._coordinator is None:
-            self._coordinator = await self._find()
-        return await self._connections.ask(self._coordinator, request, version, response, wait_ms=wait_ms)
+        if self.coordinator is None:
+            self.coordinator = await self._find()
+        return await self._connections.ask(self.coordinator, request, version, response, wait_ms=wait_ms)
 
     async def _find(self) -> int:
         broker = await self._connections.any_broker()

@@ -98,7 +98,7 @@ class MirroredOffsets:
 
     def position_for(self, end: int) -> Position | None:
         """Return the position in the source for a target whose log ends at `end`; None if it is not known."""
-        run = self._at_target(end)
+        run = next((run for run in reversed(self._runs) if run.target <= end), None)
         if run is None:
             return None
         beyond = end - run.target
@@ -127,6 +127,3 @@ class MirroredOffsets:
         """The source offset that would follow without a gap."""
         last = self._runs[-1]
         return last.source + (target - last.target if last.dense is None else last.dense)
-
-    def _at_target(self, end: int) -> Run | None:
-        return next((run for run in reversed(self._runs) if run.target <= end), None)

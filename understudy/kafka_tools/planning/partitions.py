@@ -94,23 +94,25 @@ class Curve(NamedTuple):
         (low, low_cost), (high, high_cost) = self.points[place - 1 : place + 1]
         return low_cost + (high_cost - low_cost) * (size - low) / (high - low)
 
-    def is_measured_at(self, size: float) -> bool:
-        """Whether `size` lies between the points."""
-        return self.points[0][0] <= size <= self.points[-1][0]
-
 
 class Cost(NamedTuple):
     """The cost of partitions by one curve.
 
     Attributes:
         size: the size for which the curve has the cost.
-        is_measured: whether the size lies between the points of the curve.
     """
 
     curve: Curve
     size: int
-    value: float
-    is_measured: bool
+
+    @property
+    def value(self) -> float:
+        return self.curve.at(self.size)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the size lies between the points of the curve."""
+        return self.curve.points[0][0] <= self.size <= self.curve.points[-1][0]
 
     @property
     def is_bound(self) -> bool:
@@ -154,10 +156,7 @@ def costs(plan: PartitionsPlan, partitions: int) -> list[Cost]:
     all_partitions = plan.existing_partitions + partitions
     replicas = math.ceil((plan.existing_replicas + partitions * plan.replication_factor) / plan.brokers)
     sizes = {OF_REPLICAS: replicas, OF_PARTITIONS: all_partitions}
-    return [
-        Cost(curve, sizes[curve.of], curve.at(sizes[curve.of]), curve.is_measured_at(sizes[curve.of]))
-        for curve in curves()
-    ]
+    return [Cost(curve, sizes[curve.of]) for curve in curves()]
 
 
 def partitions_answer(plan: PartitionsPlan) -> PlanAnswer:

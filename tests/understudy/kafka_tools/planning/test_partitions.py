@@ -9,6 +9,7 @@ import pytest
 
 from understudy.kafka_tools.planning.partitions import (
     OF_REPLICAS,
+    Cost,
     Curve,
     PartitionsPlan,
     costs,
@@ -63,7 +64,7 @@ def test_what_makes_no_plan_is_refused(changed: PartitionsPlan, message: str) ->
 def test_a_curve_is_a_line_between_and_after_its_points_and_a_bound_before_them() -> None:
     assert [CURVE.at(size) for size in (100, 150, 200, 300, 400, 600)] == [10, 20, 30, 35, 40, 50]
     assert CURVE.at(40) == 10
-    assert [CURVE.is_measured_at(size) for size in (99, 100, 400, 401)] == [False, True, True, False]
+    assert [Cost(CURVE, size).is_measured for size in (99, 100, 400, 401)] == [False, True, True, False]
 
 
 def test_every_curve_of_the_package_has_a_source_and_a_counterpart_of_kafka() -> None:
