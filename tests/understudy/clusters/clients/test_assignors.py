@@ -69,12 +69,12 @@ def test_recorded_answers_have_every_assignor_with_and_without_racks_and_earlier
     ],
 )
 def test_range_gives_the_first_members_one_more(partitions: int, expected: Mapping[str, range]) -> None:
-    assigned = assign_range({"t": partitions}, group("C1-0", "C2-0", "C2-1"))
+    assigned = assign_range({"t": partitions}, group("C1-0", "C2-0", "C2-1"), {})
     assert numbers(assigned) == {member: list(each) for member, each in expected.items()}
 
 
 def test_range_gives_a_member_the_same_of_two_topics() -> None:
-    assigned = assign_range({"t": 10, "u": 10}, group("C1-0", "C2-0", "C2-1", topics=("t", "u")))
+    assigned = assign_range({"t": 10, "u": 10}, group("C1-0", "C2-0", "C2-1", topics=("t", "u")), {})
     assert numbers(assigned) == numbers(assigned, "u")
     assert [len(each) for each in assigned.values()] == [8, 6, 6]
 
@@ -82,7 +82,7 @@ def test_range_gives_a_member_the_same_of_two_topics() -> None:
 def test_static_members_come_first_and_keep_their_range_with_a_new_member_id() -> None:
     static = Subscription(("t",), instance_id="a")
     for member_id in ("zz", "00"):
-        assigned = assign_range({"t": 3}, {"m": Subscription(("t",)), member_id: static})
+        assigned = assign_range({"t": 3}, {"m": Subscription(("t",)), member_id: static}, {})
         assert numbers(assigned) == {"m": [2], member_id: [0, 1]}
 
 
@@ -90,12 +90,12 @@ def test_range_prefers_partitions_with_a_replica_in_the_members_rack() -> None:
     members = {"a": Subscription(("t",), rack="r2"), "b": Subscription(("t",), rack="r1")}
     racks = {TopicPartition("t", number): frozenset({("r1", "r2")[number % 2]}) for number in range(4)}
     assert numbers(assign_range({"t": 4}, members, racks)) == {"a": [1, 3], "b": [0, 2]}
-    assert numbers(assign_range({"t": 4}, members)) == {"a": [0, 1], "b": [2, 3]}
+    assert numbers(assign_range({"t": 4}, members, {})) == {"a": [0, 1], "b": [2, 3]}
 
 
 def test_round_robin_skips_members_that_are_not_subscribed() -> None:
     members = {"a": Subscription(("t", "u")), "b": Subscription(("u",)), "c": Subscription(("t", "u"))}
-    assigned = assign_round_robin({"t": 2, "u": 2}, members)
+    assigned = assign_round_robin({"t": 2, "u": 2}, members, {})
     assert assigned == {
         "a": (TopicPartition("t", 0), TopicPartition("u", 0)),
         "b": (TopicPartition("u", 1),),
@@ -105,16 +105,16 @@ def test_round_robin_skips_members_that_are_not_subscribed() -> None:
 
 def test_cooperative_assigns_in_the_second_rebalance_what_a_member_gives_up_in_the_first() -> None:
     first = owning(a=(0, 1, 2, 3), b=())
-    given = assign_cooperative_sticky({"t": 4}, first)
+    given = assign_cooperative_sticky({"t": 4}, first, {})
     assert numbers(given) == {"a": [0, 1], "b": []}
     second = {member: each._replace(owned=given[member], generation=2) for member, each in first.items()}
-    assert numbers(assign_cooperative_sticky({"t": 4}, second)) == {"a": [0, 1], "b": [2, 3]}
-    assert numbers(assign_sticky({"t": 4}, first)) == {"a": [0, 1], "b": [2, 3]}
+    assert numbers(assign_cooperative_sticky({"t": 4}, second, {})) == {"a": [0, 1], "b": [2, 3]}
+    assert numbers(assign_sticky({"t": 4}, first, {})) == {"a": [0, 1], "b": [2, 3]}
 
 
 @pytest.mark.parametrize("partitions", [3, 4])
 def test_partition_that_two_members_claim_for_one_generation_is_kept_by_neither(partitions: int) -> None:
-    assigned = assign_cooperative_sticky({"t": partitions}, owning(a=(0, 1), b=(0, 2), c=()))
+    assigned = assign_cooperative_sticky({"t": partitions}, owning(a=(0, 1), b=(0, 2), c=()), {})
     assert numbers(assigned) == {"a": [1, *([3] if partitions == 4 else [])], "b": [2], "c": []}
 
 
@@ -123,11 +123,11 @@ def test_claim_of_the_newer_generation_counts(older_first: bool) -> None:
     names = in_hash_order(["a", "b"])
     older, newer = names if older_first else reversed(names)
     members = owning(1, **{older: (0, 1)}) | owning(2, **{newer: (0, 1)}) | group("c")
-    assert numbers(assign_sticky({"t": 2}, members))[newer] == [0]
+    assert numbers(assign_sticky({"t": 2}, members, {}))[newer] == [0]
 
 
 def test_partition_that_no_longer_exists_is_not_kept() -> None:
-    assert numbers(assign_sticky({"t": 2}, owning(a=(0, 1, 7), b=(5,)))) == {"a": [0], "b": [1]}
+    assert numbers(assign_sticky({"t": 2}, owning(a=(0, 1, 7), b=(5,)), {})) == {"a": [0], "b": [1]}
 
 
 def test_previous_owner_that_is_no_longer_subscribed_gets_nothing() -> None:
@@ -137,16 +137,16 @@ def test_previous_owner_that_is_no_longer_subscribed_gets_nothing() -> None:
         "b": Subscription(("t",), tuple(TopicPartition("t", number) for number in range(6)), 2),
         "c": Subscription(("t", "u")),
     }
-    assigned = assign_sticky(partitions, members)
+    assigned = assign_sticky(partitions, members, {})
     assert numbers(assigned)["a"] == []
     assert sorted(map(len, numbers(assigned).values())) == [0, 3, 3]
 
 
 @pytest.mark.parametrize("assignor", ASSIGNORS)
 def test_topic_that_does_not_exist_is_not_assigned(assignor: str) -> None:
-    assert ASSIGNORS[assignor]({}, group("a", "b")) == {"a": (), "b": ()}
-    assert ASSIGNORS[assignor]({"t": 1}, {}) == {}
-    assert ASSIGNORS[assignor]({"t": 1}, {"a": Subscription(())}) == {"a": ()}
+    assert ASSIGNORS[assignor]({}, group("a", "b"), {}) == {"a": (), "b": ()}
+    assert ASSIGNORS[assignor]({"t": 1}, {}, {}) == {}
+    assert ASSIGNORS[assignor]({"t": 1}, {"a": Subscription(())}, {}) == {"a": ()}
 
 
 CASES = st.integers(0, 2**32).map(lambda seed: random_case(random.Random(seed)))

@@ -18,12 +18,9 @@ from understudy.clusters.clients.assignors.subscriptions import (
 from understudy.foundation.cluster.identifiers import TopicPartition
 
 _May: TypeAlias = Callable[[str, TopicPartition], bool]
-_NO_RACKS: ReplicaRacks = {}
 
 
-def assign_round_robin(
-    partitions: PartitionCounts, subscriptions: Subscriptions, racks: ReplicaRacks = _NO_RACKS, /
-) -> Assignment:
+def assign_round_robin(partitions: PartitionCounts, subscriptions: Subscriptions, racks: ReplicaRacks, /) -> Assignment:
     """Give one partition after the other to the next member that is subscribed to its topic; racks do not matter.
 
     Mirrors `RoundRobinAssignor`.
@@ -40,9 +37,7 @@ def assign_round_robin(
     return in_order(assigned, subscriptions)
 
 
-def assign_range(
-    partitions: PartitionCounts, subscriptions: Subscriptions, racks: ReplicaRacks = _NO_RACKS, /
-) -> Assignment:
+def assign_range(partitions: PartitionCounts, subscriptions: Subscriptions, racks: ReplicaRacks, /) -> Assignment:
     """Give each member that is subscribed to a topic neighbouring partitions of it, the first members one more.
 
     Topics with equal counts and subscribers are co-partitioned: a member gets the same numbers of each. If racks

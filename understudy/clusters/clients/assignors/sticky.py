@@ -16,12 +16,8 @@ from understudy.clusters.clients.assignors.subscriptions import (
 )
 from understudy.foundation.cluster.identifiers import TopicPartition
 
-_NO_RACKS: ReplicaRacks = {}
 
-
-def assign_sticky(
-    partitions: PartitionCounts, subscriptions: Subscriptions, racks: ReplicaRacks = _NO_RACKS, /
-) -> Assignment:
+def assign_sticky(partitions: PartitionCounts, subscriptions: Subscriptions, racks: ReplicaRacks, /) -> Assignment:
     """Balance the partitions over the members, and move as few as possible (KIP-54, KIP-341).
 
     If racks matter, a partition moves to a member that has a replica in its rack. Mirrors `StickyAssignor`.
@@ -30,7 +26,7 @@ def assign_sticky(
 
 
 def assign_cooperative_sticky(
-    partitions: PartitionCounts, subscriptions: Subscriptions, racks: ReplicaRacks = _NO_RACKS, /
+    partitions: PartitionCounts, subscriptions: Subscriptions, racks: ReplicaRacks, /
 ) -> Assignment:
     """Assign as `assign_sticky`, without the partitions that another member still has to give up (KIP-429).
 

@@ -42,7 +42,7 @@ class Assignor(Protocol):
     """Assigns each partition of the subscribed topics to one member. Mirrors `ConsumerPartitionAssignor.assign`."""
 
     def __call__(
-        self, partitions: PartitionCounts, subscriptions: Subscriptions, racks: ReplicaRacks = ..., /
+        self, partitions: PartitionCounts, subscriptions: Subscriptions, racks: ReplicaRacks, /
     ) -> Assignment: ...
 
 
