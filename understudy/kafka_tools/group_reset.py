@@ -55,6 +55,11 @@ def wrapped(error: ToolError) -> ToolError:
     return because_of(executed(error), RUNTIME)
 
 
+def bracketed(*names: str) -> str:
+    """Return flags as Kafka's tool lists a hash set of them."""
+    return ", ".join(f"[{name}]" for name in in_order(names, lambda name: 31 + java_hash(name)))
+
+
 async def new_offsets(options: Options, cluster: KafkaCluster, console: Console, group: str, now_ms: int) -> Offsets:
     """Return the offsets to set for one group, in the order in which Kafka's tool shows them.
 
@@ -83,13 +88,12 @@ async def new_offsets(options: Options, cluster: KafkaCluster, console: Console,
             console.print(f"\nError: No reset plan for group {group} found")
         found = await _in_range(cluster, console, plan.get(group, {}))
     elif options.has("to-current"):
-        committed = await _committed(cluster, group)
+        committed = await committed_offsets(cluster, group)
         without = [each for each in partitions if each not in committed]
         found = {each: committed[each] for each in partitions if each in committed}
         found |= await log_offsets(cluster, without, LATEST_TIMESTAMP)
     else:
-        listed = ", ".join(f"[{name}]" for name in in_order(TARGETS, lambda name: 31 + java_hash(name)))
-        raise UsageError(f"Option '[reset-offsets]' requires one of the following scenarios: [{listed}]")
+        raise UsageError(f"Option '[reset-offsets]' requires one of the following scenarios: [{bracketed(*TARGETS)}]")
     return {each: found[each] for each in in_java_order(found)}
 
 
@@ -178,39 +182,40 @@ def parse_partitions(topic: str) -> list[TopicPartition]:
     return found
 
 
-async def partitions_of(cluster: KafkaCluster, topics: Iterable[str]) -> dict[str, list[TopicPartition] | ToolError]:
-    """Return the partitions of each topic, or the error if they are not known."""
-    names = list(topics)
-    if not names:
-        return {}
-    metadata = await cluster.metadata(names, call="describeTopics")
-    return {
-        topic.name or "": error_of(topic.error_code)
-        if topic.error_code and topic.error_code != Errors.LEADER_NOT_AVAILABLE
-        else [TopicPartition(topic.name or "", state.partition_index) for state in topic.partitions]
-        for topic in metadata.topics
-    }
+async def partitions_of(
+    cluster: KafkaCluster, topics: Sequence[str]
+) -> tuple[list[TopicPartition], dict[str, ToolError]]:
+    """Return the partitions that `--topic` names, all those of a `TOPIC` without numbers, and the errors of topics.
+
+    Raises ToolError.
+    """
+    found = [each for topic in topics if ":" in topic for each in parse_partitions(topic)]
+    whole = [topic for topic in topics if ":" not in topic]
+    errors = {}
+    for topic in (await cluster.metadata(whole, call="describeTopics")).topics if whole else ():
+        if topic.error_code and topic.error_code != Errors.LEADER_NOT_AVAILABLE:
+            errors[topic.name or ""] = error_of(topic.error_code)
+        else:
+            found += (TopicPartition(topic.name or "", state.partition_index) for state in topic.partitions)
+    return found, errors
 
 
 async def _scope(options: Options, cluster: KafkaCluster, group: str) -> list[TopicPartition]:
     """Return the partitions that `--all-topics` or `--topic` name."""
     if options.has("all-topics"):
-        return list(await _committed(cluster, group))
+        return list(await committed_offsets(cluster, group))
     if not options.has("topic"):
         if options.has("from-file"):
             return []
         raise UsageError("One of the reset scopes should be defined: --all-topics, --topic.")
-    topics = options.values("topic")
-    found = [each for topic in topics if ":" in topic for each in parse_partitions(topic)]
-    whole = await partitions_of(cluster, [topic for topic in topics if ":" not in topic])
-    for partitions in whole.values():
-        if isinstance(partitions, ToolError):
-            raise wrapped(partitions)
-        found += partitions
+    found, errors = await partitions_of(cluster, options.values("topic"))
+    for error in errors.values():
+        raise wrapped(error)
     return list(dict.fromkeys(found))
 
 
-async def _committed(cluster: KafkaCluster, group: str) -> dict[TopicPartition, int]:
+async def committed_offsets(cluster: KafkaCluster, group: str) -> dict[TopicPartition, int]:
+    """Return all committed offsets of a group. Raises ToolError."""
     try:
         return await cluster.committed_offsets(group)
     except ToolError as error:
@@ -249,7 +254,7 @@ async def _at_time(
 async def _shifted(
     options: Options, cluster: KafkaCluster, console: Console, group: str, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    committed = await _committed(cluster, group)
+    committed = await committed_offsets(cluster, group)
     for each in partitions:
         if each not in committed:
             raise illegal_argument(

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from understudy.foundation.cluster.errors import Errors, error_name
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.cluster.java import java_hash
-from understudy.foundation.cluster.java_order import in_order, strings
 from understudy.foundation.cluster.java_order import partitions as in_java_order
+from understudy.foundation.cluster.java_order import strings
 from understudy.foundation.wire.messages.list_offsets import LATEST_TIMESTAMP
 from understudy.foundation.wire.nested_topics import by_topic
 from understudy.kafka_tools.cluster import KafkaCluster
@@ -25,9 +24,10 @@ from understudy.kafka_tools.group_reset import (
     TARGETS,
     Offsets,
     as_csv,
+    bracketed,
+    committed_offsets,
     log_offsets,
     new_offsets,
-    parse_partitions,
     partitions_of,
     wrapped,
 )
@@ -129,10 +129,10 @@ def _check(options: Options, console: Console) -> None:
         raise cannot_parse("timeout", timeout)
     options.require("bootstrap-server")
     has_scope = options.has("group") or options.has("all-groups")
-    scopes = _bracketed("group", "all-groups")
+    scopes = bracketed("group", "all-groups")
     if options.has("describe"):
         if not has_scope:
-            listed = _bracketed("list", "describe", "delete", "reset-offsets")
+            listed = bracketed("list", "describe", "delete", "reset-offsets")
             raise UsageError(f"Option [describe] takes one of these options: {listed}")
         if sum(map(options.has, ("members", "offsets", "state"))) > 1:
             raise UsageError("Option [describe] takes at most one of these options: [members], [offsets], [state]")
@@ -166,11 +166,6 @@ def _check_reset(options: Options, console: Console, has_scope: bool, scopes: st
         raise UsageError(f"Option [reset-offsets] takes one of these options: {scopes}")
     for target in TARGETS:
         options.forbid(target, *(other for other in TARGETS if other != target))
-
-
-def _bracketed(*names: str) -> str:
-    """Return flags as Kafka's tool lists a hash set of them."""
-    return ", ".join(f"[{name}]" for name in in_order(names, lambda name: 31 + java_hash(name)))
 
 
 def _values(options: Options, name: str, known: Mapping[str, str], kind: str) -> list[str]:
@@ -289,10 +284,7 @@ def _is_shown(console: Console, group: GroupDescription, rows: int) -> bool:
 
 
 async def _rows(cluster: KafkaCluster, group: GroupDescription) -> list[_GroupRow]:
-    try:
-        committed = await cluster.committed_offsets(group.name) if group.state != "Dead" else {}
-    except ToolError as error:
-        raise wrapped(error) from None
+    committed = await committed_offsets(cluster, group.name) if group.state != "Dead" else {}
     rows: list[_GroupRow] = []
     for member, partitions in sorted(group.members.items(), key=lambda item: -len(item[1])):
         if partitions:
@@ -432,14 +424,10 @@ def _new_offset(group: str, topic: str, partition: str, offset: str) -> str:
 
 async def _delete_offsets(options: Options, cluster: KafkaCluster, console: Console) -> None:
     group, topics = options.value("group") or "", options.values("topic")
-    partitions = [each for topic in topics if ":" in topic for each in parse_partitions(topic)]
-    statuses: dict[TopicPartition, str] = {}
-    whole = await partitions_of(cluster, [topic for topic in topics if ":" not in topic])
-    for topic, found in whole.items():
-        if isinstance(found, ToolError):
-            statuses[TopicPartition(topic, -1)] = f"Error: :{executed(found).shown_message}"
-        else:
-            partitions += found
+    partitions, errors = await partitions_of(cluster, topics)
+    statuses = {
+        TopicPartition(topic, -1): f"Error: :{executed(error).shown_message}" for topic, error in errors.items()
+    }
     code, codes = await cluster.delete_offsets(group, partitions)
     for each in dict.fromkeys(partitions):
         failed = code or codes.get(each, Errors.UNKNOWN_SERVER_ERROR)

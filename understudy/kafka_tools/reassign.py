@@ -159,7 +159,7 @@ async def _verify(options: Options, cluster: KafkaCluster, console: Console) -> 
         else:
             console.print(
                 f"There is no active reassignment of partition {partition}, but replica set is "
-                f"{_ids(current.get(partition, ()))} rather than {_ids(replicas)}."
+                f"{_listed(current.get(partition, ()))} rather than {_listed(replicas)}."
             )
     console.print()
     if not ongoing and not options.has("preserve-throttles"):
@@ -192,7 +192,7 @@ async def _clear_throttles(
     metadata = await cluster.metadata((), call="describeCluster")
     brokers = {broker.node_id for broker in metadata.brokers} | {each for _, replicas in plan for each in replicas}
     ordered = in_order(sorted(brokers), lambda broker: broker)
-    console.print(f"Clearing broker-level throttles on broker{_s(ordered)} {_ids(ordered)}")
+    console.print(f"Clearing broker-level throttles on broker{_s(ordered)} {_listed(ordered)}")
     rates = dict.fromkeys((LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE))
     await _change(cluster, {(BROKER, str(broker)): rates for broker in ordered})
     topics = strings(partition.topic for partition, _ in plan)
@@ -309,9 +309,9 @@ async def _list(cluster: KafkaCluster, console: Console) -> None:
         return
     console.print("Current partition reassignments:")
     for partition, state in sorted(ongoing.items()):
-        adding = f" adding: {_ids(state.adding_replicas)}." if state.adding_replicas else ""
-        removing = f" removing: {_ids(state.removing_replicas)}." if state.removing_replicas else ""
-        console.print(f"{partition}: replicas: {_ids(state.replicas)}.{adding}{removing}")
+        adding = f" adding: {_listed(state.adding_replicas)}." if state.adding_replicas else ""
+        removing = f" removing: {_listed(state.removing_replicas)}." if state.removing_replicas else ""
+        console.print(f"{partition}: replicas: {_listed(state.replicas)}.{adding}{removing}")
 
 
 # ---------------------------------------------------------------------- requests
@@ -367,12 +367,8 @@ def _error_lines(errors: dict[TopicPartition, ToolError]) -> str:
     return "\n".join(f"{partition}: {errors[partition].shown_message}" for partition in sorted(errors))
 
 
-def _listed(partitions: Sequence[TopicPartition]) -> str:
-    return ",".join(map(str, partitions))
-
-
-def _ids(brokers: Sequence[int]) -> str:
-    return ",".join(map(str, brokers))
+def _listed(items: Sequence[TopicPartition] | Sequence[int]) -> str:
+    return ",".join(map(str, items))
 
 
 def _s(items: Collection[object]) -> str:
