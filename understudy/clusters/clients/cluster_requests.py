@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from typing import ClassVar, Final, Protocol, TypeVar
 
 from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT, metadata_request
+from understudy.clusters.clients.group_coordinator_link import MOVED
 from understudy.foundation.cluster.errors import ApiError, Errors, error_for_code, error_name
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -31,9 +32,7 @@ ONE_COORDINATOR: Final = 3
 """The last version of FindCoordinator that asks about one group."""
 _NO_CODES: Final = frozenset[int]()
 _NO_CONTROLLER: Final = frozenset({Errors.NOT_CONTROLLER})
-NO_COORDINATOR: Final = frozenset(
-    {Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.COORDINATOR_NOT_AVAILABLE, Errors.NOT_COORDINATOR}
-)
+NO_COORDINATOR: Final = MOVED | {Errors.COORDINATOR_LOAD_IN_PROGRESS}
 """The errors of a broker that does not coordinate a group, or not yet."""
 
 

@@ -21,7 +21,7 @@ from understudy.clusters.clients.assignors.protocol import (
 )
 from understudy.clusters.clients.assignors.subscriptions import NO_GENERATION, Subscription
 from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
-from understudy.clusters.clients.group_coordinator_link import CoordinatorLink, GroupError
+from understudy.clusters.clients.group_coordinator_link import MOVED, CoordinatorLink, GroupError
 from understudy.clusters.clients.group_offsets import GroupOffsetsClient
 from understudy.clusters.clients.member_events import (
     Assigned,
@@ -62,7 +62,6 @@ _FATAL = frozenset(
         Errors.INVALID_SESSION_TIMEOUT,
     }
 )
-_MOVED = frozenset({Errors.COORDINATOR_NOT_AVAILABLE, Errors.NOT_COORDINATOR})
 _REMOVED = frozenset({Errors.ILLEGAL_GENERATION, Errors.UNKNOWN_MEMBER_ID})
 
 
@@ -312,7 +311,7 @@ class GroupMember:
     def _on_error(self, code: int) -> None:
         """Act on an error of JoinGroup, SyncGroup or Heartbeat; raises MemberRefused if another attempt is useless."""
         error = error_for_code(code)
-        if error in _MOVED:
+        if error in MOVED:
             self._link.forget()
         elif error in _FATAL:
             raise MemberRefused(error_name(code))

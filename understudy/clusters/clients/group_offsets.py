@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
 from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT, NoLeader
-from understudy.clusters.clients.group_coordinator_link import CoordinatorLink, GroupError
+from understudy.clusters.clients.group_coordinator_link import MOVED, CoordinatorLink, GroupError
 from understudy.clusters.clients.group_requests import offset_commit_request
 from understudy.clusters.clients.member_events import CommitEnded, MemberEvent, OffsetsFetched
 from understudy.clusters.clients.producer import DeliveryOutcome
@@ -26,24 +26,9 @@ from understudy.foundation.wire.nested_topics import by_partition, by_topic
 OFFSET_COMMIT_VERSION: Final = 9
 OFFSET_FETCH_VERSION: Final = 8
 
-_TRY_AGAIN = frozenset(
-    {
-        Errors.COORDINATOR_LOAD_IN_PROGRESS,
-        Errors.COORDINATOR_NOT_AVAILABLE,
-        Errors.NOT_COORDINATOR,
-        Errors.REQUEST_TIMED_OUT,
-        Errors.UNKNOWN_TOPIC_OR_PARTITION,
-    }
-)
-_MOVED = frozenset({Errors.COORDINATOR_NOT_AVAILABLE, Errors.NOT_COORDINATOR, Errors.REQUEST_TIMED_OUT})
-_MAY_BE_STORED = frozenset(
-    {
-        Errors.COORDINATOR_NOT_AVAILABLE,
-        Errors.NOT_COORDINATOR,
-        Errors.REQUEST_TIMED_OUT,
-        Errors.UNKNOWN_SERVER_ERROR,
-    }
-)
+_MOVED = MOVED | {Errors.REQUEST_TIMED_OUT}
+_TRY_AGAIN = _MOVED | {Errors.COORDINATOR_LOAD_IN_PROGRESS, Errors.UNKNOWN_TOPIC_OR_PARTITION}
+_MAY_BE_STORED = _MOVED | {Errors.UNKNOWN_SERVER_ERROR}
 """Errors that may follow an append to `__consumer_offsets`. NOT_COORDINATOR is also the answer of a coordinator that
 was deposed while it waited for its followers."""
 

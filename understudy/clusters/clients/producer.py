@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
-from understudy.clusters.clients.record_requests import INIT_PRODUCER_ID_VERSION, produce_request
+from understudy.clusters.clients.record_requests import INIT_PRODUCER_ID_VERSION, NOT_THE_LEADER, produce_request
 from understudy.foundation.cluster.errors import Errors, error_for_code, error_name
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.clock import Clock
@@ -21,17 +21,12 @@ from understudy.foundation.wire.messages.produce import ProduceRequest, ProduceR
 PRODUCE_VERSION = 11
 ALL_ACKS = -1
 
-_TRY_AGAIN = frozenset(
-    {
-        Errors.NOT_LEADER_OR_FOLLOWER,
-        Errors.UNKNOWN_TOPIC_OR_PARTITION,
-        Errors.LEADER_NOT_AVAILABLE,
-        Errors.REQUEST_TIMED_OUT,
-        Errors.NOT_ENOUGH_REPLICAS,
-        Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        Errors.KAFKA_STORAGE_ERROR,
-    }
-)
+PRODUCE_AGAIN = NOT_THE_LEADER | {
+    Errors.REQUEST_TIMED_OUT,
+    Errors.NOT_ENOUGH_REPLICAS,
+    Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+}
+"""The errors after which a batch is sent again."""
 _NOT_APPENDED = frozenset({Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.LEADER_NOT_AVAILABLE, Errors.NOT_ENOUGH_REPLICAS})
 """Errors that state that this attempt has appended nothing. NOT_LEADER_OR_FOLLOWER is not among them: it is also the
 answer of a leader that was deposed while it waited for its followers."""
@@ -146,7 +141,7 @@ class Producer:
                 reason = error_name(answer.error_code)
                 errors[reason] = None
                 may_be_appended = may_be_appended or error not in _NOT_APPENDED
-                if error not in _TRY_AGAIN:
+                if error not in PRODUCE_AGAIN:
                     break
             self._connections.forget_leader(topic_partition)
             await asyncio.sleep(self._backoff_ms / 1000)

@@ -30,7 +30,7 @@ from understudy.foundation.wire.nested_topics import by_partition, nested
 
 READ_COMMITTED: Final = 1
 INIT_PRODUCER_ID_VERSION: Final = 4
-_LATER: Final = frozenset(
+NOT_THE_LEADER: Final = frozenset(
     {
         Errors.NOT_LEADER_OR_FOLLOWER,
         Errors.LEADER_NOT_AVAILABLE,
@@ -38,11 +38,13 @@ _LATER: Final = frozenset(
         Errors.KAFKA_STORAGE_ERROR,
     }
 )
-_OFFSETS_LATER: Final = _LATER | {
+"""The errors of a broker that does not lead a partition, or not yet."""
+OFFSETS_LATER: Final = NOT_THE_LEADER | {
     Errors.OFFSET_NOT_AVAILABLE,
     Errors.FENCED_LEADER_EPOCH,
     Errors.UNKNOWN_LEADER_EPOCH,
 }
+"""The errors after which a leader can be asked for an offset again."""
 
 
 class RecordRequests(ClusterRequests):
@@ -61,7 +63,7 @@ class RecordRequests(ClusterRequests):
             lambda asked: list_offsets_request(dict(sorted(asked.items()))),
             ListOffsetsResponse,
             lambda answer: by_partition(answer.topics),
-            again_after=_OFFSETS_LATER,
+            again_after=OFFSETS_LATER,
         )
 
     async def delete_records(
@@ -83,7 +85,7 @@ class RecordRequests(ClusterRequests):
             request_of,
             DeleteRecordsResponse,
             lambda answer: by_partition(answer.topics),
-            again_after=_LATER | {Errors.REPLICA_NOT_AVAILABLE},
+            again_after=NOT_THE_LEADER | {Errors.REPLICA_NOT_AVAILABLE},
         )
 
     async def describe_log_dirs(self, broker: int) -> DescribeLogDirsResponse:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
-from understudy.clusters.clients.producer import ALL_ACKS
-from understudy.clusters.clients.record_requests import READ_COMMITTED, fetch_request, produce_request
+from understudy.clusters.clients.producer import ALL_ACKS, PRODUCE_AGAIN
+from understudy.clusters.clients.record_requests import OFFSETS_LATER, READ_COMMITTED, fetch_request, produce_request
 from understudy.foundation.cluster.errors import Errors, error_for_code, error_name
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.records.batch import batches
@@ -30,20 +30,12 @@ REQUEST_BYTES: Final = 8 << 20
 PRODUCE_TIMEOUT_MS: Final = 10_000
 BACKOFF_S: Final = 0.1
 
-_LATER: Final = frozenset(
-    {
-        Errors.NOT_LEADER_OR_FOLLOWER,
-        Errors.LEADER_NOT_AVAILABLE,
-        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+_LATER: Final = (
+    PRODUCE_AGAIN
+    | OFFSETS_LATER
+    | {
         Errors.UNKNOWN_TOPIC_ID,
         Errors.REPLICA_NOT_AVAILABLE,
-        Errors.REQUEST_TIMED_OUT,
-        Errors.NOT_ENOUGH_REPLICAS,
-        Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        Errors.KAFKA_STORAGE_ERROR,
-        Errors.FENCED_LEADER_EPOCH,
-        Errors.UNKNOWN_LEADER_EPOCH,
-        Errors.OFFSET_NOT_AVAILABLE,
         Errors.NETWORK_EXCEPTION,
         Errors.THROTTLING_QUOTA_EXCEEDED,
     }
