@@ -11,9 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from understudy.foundation.records.compression import Compression
 from understudy.kafka_tools.console import read_properties
-from understudy.kafka_tools.errors import ToolError, illegal_argument
-
-CONFIG = "org.apache.kafka.common.config.ConfigException"
+from understudy.kafka_tools.errors import CONFIG, ToolError, illegal_argument
 
 
 def key_values(words: Iterable[str]) -> dict[str, str]:

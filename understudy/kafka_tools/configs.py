@@ -11,14 +11,15 @@ from understudy.foundation.wire.messages.describe_configs import DescribeConfigs
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.console import Console, Surroundings, Tool, read_properties
 from understudy.kafka_tools.errors import (
-    API,
     ILLEGAL_ARGUMENT,
+    INVALID_CONFIGURATION,
     JOPTSIMPLE,
     TIMEOUT,
     ToolError,
     UsageError,
     executed,
     illegal_argument,
+    invalid_configuration,
 )
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options
 
@@ -90,7 +91,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
 
 
 def _fails(error: ToolError, words: Sequence[str], console: Console) -> None:
-    direct = (ILLEGAL_ARGUMENT, f"{API}InvalidConfigurationException")
+    direct = (ILLEGAL_ARGUMENT, INVALID_CONFIGURATION)
     if error.kind in direct or error.kind.startswith(JOPTSIMPLE):
         console.error(error.shown_message)
         return
@@ -276,14 +277,14 @@ async def _alter(options: Options, cluster: KafkaCluster, console: Console, kind
     if kind == "broker-loggers":
         unknown += [key for key in added if key not in before]
         if unknown:
-            raise _invalid(f"Invalid broker logger(s): {','.join(unknown)}")
+            raise invalid_configuration(f"Invalid broker logger(s): {','.join(unknown)}")
     elif unknown:
-        raise _invalid(f"Invalid config(s): {','.join(unknown)}")
+        raise invalid_configuration(f"Invalid config(s): {','.join(unknown)}")
     after = {key: entry.value for key, entry in before.items()} | added
     values = {key: value for key, value in after.items() if key not in deleted}
     hidden = [key for key, value in values.items() if value is None]
     if kind == "brokers" and hidden:
-        raise _invalid(
+        raise invalid_configuration(
             "All sensitive broker config entries must be specified for --alter, missing entries: "
             f"Set({', '.join(hidden)})"
         )
@@ -298,7 +299,3 @@ async def _alter(options: Options, cluster: KafkaCluster, console: Console, kind
         console.print(f"Completed updating config for {kind[:-1]} {name}.")
     else:
         console.print(f"Completed updating default config for {kind} in the cluster.")
-
-
-def _invalid(message: str) -> ToolError:
-    return ToolError(f"{API}InvalidConfigurationException", message)

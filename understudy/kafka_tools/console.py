@@ -11,7 +11,7 @@ from understudy.brokers.config.properties import MalformedProperties, parse_prop
 from understudy.foundation.eventlog.clock import Clock
 from understudy.foundation.wire.network import Network
 from understudy.kafka_tools.cluster import KafkaCluster
-from understudy.kafka_tools.errors import TERSE, ToolError, UsageError, illegal_argument
+from understudy.kafka_tools.errors import CONFIG, TERSE, ToolError, UsageError, illegal_argument
 from understudy.kafka_tools.names import NAMES
 from understudy.kafka_tools.options import Flag, Options, parse, usage
 
@@ -171,14 +171,9 @@ def addresses(bootstrap: str) -> list[str]:
     for address in found:
         host, _, port = address.rpartition(":")
         if not host or not port.isdecimal() or int(port) > 65535:
-            raise ToolError(
-                "org.apache.kafka.common.config.ConfigException",
-                f"Invalid url in bootstrap.servers: {address}",
-            )
+            raise ToolError(CONFIG, f"Invalid url in bootstrap.servers: {address}")
     if not found:
-        raise ToolError(
-            "org.apache.kafka.common.config.ConfigException", "No bootstrap urls given in bootstrap.servers"
-        )
+        raise ToolError(CONFIG, "No bootstrap urls given in bootstrap.servers")
     return found
 
 

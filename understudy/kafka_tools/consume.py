@@ -15,9 +15,9 @@ from understudy.clusters.clients.group_consumer import ConsumerSettings, GroupCo
 from understudy.clusters.clients.group_member import MemberRefused, MemberSettings
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from understudy.kafka_tools.client_properties import CONFIG, is_true, key_values, one_of, properties_of, whole_number
+from understudy.kafka_tools.client_properties import is_true, key_values, one_of, properties_of, whole_number
 from understudy.kafka_tools.console import Console, Surroundings, Tool, addresses, print_uncaught, read_properties
-from understudy.kafka_tools.errors import TIMEOUT, ToolError, UsageError
+from understudy.kafka_tools.errors import CONFIG, TIMEOUT, ToolError, UsageError
 from understudy.kafka_tools.message_formatters import DEFAULT, Formatter, formatter_of
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, Flag, Options, cannot_parse, java_number
 from understudy.kafka_tools.topic_filter import include_list

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from understudy.foundation.cluster.errors import MALFORMED_REQUEST, Errors
 
 API = "org.apache.kafka.common.errors."
+INVALID_CONFIGURATION = f"{API}InvalidConfigurationException"
 ILLEGAL_ARGUMENT = "java.lang.IllegalArgumentException"
 COMMAND_FAILED = "org.apache.kafka.server.common.AdminCommandFailedException"
 OPERATION_FAILED = "org.apache.kafka.server.common.AdminOperationException"
@@ -21,6 +22,7 @@ JOPTSIMPLE = "joptsimple."
 TERSE = "org.apache.kafka.tools.TerseException"
 """The class of errors of which only the message is printed."""
 TIMEOUT = f"{API}TimeoutException"
+CONFIG = "org.apache.kafka.common.config.ConfigException"
 
 _CODES: dict[int, tuple[str, str]] = {
     -1: ("UnknownServerException", "The server experienced an unexpected error when processing the request."),
@@ -204,3 +206,7 @@ def executed(error: ToolError) -> ToolError:
 
 def illegal_argument(message: str) -> ToolError:
     return ToolError(ILLEGAL_ARGUMENT, message)
+
+
+def invalid_configuration(message: str) -> ToolError:
+    return ToolError(INVALID_CONFIGURATION, message)

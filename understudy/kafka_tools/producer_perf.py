@@ -15,7 +15,6 @@ from pathlib import Path
 from understudy.clusters.clients.batching_producer import BatchingProducer, NoSuchTopic
 from understudy.clusters.clients.producer import Delivery, DeliveryOutcome
 from understudy.foundation.eventlog.clock import Clock
-from understudy.kafka_tools.client_properties import CONFIG
 from understudy.kafka_tools.console import (
     Console,
     Surroundings,
@@ -25,7 +24,7 @@ from understudy.kafka_tools.console import (
     read_file,
     read_properties,
 )
-from understudy.kafka_tools.errors import TIMEOUT, ToolError, illegal_argument
+from understudy.kafka_tools.errors import CONFIG, TIMEOUT, ToolError, illegal_argument
 from understudy.kafka_tools.java_random import SplittableRandom
 from understudy.kafka_tools.latencies import Latencies
 from understudy.kafka_tools.options import Options

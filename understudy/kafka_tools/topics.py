@@ -12,12 +12,13 @@ from understudy.foundation.cluster.errors import Errors
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.console import Console, Surroundings, Tool, print_trace
 from understudy.kafka_tools.errors import (
-    API,
     COMMAND_FAILED,
+    CONFIG,
     OPERATION_FAILED,
     ToolError,
     UsageError,
     illegal_argument,
+    invalid_configuration,
 )
 from understudy.kafka_tools.json_input import duplicates
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options
@@ -177,18 +178,17 @@ def topic_configs(assignments: Sequence[str]) -> dict[str, str]:
     configs = {key.strip(): value.strip() for key, value in pairs}
     for name in configs:
         if name not in TOPIC_TABLE:
-            raise ToolError(f"{API}InvalidConfigurationException", f"Unknown topic config name: {name}")
+            raise invalid_configuration(f"Unknown topic config name: {name}")
     try:
         values = {name: key.parse(configs[name]) for name, key in TOPIC_TABLE.items() if name in configs}
     except InvalidConfiguration as error:
-        raise ToolError(f"{API}InvalidConfigurationException", str(error)) from None
+        raise invalid_configuration(str(error)) from None
     except ConfigError as error:
-        raise ToolError("org.apache.kafka.common.config.ConfigException", str(error)) from None
+        raise ToolError(CONFIG, str(error)) from None
     least, most = values.get("min.compaction.lag.ms", 0), values.get("max.compaction.lag.ms", 2**63 - 1)
     if isinstance(least, int) and isinstance(most, int) and least > most:
-        raise ToolError(
-            f"{API}InvalidConfigurationException",
-            f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})",
+        raise invalid_configuration(
+            f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
         )
     return configs
 
