@@ -8,6 +8,7 @@ its `RecordAccumulator` and `Sender`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -113,10 +114,8 @@ class BatchingProducer:
         deadline_ms = self._clock.monotonic_ms() + settings.max_block_ms
         count = 0
         while not count and self._clock.monotonic_ms() < deadline_ms:
-            try:
+            with contextlib.suppress(NoLeader):
                 count = (await connections.describe_topics([self._topic])).counts.get(self._topic, 0)
-            except NoLeader:
-                count = 0
             if not count:
                 await asyncio.sleep(settings.retry_backoff_ms / 1000)
         connections.close()

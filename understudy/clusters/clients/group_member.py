@@ -236,25 +236,20 @@ class GroupMember:
         self._take_over(partitions, joined.leader)
 
     async def _ask_to_join(self) -> JoinGroupResponse:
-        settings = self._settings
-        answer = await self._link.ask(
-            self._join_request(), JOIN_GROUP_VERSION, JoinGroupResponse, wait_ms=settings.rebalance_timeout_ms
-        )
+        answer = await self._send_join()
         if answer.error_code == Errors.MEMBER_ID_REQUIRED:
             self.member_id = answer.member_id
-            answer = await self._link.ask(
-                self._join_request(), JOIN_GROUP_VERSION, JoinGroupResponse, wait_ms=settings.rebalance_timeout_ms
-            )
+            answer = await self._send_join()
         if answer.error_code != Errors.NONE:
             self._on_error(answer.error_code)
             raise GroupError(answer.error_code)
         return answer
 
-    def _join_request(self) -> JoinGroupRequest:
+    async def _send_join(self) -> JoinGroupResponse:
         settings = self._settings
         owned = self.owned if settings.is_cooperative else ()
         subscription = Subscription(settings.topics, owned, self.generation, settings.instance_id, settings.rack)
-        return JoinGroupRequest(
+        request = JoinGroupRequest(
             group_id=settings.group_id,
             session_timeout_ms=settings.session_timeout_ms,
             rebalance_timeout_ms=settings.rebalance_timeout_ms,
@@ -265,6 +260,9 @@ class GroupMember:
                 JoinGroupRequestProtocol(name=name, metadata=encode_subscription(name, subscription, *self._last))
                 for name in settings.assignors
             ),
+        )
+        return await self._link.ask(
+            request, JOIN_GROUP_VERSION, JoinGroupResponse, wait_ms=settings.rebalance_timeout_ms
         )
 
     async def _assign(self, joined: JoinGroupResponse) -> tuple[SyncGroupRequestAssignment, ...]:
