@@ -72,9 +72,8 @@ class MirrorProgress:
         while (end := await self._consumer.end_offset(_PARTITION)) is None or offset < end:
             polled = await self._consumer.poll(_PARTITION, offset)
             for each in polled.records:
-                key, saved = _decoded(each.record.value or b"", self._source)
-                if key is not None and saved is not None:
-                    found[key] = saved
+                if (item := _decoded(each.record.value or b"", self._source)) is not None:
+                    found[item[0]] = item[1]
             failures = 0 if polled.next_offset > offset else failures + 1
             if failures > _TRIES:
                 raise MirrorError(f"the topic {TOPIC} of the target cannot be read: {polled.reason or 'no records'}")
@@ -111,12 +110,12 @@ def _encoded(source: str, key: tuple[TopicPartition, TopicPartition], saved: Sav
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
-def _decoded(value: bytes, source: str) -> tuple[tuple[TopicPartition, TopicPartition] | None, Saved | None]:
+def _decoded(value: bytes, source: str) -> tuple[tuple[TopicPartition, TopicPartition], Saved] | None:
     """Return key and content of a record; None for one of another source. Raises MirrorError for another content."""
     try:
         fields = json.loads(value)
         if fields["source"] != source:
-            return None, None
+            return None
         number = fields["partition"]
         key = TopicPartition(fields["topic"], number), TopicPartition(fields["copy"], number)
         runs = tuple(Run(*run) for run in fields["runs"])

@@ -158,16 +158,16 @@ def _check(plan: GroupPlan) -> None:
 
 def _rebalance(plan: GroupPlan, cause: str, members: Mapping[str, Subscription], before: Assignment) -> Rebalance:
     kind = ASSIGNORS[plan.assignor]
-    if kind.assign is None:
-        after = deal(plan.order or historic_order(plan.topics), members)
-        return Rebalance(cause, reasons.PlannedGroup(plan.topics, dict(members), plan.racks, after), before, after)
     asked = dict(members)
     if kind.keeps:
         asked = {
             member: each._replace(owned=before.get(member, ()), generation=1 if member in before else NO_GENERATION)
             for member, each in members.items()
         }
-    after = kind.assign(plan.topics, asked, plan.racks)
+    if kind.assign is None:
+        after = deal(plan.order or historic_order(plan.topics), members)
+    else:
+        after = kind.assign(plan.topics, asked, plan.racks)
     return Rebalance(cause, reasons.PlannedGroup(plan.topics, asked, plan.racks, after), before, after)
 
 
