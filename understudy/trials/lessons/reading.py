@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from understudy.clusters.problems import BadExperiment, BadValue, Problem, one_of
+from understudy.clusters.problems import BadExperiment, BadValue, Problem
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.trials.experiments.language import expectations
 from understudy.trials.experiments.language.kinds import (
@@ -27,6 +27,7 @@ from understudy.trials.experiments.language.kinds import (
     scalar,
     section,
     section_schema,
+    word_of,
 )
 from understudy.trials.experiments.language.library import find as find_experiment
 from understudy.trials.experiments.language.reading import (
@@ -58,12 +59,6 @@ def _switches(value: object) -> str:
     return str(value)
 
 
-def _record_type(value: object) -> str:
-    if value not in PAYLOAD_BY_TYPE:
-        raise one_of(value, sorted(PAYLOAD_BY_TYPE), "record type")
-    return str(value)
-
-
 def _condition(value: object) -> str:
     parse_condition(str(value))
     return str(value)
@@ -92,6 +87,7 @@ def _text(value: object) -> str:
 
 TEXT: Final = scalar(_text, {"type": "string"}, "a text")
 _VALUE: Final = scalar(lambda value: value, {}, "a value")
+_RECORD_TYPE: Final = scalar(word_of(sorted(PAYLOAD_BY_TYPE), "record type"), {"type": "string"}, "a record type")
 _EXPERIMENT: Final = ValueKind(_experiment, {"type": ["string", "object"]}, "the name of an experiment, or its mapping")
 
 SWEEP_KEYS: Final = (
@@ -123,9 +119,7 @@ QUESTION_KEYS: Final = (
 STOP_KEYS: Final = (
     StepKey("name", NAME, "the name of the moment", is_required=True),
     StepKey("side", choice(*SIDES), "in which of the two runs; by default one"),
-    StepKey(
-        "find", scalar(_record_type, {"type": "string"}, "a record type"), "the type of the record", is_required=True
-    ),
+    StepKey("find", _RECORD_TYPE, "the type of the record", is_required=True),
     StepKey("where", mapping_of(_VALUE, "fields"), "the values that its fields must have"),
     StepKey("nth", integer(1, 10_000), "the n-th such record; by default the first"),
     StepKey("after", NAME, "the stop after which the search begins"),

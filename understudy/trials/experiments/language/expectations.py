@@ -85,24 +85,3 @@ def breakable(word: object) -> str:
     if word not in SAFETY and word not in LIVENESS and word not in MARKS:
         raise one_of(word, (*SAFETY, *LIVENESS), "expectation")
     return str(word)
-
-
-def liveness(word: object) -> str:
-    """Return the id of a liveness bound. Raises BadValue."""
-    if word not in LIVENESS:
-        raise one_of(word, tuple(LIVENESS), "liveness bound")
-    return str(word)
-
-
-def steady(word: object) -> str:
-    """Return a condition of the steady state. Raises BadValue."""
-    if word not in STEADY:
-        raise one_of(word, tuple(STEADY), "condition of the steady state")
-    return str(word)
-
-
-def mark(word: object) -> str:
-    """Return a mark. Raises BadValue."""
-    if word not in MARKS:
-        raise one_of(word, MARKS, "mark")
-    return str(word)

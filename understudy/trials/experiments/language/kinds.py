@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -121,13 +121,19 @@ def number(low: float, high: float) -> ValueKind:
     return scalar(parse, {"type": "number", "minimum": low, "maximum": high}, f"a number, {low:g} to {high:g}")
 
 
-def choice(*words: str) -> ValueKind:
+def word_of(known: Collection[str], what: str) -> Callable[[object], str]:
+    """Return a parser that refuses every word except those in `known`, as no `what`."""
+
     def parse(value: object) -> str:
-        if value not in words:
-            raise one_of(value, words, "choice here")
+        if value not in known:
+            raise one_of(value, tuple(known), what)
         return str(value)
 
-    return scalar(parse, {"enum": list(words)}, " or ".join(words))
+    return parse
+
+
+def choice(*words: str) -> ValueKind:
+    return scalar(word_of(words, "choice here"), {"enum": list(words)}, " or ".join(words))
 
 
 def list_of(kind: ValueKind, *, most: int = 200, may_be_single: bool = False) -> ValueKind:

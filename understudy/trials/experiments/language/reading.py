@@ -39,7 +39,9 @@ from understudy.trials.experiments.language.kinds import (
     scalar,
     section,
     section_schema,
+    word_of,
 )
+from understudy.trials.experiments.language.marks import MARKS
 from understudy.trials.experiments.language.yaml_nodes import YamlNode, parse
 
 MOST_STEPS: Final = 200
@@ -138,7 +140,9 @@ LOAD_KEYS: Final = (
 )
 _ALWAYS = scalar(expectations.invariants, {"type": "string"}, "an invariant's id, P1-P6 or all-safety")
 _BREAKABLE = scalar(expectations.breakable, {"type": "string"}, "an expectation")
-_MARK = scalar(expectations.mark, {"type": "string"}, "a mark")
+_MARK = scalar(word_of(MARKS, "mark"), {"type": "string"}, "a mark")
+_LIVENESS = word_of(expectations.LIVENESS, "liveness bound")
+_STEADY = word_of(expectations.STEADY, "condition of the steady state")
 EXPECT_KEYS: Final = (
     StepKey("always", list_of(_ALWAYS), "invariants that hold all the time; by default all-safety"),
     StepKey(
@@ -163,7 +167,7 @@ def _within(node: YamlNode, problems: list[Problem]) -> Mapping[str, Any]:
     found = mapping_of(SPAN, "liveness bounds, for example {L1: 6s}").read(node, problems)
     for word in found:
         try:
-            expectations.liveness(word)
+            _LIVENESS(word)
         except BadValue as bad:
             problems.append(Problem(node.key_lines[word], str(bad)))
     return dict(found)
@@ -188,7 +192,7 @@ KEYS: Final = (
     StepKey("load", section(LOAD_KEYS, LoadPlan, "load"), "what clients do meanwhile"),
     StepKey(
         "steady",
-        list_of(scalar(expectations.steady, {"enum": list(expectations.STEADY)}, "a condition")),
+        list_of(scalar(_STEADY, {"enum": list(expectations.STEADY)}, "a condition")),
         "what must hold before the first step",
     ),
     StepKey("steps", list_of(STEP, most=MOST_STEPS), "what is done", is_required=True),
