@@ -113,7 +113,7 @@ class Lesson:
     """One lesson file."""
 
     line: int = 0
-    source: str = ""
+    schema: str = SCHEMA
     number: int = 0
     """Its place among the lessons of Understudy; 0 for any other lesson."""
     name: str

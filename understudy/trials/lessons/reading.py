@@ -23,7 +23,6 @@ from understudy.trials.experiments.language.kinds import (
     integer,
     list_of,
     mapping_of,
-    read_keys,
     scalar,
     section,
     section_schema,
@@ -31,9 +30,9 @@ from understudy.trials.experiments.language.kinds import (
 )
 from understudy.trials.experiments.language.library import find as find_experiment
 from understudy.trials.experiments.language.reading import (
+    EXPERIMENT_WITHIN,
     read_document,
     read_experiment_file,
-    read_experiment_within,
     read_file,
 )
 from understudy.trials.experiments.language.yaml_nodes import YamlNode
@@ -66,7 +65,7 @@ def _condition(value: object) -> str:
 
 def _experiment(node: YamlNode, problems: list[Problem]) -> Any:
     if isinstance(node.value, dict):
-        return read_experiment_within(node, "", "lesson", problems)
+        return EXPERIMENT_WITHIN.read(node, problems)
     try:
         return read_experiment_file(find_experiment(str(node.value)))
     except BadExperiment as bad:
@@ -167,16 +166,7 @@ def read_lesson(text: str, source: str) -> Lesson:
     Raises:
         BadExperiment: it cannot be used; the message names every problem with its line.
     """
-    return read_document(text, source, lambda root, problems: _lesson_of(root, source, problems))
-
-
-def _lesson_of(root: YamlNode, source: str, problems: list[Problem]) -> Lesson | None:
-    found = read_keys(root, KEYS, problems, "a lesson")
-    if found is None:
-        return None
-    found.pop("schema")
-    lesson = Lesson(line=root.line, source=source, **found)
-    problems += _inconsistencies(lesson)
+    lesson: Lesson = read_document(text, source, section(KEYS, Lesson, "a lesson", _inconsistencies))
     return lesson
 
 

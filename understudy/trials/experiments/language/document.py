@@ -115,7 +115,7 @@ class Experiment:
     """One experiment file."""
 
     line: int = 0
-    source: str = ""
+    schema: str = SCHEMA
     name: str
     title: str = ""
     question: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -168,12 +168,26 @@ def mapping_of(kind: ValueKind, words: str) -> ValueKind:
     return ValueKind(read, {"type": "object", "additionalProperties": dict(kind.schema)}, words)
 
 
-def section(keys: Sequence[StepKey], build: Callable[..., Any], words: str) -> ValueKind:
-    """Return the kind of a mapping that refuses unknown keys. `build` gets the values by attribute, and `line`."""
+def section(
+    keys: Sequence[StepKey],
+    build: Callable[..., Any],
+    words: str,
+    check: Callable[[Any], Iterable[Problem]] = lambda built: (),
+) -> ValueKind:
+    """Return the kind of a mapping that refuses unknown keys.
+
+    Args:
+        build: gets the values by attribute, and `line`.
+        check: returns the problems between the values of what was built.
+    """
 
     def read(node: YamlNode, problems: list[Problem]) -> Any:
         found = read_keys(node, keys, problems, words)
-        return None if found is None else build(line=node.line, **found)
+        if found is None:
+            return None
+        built = build(line=node.line, **found)
+        problems += check(built)
+        return built
 
     return ValueKind(read, section_schema(keys), words)
 

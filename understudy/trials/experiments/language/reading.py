@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -216,16 +217,15 @@ def read_experiment(text: str, source: str) -> Experiment:
     Raises:
         BadExperiment: it cannot be used; the message names every problem with its line.
     """
-    return read_document(text, source, lambda root, problems: experiment_of(root, source, KEYS, problems))
+    found: Experiment = read_document(text, source, _EXPERIMENT)
+    return found
 
 
-def read_document(text: str, source: str, build: Callable[[YamlNode, list[Problem]], D | None]) -> D:
-    """Read a YAML text, and return the document that `build` makes of it.
+def read_document(text: str, source: str, kind: ValueKind) -> Any:
+    """Read a YAML text, and return the document that `kind` makes of its root.
 
     Args:
         source: the name of the file, for messages.
-        build: makes the document of the root node, or None. It appends problems, and raises BadValue if the root is no
-            mapping.
 
     Raises:
         BadExperiment: the text is no YAML, or there are problems.
@@ -233,10 +233,10 @@ def read_document(text: str, source: str, build: Callable[[YamlNode, list[Proble
     root = parse(text, source)
     problems: list[Problem] = []
     try:
-        found = build(root, problems)
+        found = kind.read(root, problems)
     except BadValue as bad:
         raise BadExperiment(source, [Problem(root.line, str(bad))]) from None
-    if found is None or problems:
+    if problems:
         raise BadExperiment(source, problems)
     return found
 
@@ -249,32 +249,6 @@ def read_file(path: Path, read: Callable[[str, str], D]) -> D:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise BadExperiment(str(path), [Problem(1, f"the file cannot be read: {why}")]) from None
     return read(text, str(path))
-
-
-def read_experiment_within(node: YamlNode, source: str, name: str, problems: list[Problem]) -> Experiment | None:
-    """Read an experiment that is part of another file; it needs neither `schema` nor `name`. Raises BadValue.
-
-    Args:
-        name: its name if the mapping has none.
-        problems: receives the problems; if there are any, None is returned.
-    """
-    keys = [replace(key, is_required=key.name == "steps") for key in KEYS]
-    before = len(problems)
-    experiment = experiment_of(node, source, keys, problems, name)
-    return experiment if len(problems) == before else None
-
-
-def experiment_of(
-    node: YamlNode, source: str, keys: Sequence[StepKey], problems: list[Problem], name: str = ""
-) -> Experiment | None:
-    """Return the experiment of a mapping; problems are appended. Raises BadValue if it is no mapping."""
-    found = read_keys(node, keys, problems, "an experiment")
-    if found is None:
-        return None
-    found.pop("schema", None)
-    experiment = Experiment(line=node.line, source=source, **{"name": name, **found})
-    problems += _inconsistencies(experiment)
-    return experiment
 
 
 def read_experiment_file(path: Path) -> Experiment:
@@ -315,6 +289,16 @@ def _inconsistencies(experiment: Experiment) -> list[Problem]:
 def targets_of(step: Step) -> list[Target]:
     """Every target that a step names."""
     return [*step.exclude, *(() if step.action is None else (*step.action.brokers, *step.action.peers))]
+
+
+_EXPERIMENT: Final = section(KEYS, Experiment, "an experiment", _inconsistencies)
+EXPERIMENT_WITHIN: Final = section(
+    [replace(key, is_required=key.name == "steps") for key in KEYS],
+    partial(Experiment, name="lesson"),
+    "an experiment",
+    _inconsistencies,
+)
+"""An experiment that is part of a lesson file; it needs neither `schema` nor `name`."""
 
 
 def json_schema() -> dict[str, Any]:
