@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from understudy.clusters.java import JavaNotFound, JavaRuntime, choose_java
+from understudy.clusters.values import Span
 from understudy.spark.context import SparkSettings
 from understudy.spark.sweep_job import measure_in_spark
 from understudy.trials.lessons.document import SweepPlan
@@ -28,7 +29,10 @@ def java() -> JavaRuntime:
 def sweeps(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Two sweeps, of an even and an odd number of runs, for the two kinds of median."""
     folder = tmp_path_factory.mktemp("sweeps")
-    plans = {"one": SweepPlan(runs=6, partitions=2, session_ms=2_000), "other": SweepPlan(runs=5, session_ms=4_000)}
+    plans = {
+        "one": SweepPlan(runs=6, partitions=2, session=Span(2_000, 2_000)),
+        "other": SweepPlan(runs=5, session=Span(4_000, 4_000)),
+    }
     return [run_sweep(plan, 3, folder / side) for side, plan in plans.items()]
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
+from understudy.checks.check import broker_of
 from understudy.clusters.problems import BadValue, one_of
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, Envelope
 
@@ -36,10 +37,10 @@ class RecordComparison(NamedTuple):
     right: str
 
 
-def parse_condition(text: str) -> tuple[RecordComparison, ...]:
+def parse_condition(text: object) -> tuple[RecordComparison, ...]:
     """Return the comparisons of `detection_ms > election_ms and controllers == 2`. Raises BadValue."""
     found = []
-    for part in text.split(" and "):
+    for part in str(text).split(" and "):
         match = _COMPARISON.fullmatch(part)
         if match is None:
             raise BadValue(
@@ -54,7 +55,7 @@ def is_number(word: str) -> bool:
     return _NUMBER.fullmatch(word) is not None
 
 
-def holds(text: str, value_of: Callable[[str], Any]) -> bool:
+def holds(condition: Iterable[RecordComparison], value_of: Callable[[str], Any]) -> bool:
     """Whether every comparison of a condition holds.
 
     Args:
@@ -64,7 +65,7 @@ def holds(text: str, value_of: Callable[[str], Any]) -> bool:
     def value(word: str) -> Any:
         return float(word) if is_number(word) else value_of(word)
 
-    return all(_OPERATORS[each.sign](value(each.left), value(each.right)) for each in parse_condition(text))
+    return all(_OPERATORS[each.sign](value(each.left), value(each.right)) for each in condition)
 
 
 def check_path(type_name: str, path: str) -> None:
@@ -104,12 +105,6 @@ def _below(value: Any, path: list[str]) -> Iterator[Any]:
             yield from _below(value[int(step)], rest)
     elif hasattr(value, "__struct_fields__") and step in value.__struct_fields__:
         yield from _below(getattr(value, step), rest)
-
-
-def broker_of(record: Envelope) -> int:
-    """Return the broker id in the name of the record's node; -1 for a node that is no broker."""
-    name, _, number = record.node.rpartition("-")
-    return int(number) if name == "broker" and number.isdecimal() else -1
 
 
 def fits(value: Any, wanted: Any, value_of: Callable[[str], Any]) -> bool:

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from understudy.clusters.values import Span
+from understudy.foundation.eventlog.fences import Switch
 from understudy.trials.experiments.language.document import Experiment
+from understudy.trials.lessons.conditions import RecordComparison
 
 SCHEMA: Final = "understudy/lesson/v1"
 """The version of the format, the value of the key `schema`."""
@@ -25,7 +28,7 @@ class SweepPlan:
     runs: int
     brokers: int = 3
     partitions: int = 20
-    session_ms: int
+    session: Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +37,8 @@ class OtherSide:
 
     line: int = 0
     called: str
-    without: str = ""
-    """Switches to turn off, joined by ` + `."""
+    without: tuple[Switch, ...] = ()
+    """Fences and fixes to turn off."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Lines of server.properties that differ."""
     experiment: Experiment | None = None
@@ -48,7 +51,7 @@ class Choice:
 
     line: int = 0
     text: str
-    when: str
+    when: tuple[RecordComparison, ...]
     """The condition over measurements under which it is right."""
 
 

@@ -53,16 +53,6 @@ from understudy.trials.lessons.measurements import MARK, check_name
 # ------------------------------------------------------------------ kinds
 
 
-def _switches(value: object) -> str:
-    expectations.switches(value)
-    return str(value)
-
-
-def _condition(value: object) -> str:
-    parse_condition(str(value))
-    return str(value)
-
-
 def _experiment(node: YamlNode, problems: list[Problem]) -> Any:
     if isinstance(node.value, dict):
         return EXPERIMENT_WITHIN.read(node, problems)
@@ -70,11 +60,6 @@ def _experiment(node: YamlNode, problems: list[Problem]) -> Any:
         return read_experiment_file(find_experiment(str(node.value)))
     except BadExperiment as bad:
         raise BadValue(bad.problems[0].message) from None
-
-
-def _sweep(**values: Any) -> SweepPlan:
-    session = values.pop("session")
-    return SweepPlan(session_ms=int(session.low_ms), **values)
 
 
 def _text(value: object) -> str:
@@ -86,6 +71,7 @@ def _text(value: object) -> str:
 
 TEXT: Final = scalar(_text, {"type": "string"}, "a text")
 _VALUE: Final = scalar(lambda value: value, {}, "a value")
+_SWITCHES: Final = scalar(expectations.switches, {"type": "string"}, "a fence or a fix")
 _RECORD_TYPE: Final = scalar(word_of(sorted(PAYLOAD_BY_TYPE), "record type"), {"type": "string"}, "a record type")
 _EXPERIMENT: Final = ValueKind(_experiment, {"type": ["string", "object"]}, "the name of an experiment, or its mapping")
 
@@ -95,17 +81,17 @@ SWEEP_KEYS: Final = (
     StepKey("partitions", integer(1, 10_000), "how many partitions; by default 20"),
     StepKey("session", SPAN, "the ZooKeeper session timeout", is_required=True),
 )
-_SWEEP: Final = section(SWEEP_KEYS, _sweep, "a sweep")
+_SWEEP: Final = section(SWEEP_KEYS, SweepPlan, "a sweep")
 OTHER_KEYS: Final = (
     StepKey("called", TEXT, "what this side is called, for example: without the controller epoch", is_required=True),
-    StepKey("without", scalar(_switches, {"type": "string"}, "a fence or a fix"), "fences and fixes to turn off"),
+    StepKey("without", _SWITCHES, "fences and fixes to turn off"),
     StepKey("set", mapping_of(scalar(str, {}, "a value"), "server.properties"), "settings that differ", "settings"),
     StepKey("experiment", _EXPERIMENT, "another experiment"),
     StepKey("sweep", _SWEEP, "another sweep"),
 )
 CHOICE_KEYS: Final = (
     StepKey("text", TEXT, "the answer", is_required=True),
-    StepKey("when", scalar(_condition, {"type": "string"}, "a condition"), "when it is right", is_required=True),
+    StepKey("when", scalar(parse_condition, {"type": "string"}, "a condition"), "when it is right", is_required=True),
 )
 QUESTION_KEYS: Final = (
     StepKey("question", TEXT, "the question", is_required=True),
@@ -198,7 +184,7 @@ def _inconsistencies(lesson: Lesson) -> list[Problem]:
         if question.answer:
             _note(problems, question.line, partial(check_name, question.answer, lesson))
         for each in question.choices:
-            for comparison in parse_condition(each.when):
+            for comparison in each.when:
                 for word in (comparison.left, comparison.right):
                     if not is_number(word):
                         _note(problems, each.line, partial(check_name, word, lesson))

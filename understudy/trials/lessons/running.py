@@ -16,7 +16,6 @@ from understudy.history.reading.reader import read
 from understudy.trials.experiments.engine import ExperimentEngine
 from understudy.trials.experiments.engines import ENGINES
 from understudy.trials.experiments.language.document import Experiment
-from understudy.trials.experiments.language.expectations import switches
 from understudy.trials.experiments.language.frozen import FrozenPlan, freeze
 from understudy.trials.experiments.report.verdict import Status, Verdict
 from understudy.trials.experiments.running import run_and_keep, run_experiment
@@ -102,10 +101,9 @@ def run_lesson(
     chosen = lesson.seed if seed is None else seed
     if lesson.sweep is not None:
         return _run_sweeps(lesson, chosen, folder, measure_sweeps, note)
-    first, _ = experiments_of(lesson)
     note(f"{lesson.called}: {'brokers and ZooKeeper as processes' if world == PROCESSES else 'simulated'} …")
     engine = ENGINES["real" if world == PROCESSES else "sim"]
-    one = _run_side(first, engine, chosen, "", lesson.called, folder / ONE)
+    one = _run_side(first_plan(lesson, chosen), engine, lesson.called, folder / ONE)
     return one, run_other(lesson, folder, seed=chosen, note=note)
 
 
@@ -113,7 +111,8 @@ def run_other(lesson: Lesson, folder: Path, *, seed: int, note: Callable[[str], 
     """Run the second side of a lesson that has an experiment. Arguments and errors are as in `run_lesson`."""
     _, second = experiments_of(lesson)
     note(f"{lesson.other.called}: simulated …")
-    return _run_side(second, ENGINES["sim"], seed, lesson.other.without, lesson.other.called, folder / OTHER)
+    plan = freeze(second, seed, fences_off=lesson.other.without)
+    return _run_side(plan, ENGINES["sim"], lesson.other.called, folder / OTHER)
 
 
 def first_plan(lesson: Lesson, seed: int) -> FrozenPlan:
@@ -131,10 +130,7 @@ def first_side_kept(lesson: Lesson, plan: FrozenPlan, folder: Path) -> Iterator[
         yield _side_of(verdict, lesson.called, PROCESSES, folder), cluster
 
 
-def _run_side(
-    experiment: Experiment, engine: type[ExperimentEngine], seed: int, without: str, title: str, folder: Path
-) -> SideRun:
-    plan = freeze(experiment, seed, fences_off=switches(without) if without else ())
+def _run_side(plan: FrozenPlan, engine: type[ExperimentEngine], title: str, folder: Path) -> SideRun:
     verdict = run_experiment(plan, engine, folder, command="")
     return _side_of(verdict, title, PROCESSES if engine.name == "real" else SIMULATED, folder)
 

@@ -60,7 +60,7 @@ def run_sweep(plan: SweepPlan, seed: int, folder: Path) -> Path:
         SIMULATOR,
         brokers=[plan.brokers],
         partitions=[plan.partitions],
-        session_timeouts_ms=[plan.session_ms],
+        session_timeouts_ms=[int(plan.session.ms)],
         faults=["kill"],
         draws=range(seed, seed + plan.runs),
     )
