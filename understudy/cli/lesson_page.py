@@ -19,7 +19,6 @@ from understudy.page.lesson_app import LessonApplication, ServedLesson
 from understudy.page.live import LiveRun
 from understudy.page.runs import PageRun, finished_run
 from understudy.page.server import PageServer
-from understudy.trials.experiments.processes.engine import run_of
 from understudy.trials.lessons.document import ONE, Lesson
 from understudy.trials.lessons.in_progress import FinishedLesson, LessonInProgress
 from understudy.trials.lessons.prepared_lesson import PreparedLesson
@@ -59,7 +58,7 @@ def serve_on_processes(
     plan = first_plan(lesson, seed)
     (folder / ONE).mkdir()
     progress = LessonInProgress(lesson, plan, folder / ONE, other)
-    run = LiveRun(folder / ONE, run_of(plan), progress.observe)
+    run = LiveRun(folder / ONE, plan.run_id, progress.observe)
     with interruptible() as interruption, _served(progress, run, shown, address, folder / ONE) as server:
         introduce(server)
         if not server.takes_commands:

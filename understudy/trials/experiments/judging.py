@@ -17,10 +17,10 @@ from understudy.history.metrics.metrics import measure
 from understudy.trials.experiments.engine import RunData
 from understudy.trials.experiments.language.expectations import ALL_SAFETY, LIVENESS, SAFETY
 from understudy.trials.experiments.language.marks import marks_of
-from understudy.trials.experiments.report.explain import frozen_yaml, step_text
+from understudy.trials.experiments.report.explain import frozen_yaml
 from understudy.trials.experiments.report.timeline import timeline
-from understudy.trials.experiments.report.verdict import Clients, Expected, Status, StepDone, Verdict
-from understudy.trials.experiments.runner import RunOutcome, StepResult
+from understudy.trials.experiments.report.verdict import Clients, Expected, Status, Verdict
+from understudy.trials.experiments.runner import RunOutcome
 
 
 def judge(outcome: RunOutcome, command: str) -> Verdict:
@@ -53,7 +53,7 @@ def judge(outcome: RunOutcome, command: str) -> Verdict:
         seed=outcome.plan.seed,
         status=status,
         why=why,
-        steps=tuple(map(_step_done, outcome.steps)),
+        steps=tuple(outcome.steps),
         expected=tuple(expected),
         failovers=_failovers(data),
         marks={mark: marks[mark] for mark in sorted(marks)},
@@ -79,7 +79,7 @@ def _status(outcome: RunOutcome, expected: Iterable[Expected]) -> tuple[Status, 
     missing = [result for result in outcome.steps if result.failure]
     if missing and not unsafe:
         first = missing[0]
-        return Status.NOT_INJECTED, f"step {first.frozen.number} (line {first.frozen.step.line}): {first.failure}"
+        return Status.NOT_INJECTED, f"step {first.number} (line {first.line}): {first.failure}"
     if outcome.not_injected and not unsafe:
         return Status.NOT_INJECTED, outcome.not_injected[0]
     if violated:
@@ -118,9 +118,9 @@ def _always(outcome: RunOutcome, data: RunData) -> Iterator[Expected]:
 def _within(outcome: RunOutcome, data: RunData) -> Iterator[Expected]:
     reached = {**outcome.reached_ms, "L5": outcome.rate_reached_ms(data.acknowledged_ms)}
     outcome.reached_ms = reached
-    for name, bound_ms in outcome.plan.within_ms.items():
+    for name, bound in outcome.plan.experiment.expect.within.items():
         after_ms = reached.get(name)
-        is_held = after_ms is not None and after_ms <= bound_ms
+        is_held = after_ms is not None and after_ms <= bound.ms
         seen = f"reached after {duration(after_ms)}" if after_ms is not None else "not reached"
         if not is_held and outcome.left.get(name):
             seen += f"; the last finding: {outcome.left[name]}"
@@ -129,7 +129,7 @@ def _within(outcome: RunOutcome, data: RunData) -> Iterator[Expected]:
             name=name,
             status=Status.HELD if is_held else Status.VIOLATED,
             sentence=LIVENESS[name][0],
-            expected=f"within {duration(bound_ms)} after the last fault",
+            expected=f"within {bound} after the last fault",
             seen=seen,
             times_tested=1,
         )
@@ -194,16 +194,4 @@ def _clients(history: ClientHistory) -> Clients:
         refused=ends[SendOutcome.FAIL],
         unknown=ends[SendOutcome.INFO],
         read=sum(len(poll.records) for poll in history.polls),
-    )
-
-
-def _step_done(result: StepResult) -> StepDone:
-    return StepDone(
-        number=result.frozen.number,
-        line=result.frozen.step.line,
-        text=step_text(result.frozen),
-        brokers=result.brokers,
-        done_ms=result.done_ms,
-        ended_ms=result.ended_ms,
-        failure=result.failure,
     )

@@ -17,8 +17,11 @@ from understudy.foundation.cluster.errors import ApiError
 from understudy.foundation.eventlog.records import ControllerElected, Envelope, LeadershipWritten
 from understudy.trials.experiments.engine import CannotInject, ExperimentEngine, RunData, Undo
 from understudy.trials.experiments.language.actions import ACTIONS, Action, Settle
+from understudy.trials.experiments.language.document import Step
 from understudy.trials.experiments.language.expectations import LIVENESS
-from understudy.trials.experiments.language.frozen import FrozenPlan, FrozenStep
+from understudy.trials.experiments.language.frozen import FrozenPlan
+from understudy.trials.experiments.report.explain import step_text
+from understudy.trials.experiments.report.verdict import StepDone
 from understudy.trials.experiments.triggers import TriggerState, ids_of_argument
 
 SAMPLE_MS: Final = 100.0
@@ -40,26 +43,12 @@ _NOT_POSSIBLE = (CannotInject, ClusterError, ApiError, NoBrokerAnswers)
 
 
 @dataclass(slots=True, kw_only=True)
-class StepResult:
-    """The result of a step."""
-
-    frozen: FrozenStep
-    brokers: tuple[int, ...] = ()
-    done_ms: float | None = None
-    """When it was done, since the load began; None if it was not."""
-    ended_ms: float | None = None
-    """When its fault ended; None if nothing ended it before the end of the experiment."""
-    failure: str = ""
-    """Why it was not done."""
-
-
-@dataclass(slots=True, kw_only=True)
 class RunOutcome:
     """The observations of the runner; the judgement compares them with the expectations."""
 
     plan: FrozenPlan
     engine: str
-    steps: list[StepResult]
+    steps: list[StepDone]
     steady_failures: tuple[str, ...] = ()
     not_injected: tuple[str, ...] = ()
     """Faults that were prepared and have not happened."""
@@ -79,7 +68,8 @@ class RunOutcome:
             acknowledged_ms: when each batch was acknowledged.
         """
         times = sorted(acknowledged_ms)
-        done = [result.done_ms for result in self.steps if result.done_ms is not None and _is_fault(result.frozen)]
+        steps = zip(self.plan.experiment.steps, self.steps, strict=True)
+        done = [result.done_ms for step, result in steps if result.done_ms is not None and _is_fault(step)]
         first_ms = min(done, default=0.0)
         before = bisect_left(times, first_ms)
         if first_ms < RATE_WINDOW_MS / 2 or not before:
@@ -104,16 +94,20 @@ class Runner:
     def __init__(self, plan: FrozenPlan, engine: ExperimentEngine) -> None:
         self._plan = plan
         self._engine = engine
-        self._results = {step.number: StepResult(frozen=step) for step in plan.steps}
+        self._steps = {step.number: step for step in plan.experiment.steps}
+        self._results = {
+            step.number: StepDone(number=step.number, line=step.line, text=step_text(step))
+            for step in plan.experiment.steps
+        }
         self._due: list[_Pending] = []
         self._undos: dict[int, tuple[float, Undo]] = {}
         """The time at which the fault of a step ends, and the function that ends it, by step."""
         self._settling: dict[int, float] = {}
         self._bound: dict[str, tuple[int, ...]] = {}
         self._triggers = {
-            step.number: TriggerState(step.step.when, lambda name: ids_of_argument(name, self._bound))
-            for step in plan.steps
-            if step.step.when is not None
+            number: TriggerState(step.when, lambda name: ids_of_argument(name, self._bound))
+            for number, step in self._steps.items()
+            if step.when is not None
         }
         self._last_fault_ms = 0.0
         self._event_brokers: dict[int, int] = {}
@@ -167,27 +161,27 @@ class Runner:
     # ------------------------------------------------------------------ steps
 
     def _schedule_first(self) -> None:
-        for frozen in self._plan.steps:
-            if frozen.at_ms is not None:
-                self._schedule(frozen, frozen.at_ms)
+        for step in self._steps.values():
+            if step.at is not None:
+                self._schedule(step, step.at.ms)
         self._schedule_next_of(0)
 
-    def _schedule(self, frozen: FrozenStep, met_ms: float) -> None:
-        self._due.append(_Pending(met_ms + frozen.wait_ms, frozen.number))
+    def _schedule(self, step: Step, met_ms: float) -> None:
+        self._due.append(_Pending(met_ms + step.wait.ms, step.number))
 
     def _schedule_next_of(self, number: int) -> None:
         """Schedule the step after one that is done, if it waits for nothing else, and those that name its mark."""
         now_ms = self._engine.now_ms
-        done = self._results[number].frozen.step if number else None
-        for frozen in self._plan.steps:
-            step = frozen.step
-            follows = frozen.number == number + 1 and step.at is None and step.when is None and not step.after
+        done = self._steps.get(number)
+        for step in self._steps.values():
+            follows = step.number == number + 1 and step.at is None and step.when is None and not step.after
             is_named = done is not None and step.after != "" and step.after in (done.mark, done.bind_as)
             if follows or is_named:
-                self._schedule(frozen, now_ms)
+                self._schedule(step, now_ms)
 
     def _run_steps(self) -> None:
-        limit_ms = max(self._plan.lasts_ms, *(step.at_ms or 0.0 for step in self._plan.steps)) + PATIENCE_MS
+        times_ms = [step.at.ms for step in self._steps.values() if step.at is not None]
+        limit_ms = max(self._plan.experiment.lasts.ms, *times_ms) + PATIENCE_MS
         while self._is_unfinished and self._engine.now_ms < limit_ms:
             self._do_what_is_due()
             times = [pending.due_ms for pending in self._due] + [due_ms for due_ms, _ in self._undos.values()]
@@ -197,7 +191,7 @@ class Runner:
                 self._engine.advance(min([limit_ms, *times]), self._on_record)
         for result in self._results.values():
             if result.done_ms is None and not result.failure:
-                result.failure = _never_due(result.frozen)
+                result.failure = _never_due(self._steps[result.number])
 
     @property
     def _is_unfinished(self) -> bool:
@@ -221,38 +215,37 @@ class Runner:
 
     def _binds_at_once(self, number: int) -> bool:
         """Whether a step does no more than bind a role, as soon as the step before it is done."""
-        frozen = self._results[number].frozen
-        step = frozen.step
-        is_conditional = step.at is not None or step.when is not None or bool(step.after) or frozen.wait_ms > 0
+        step = self._steps[number]
+        is_conditional = step.at is not None or step.when is not None or bool(step.after) or step.wait.ms > 0
         return step.action is not None and step.action.name == "bind" and not is_conditional
 
-    def _do(self, result: StepResult) -> None:
-        frozen, step = result.frozen, result.frozen.step
-        number = frozen.number
+    def _do(self, result: StepDone) -> None:
+        number = result.number
+        step = self._steps[number]
         try:
-            result.brokers = self._brokers_of(frozen)
+            result.brokers = self._brokers_of(step)
             if step.bind_as:
                 self._bound[step.bind_as] = result.brokers
             if isinstance(step.action, Settle):
                 self._settling[number] = self._engine.now_ms + step.action.at_most.ms
                 return
             if step.action is not None and step.action.name != "bind":
-                self._perform(frozen, step.action, result.brokers)
+                self._perform(step, step.action, result.brokers)
         except _NOT_POSSIBLE as failure:
             result.failure = str(failure)
             return
         result.done_ms = self._engine.now_ms
         self._schedule_next_of(number)
 
-    def _perform(self, frozen: FrozenStep, action: Action, brokers: tuple[int, ...]) -> None:
+    def _perform(self, step: Step, action: Action, brokers: tuple[int, ...]) -> None:
         if action.name not in self._engine.actions():
             raise CannotInject(f"the engine {self._engine.name} cannot do {action.name}")
-        peers = self._resolve_all([each for each in action.peers if each.role != "zookeeper"], frozen, ())
-        undo = self._engine.perform(frozen.number, action, brokers, peers)
-        if _is_fault(frozen):
+        peers = self._resolve_all([each for each in action.peers if each.role != "zookeeper"], step, ())
+        undo = self._engine.perform(step.number, action, brokers, peers)
+        if _is_fault(step):
             self._last_fault_ms = self._engine.now_ms
         if undo is not None and action.lasts is not None:
-            self._undos[frozen.number] = (self._engine.now_ms + action.lasts.ms, undo)
+            self._undos[step.number] = (self._engine.now_ms + action.lasts.ms, undo)
 
     def _end(self, number: int, undo: Undo) -> None:
         result = self._results[number]
@@ -281,41 +274,43 @@ class Runner:
         if isinstance(record.data, ControllerElected | LeadershipWritten):
             self._changed_ms = self._engine.now_ms
         for number, state in self._triggers.items():
-            result = self._results[number]
-            excluded = [each for target in result.frozen.step.exclude for each in self._excluded(target)]
-            if not state.matches(record, excluded) or state.count != result.frozen.nth or result.done_ms is not None:
+            step, is_done = self._steps[number], self._results[number].done_ms is not None
+            if not state.matches(record, self._excluded(step)) or state.count != step.nth.low or is_done:
                 continue
             self._event_brokers[number] = int(record.node.rpartition("-")[2]) if record.node[-1].isdigit() else -1
-            self._schedule(result.frozen, self._engine.now_ms)
+            self._schedule(step, self._engine.now_ms)
             is_due = True
         return is_due
 
     # ------------------------------------------------------------------ targets
 
-    def _brokers_of(self, frozen: FrozenStep) -> tuple[int, ...]:
+    def _brokers_of(self, step: Step) -> tuple[int, ...]:
         """Bind the targets of a step now, and return its brokers."""
-        found = () if frozen.step.action is None else frozen.step.action.brokers
+        found = () if step.action is None else step.action.brokers
         if not found:
-            event_broker = self._event_brokers.get(frozen.number)
+            event_broker = self._event_brokers.get(step.number)
             return () if event_broker is None else (event_broker,)
-        excluded = [each for target in frozen.step.exclude for each in self._excluded(target)]
-        brokers = self._resolve_all(found, frozen, excluded)
+        brokers = self._resolve_all(found, step, self._excluded(step))
         if not brokers:
             raise CannotInject(f"no broker is left for {', '.join(map(str, found))}")
         return brokers
 
-    def _resolve_all(self, targets: Sequence[Target], frozen: FrozenStep, excluded: Collection[int]) -> tuple[int, ...]:
+    def _resolve_all(self, targets: Sequence[Target], step: Step, excluded: Collection[int]) -> tuple[int, ...]:
         found: dict[int, None] = {}
         for place, target in enumerate(targets):
-            source = derived(self._plan.seed, "target", frozen.number, place)
+            source = derived(self._plan.seed, "target", step.number, place)
             candidates = [each for each in self._candidates(target) if each not in excluded and each not in found]
             if target.role in DRAWN and candidates:
                 candidates = [source.choice(candidates)]
             found.update(dict.fromkeys(candidates))
         return tuple(found)
 
-    def _excluded(self, target: Target) -> tuple[int, ...]:
-        return self._bound.get(target.name, ()) if target.role == "bound" else self._candidates(target)
+    def _excluded(self, step: Step) -> list[int]:
+        """Return the brokers that the target of a step must not be; a name that is not bound yet stands for none."""
+        excluded: list[int] = []
+        for each in step.exclude:
+            excluded += self._bound.get(each.name, ()) if each.role == "bound" else self._candidates(each)
+        return excluded
 
     def _candidates(self, target: Target) -> tuple[int, ...]:
         """Return every broker that a target may stand for now. Raises CannotInject if there is none."""
@@ -347,11 +342,9 @@ class Runner:
         """Let the cluster recover from the last fault, and note when each liveness bound is reached for good."""
         outcome.last_fault_ms = self._last_fault_ms
         contradicted_ms = dict.fromkeys(LIVENESS, self._last_fault_ms)
-        longest_ms = max([0.0, *self._plan.within_ms.values()])
-        until_ms = max(
-            self._plan.lasts_ms,
-            self._last_fault_ms + longest_ms + max(map(_stays_ms, self._plan.within_ms), default=0.0),
-        )
+        within, lasts_ms = self._plan.experiment.expect.within, self._plan.experiment.lasts.ms
+        longest_ms = max([0.0, *(bound.ms for bound in within.values())])
+        until_ms = max(lasts_ms, self._last_fault_ms + longest_ms + max(map(_stays_ms, within), default=0.0))
         while True:
             now_ms = self._engine.now_ms
             found = self._engine.findings()
@@ -363,10 +356,10 @@ class Runner:
                     contradicted_ms[name] = now_ms
                     outcome.left[name] = contradicting[0]
             contradicted_ms["L7"] = max(self._changed_ms, self._last_fault_ms)
-            has_stayed = all(now_ms - contradicted_ms[name] >= _stays_ms(name) for name in self._plan.within_ms)
-            if has_stayed and "L5" in self._plan.within_ms:
+            has_stayed = all(now_ms - contradicted_ms[name] >= _stays_ms(name) for name in within)
+            if has_stayed and "L5" in within:
                 has_stayed = outcome.rate_reached_ms(self._engine.acknowledged_ms) is not None
-            if now_ms >= until_ms or (has_stayed and now_ms >= self._plan.lasts_ms):
+            if now_ms >= until_ms or (has_stayed and now_ms >= lasts_ms):
                 break
             self._engine.advance(now_ms + SAMPLE_MS, self._on_record)
         for name in LIVENESS:
@@ -375,19 +368,17 @@ class Runner:
             outcome.reached_ms[name] = (after_ms + SAMPLE_MS if after_ms else 0.0) if is_reached else None
 
 
-def _is_fault(frozen: FrozenStep) -> bool:
-    action = frozen.step.action
-    return action is not None and ACTIONS[action.name].is_fault
+def _is_fault(step: Step) -> bool:
+    return step.action is not None and ACTIONS[step.action.name].is_fault
 
 
 def _stays_ms(name: str) -> float:
     return {"L5": RATE_WINDOW_MS, "L7": _QUIET_MS}.get(name, _STAYS_MS)
 
 
-def _never_due(frozen: FrozenStep) -> str:
-    step = frozen.step
+def _never_due(step: Step) -> str:
     if step.when is not None:
-        return f"its event did not happen: {step.when}" + (f", {frozen.nth} times" if frozen.nth > 1 else "")
+        return f"its event did not happen: {step.when}" + (f", {step.nth} times" if step.nth.low > 1 else "")
     if step.after:
         return f"the step with the mark {step.after} was not done"
     return "the step before it was not done"

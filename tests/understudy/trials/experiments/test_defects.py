@@ -48,7 +48,7 @@ def test_a_defect_that_no_seed_shows_is_not_found(tmp_path: Path, capsys: pytest
 def test_the_same_seed_with_and_without_a_fence_draws_the_same() -> None:
     experiment = read_experiment(SMALL.replace("at: 1s", "at: 1s..9s"), "f")
     off = freeze(experiment, 3, fences_off=switches("broker.controller-epoch + zk.controller-epoch"))
-    assert off.steps == freeze(experiment, 3).steps
+    assert off.experiment == freeze(experiment, 3).experiment
     assert len(off.fences_off) == 2
 
 

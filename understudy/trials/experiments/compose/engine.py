@@ -39,7 +39,7 @@ class ComposeEngine(LiveEngine):
             session_timeout_ms=plan.session_ms,
             properties=properties_of(plan),
             environment={EXPERIMENT_VARIABLE: plan.experiment.name},
-            run=f"{plan.experiment.name}-{plan.seed}",
+            run=plan.run_id,
             described=RunDescribed(seed=plan.seed, world="containers"),
         )
 

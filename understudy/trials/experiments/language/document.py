@@ -67,6 +67,7 @@ class Step:
     """One step: when it is done, what it does, and to which brokers.
 
     Attributes:
+        number: from 1, in the order of the file; 0 until the ranges are drawn.
         at: the time since the start of the load; `when` and `after` are other conditions. Without any of them a step is
             done after the one before it in the file.
         wait: how long after its condition the step is done.
@@ -74,6 +75,7 @@ class Step:
     """
 
     line: int = 0
+    number: int = 0
     at: Span | None = None
     when: Trigger | None = None
     nth: CountRange = _ONCE

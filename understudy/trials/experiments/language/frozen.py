@@ -3,45 +3,38 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from understudy.clusters.simulated.randomness import derived
 from understudy.clusters.values import CountRange, Span
 from understudy.foundation.eventlog.fences import Switch
 from understudy.trials.experiments.language.actions import Action
-from understudy.trials.experiments.language.document import Experiment, Step
+from understudy.trials.experiments.language.document import ClusterPlan, Experiment, Step
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrozenStep:
-    """A step with its durations in milliseconds and its counts drawn; the ranges of its action have one value each."""
-
-    number: int
-    """From 1, in the order of the file."""
-    step: Step
-    at_ms: float | None
-    wait_ms: float
-    nth: int
+D = TypeVar("D", Experiment, ClusterPlan, Step, Action)
+R = TypeVar("R", bound=Span | CountRange)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrozenPlan:
-    """An experiment, a seed, and the values that the seed draws."""
+    """An experiment whose ranges have one value each, which a seed has drawn."""
 
     experiment: Experiment
     seed: int
-    session_ms: int
-    lasts_ms: float
-    steps: tuple[FrozenStep, ...]
-    within_ms: Mapping[str, float]
     fences_off: tuple[Switch, ...] = ()
     """Fences and fixes that are switched off in this run."""
 
     @property
-    def brokers(self) -> int:
-        return self.experiment.cluster.brokers
+    def session_ms(self) -> int:
+        return int(self.experiment.cluster.session.ms)
+
+    @property
+    def run_id(self) -> str:
+        """The id of its run, which the event logs of the run have."""
+        return f"{self.experiment.name}-{self.seed}"
 
 
 def freeze(experiment: Experiment, seed: int | None = None, *, fences_off: tuple[Switch, ...] = ()) -> FrozenPlan:
@@ -52,36 +45,32 @@ def freeze(experiment: Experiment, seed: int | None = None, *, fences_off: tuple
         fences_off: fences and fixes that are switched off; the drawn values do not depend on them.
     """
     chosen = experiment.seed if seed is None else seed
-    return FrozenPlan(
-        experiment=experiment,
-        seed=chosen,
-        session_ms=int(experiment.cluster.session.draw(derived(chosen, "session"))),
-        lasts_ms=experiment.lasts.draw(derived(chosen, "lasts")),
-        steps=tuple(_freeze_step(number, step, chosen) for number, step in enumerate(experiment.steps, 1)),
-        within_ms={name: span.draw(derived(chosen, "within", name)) for name, span in experiment.expect.within.items()},
-        fences_off=fences_off,
+    within = {name: _drawn(span, derived(chosen, "within", name)) for name, span in experiment.expect.within.items()}
+    drawn = replace(
+        _with_ranges_drawn(experiment, partial(derived, chosen)),
+        cluster=_with_ranges_drawn(experiment.cluster, partial(derived, chosen)),
+        steps=tuple(_drawn_step(number, step, chosen) for number, step in enumerate(experiment.steps, 1)),
+        expect=replace(experiment.expect, within=within),
     )
+    return FrozenPlan(experiment=drawn, seed=chosen, fences_off=fences_off)
 
 
-def _freeze_step(number: int, step: Step, seed: int) -> FrozenStep:
-    def source(name: str) -> random.Random:
-        return derived(seed, "step", number, name)
-
-    return FrozenStep(
-        number=number,
-        step=step if step.action is None else replace(step, action=_freeze_action(step.action, source)),
-        at_ms=None if step.at is None else step.at.draw(source("at")),
-        wait_ms=step.wait.draw(source("wait")),
-        nth=step.nth.draw(source("nth")),
-    )
+def _drawn_step(number: int, step: Step, seed: int) -> Step:
+    source = partial(derived, seed, "step", number)
+    action = None if step.action is None else _with_ranges_drawn(step.action, source, step.action.VALUE[0])
+    return replace(_with_ranges_drawn(step, source), number=number, action=action)
 
 
-def _freeze_action(action: Action, source: Callable[[str], random.Random]) -> Action:
-    own, _ = action.VALUE
+def _with_ranges_drawn(values: D, source: Callable[[str], random.Random], own: str = "") -> D:
+    """Draw the ranges among attributes, each from the source of its name; `own` holds the value of an action's key."""
     drawn: dict[str, Any] = {}
-    for each in fields(action):
-        match getattr(action, each.name):
+    for each in fields(values):
+        match getattr(values, each.name):
             case Span() | CountRange() as range_:
-                value = range_.draw(source("value" if each.name == own else each.name))
-                drawn[each.name] = type(range_)(value, value)  # type: ignore[arg-type]  # it draws what it consists of
-    return replace(action, **drawn)
+                drawn[each.name] = _drawn(range_, source("value" if each.name == own else each.name))
+    return replace(values, **drawn)
+
+
+def _drawn(range_: R, source: random.Random) -> R:
+    value = range_.draw(source)
+    return type(range_)(value, value)  # type: ignore[arg-type]  # it draws what it consists of

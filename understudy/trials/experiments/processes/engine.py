@@ -16,11 +16,6 @@ from understudy.trials.experiments.language.frozen import FrozenPlan
 from understudy.trials.experiments.live.live_engine import LiveEngine, properties_of
 
 
-def run_of(plan: FrozenPlan) -> str:
-    """Return the id of the run of a plan, which its event logs have."""
-    return f"{plan.experiment.name}-{plan.seed}"
-
-
 class ProcessEngine(LiveEngine):
     """One run on real processes, whose traffic goes through a proxy.
 
@@ -62,7 +57,7 @@ class ProcessEngine(LiveEngine):
             properties=properties_of(plan),
             environment={EXPERIMENT_VARIABLE: plan.experiment.name},
             proxied=True,
-            run=run_of(plan),
+            run=plan.run_id,
             described=RunDescribed(seed=plan.seed),
         )
 

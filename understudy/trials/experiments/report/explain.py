@@ -10,9 +10,9 @@ import msgspec
 from understudy.clusters.values import CountRange, Span, duration
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.trials.experiments.language.actions import ACTIONS, TARGETS, Action
-from understudy.trials.experiments.language.document import SCHEMA, Experiment
+from understudy.trials.experiments.language.document import SCHEMA, Experiment, Step
 from understudy.trials.experiments.language.expectations import ALL_SAFETY, LIVENESS, SAFETY, STEADY
-from understudy.trials.experiments.language.frozen import FrozenPlan, FrozenStep
+from understudy.trials.experiments.language.frozen import FrozenPlan
 from understudy.trials.experiments.language.kinds import StepKey
 
 
@@ -28,8 +28,8 @@ def explain(plan: FrozenPlan, engines: Mapping[str, frozenset[str]]) -> list[str
     lines += ["", *_cluster_lines(plan), "", "Before the first step:"]
     lines += [f"  {STEADY[condition]}" for condition in experiment.steady]
     lines += ["", f"Steps, with what seed {plan.seed} draws:"]
-    lines += [f"  {frozen.number}. {step_text(frozen)}" for frozen in plan.steps]
-    lines += ["", "Expected:", *(f"  {line}" for line in _expectation_lines(experiment, plan))]
+    lines += [f"  {step.number}. {step_text(step)}" for step in experiment.steps]
+    lines += ["", "Expected:", *(f"  {line}" for line in _expectation_lines(experiment))]
     lines += ["", "Engines:", *(f"  {line}" for line in _engine_lines(experiment, engines))]
     if experiment.defects:
         lines += ["", "Defects that must be found:"]
@@ -44,18 +44,17 @@ def missing_actions(experiment: Experiment, can: frozenset[str]) -> list[str]:
     return [action for action in used if action not in can]
 
 
-def step_text(frozen: FrozenStep) -> str:
+def step_text(step: Step) -> str:
     """A step in a sentence."""
-    step = frozen.step
     parts = []
-    if frozen.at_ms is not None:
-        parts.append(f"at {duration(frozen.at_ms)}")
+    if step.at is not None:
+        parts.append(f"at {step.at}")
     elif step.when is not None:
-        parts.append(f"when {step.when}" + (f" for the {_ordinal(frozen.nth)} time" if frozen.nth > 1 else ""))
+        parts.append(f"when {step.when}" + (f" for the {_ordinal(step.nth.low)} time" if step.nth.low > 1 else ""))
     elif step.after:
         parts.append(f"after {step.after}")
-    if frozen.wait_ms:
-        parts.append(f"{duration(frozen.wait_ms)} later" if parts else f"after {duration(frozen.wait_ms)}")
+    if step.wait.ms:
+        parts.append(f"{step.wait} later" if parts else f"after {step.wait}")
     if step.action is not None:
         meaning = ACTIONS[step.action.name].meaning
         target, *options = [(key, _value_text(value)) for key, value in _values_of(step.action)]
@@ -88,7 +87,7 @@ def frozen_yaml(plan: FrozenPlan) -> str:
         "cluster": {
             "brokers": cluster.brokers,
             **({"racks": list(cluster.racks)} if cluster.racks else {}),
-            "session": duration(plan.session_ms),
+            "session": str(cluster.session),
             "topics": [
                 {
                     "name": topic.name,
@@ -108,11 +107,11 @@ def frozen_yaml(plan: FrozenPlan) -> str:
             "acks": experiment.load.acks,
         },
         "steady": list(experiment.steady),
-        "steps": [_step_document(frozen) for frozen in plan.steps],
-        "lasts": duration(plan.lasts_ms),
+        "steps": [_step_document(step) for step in experiment.steps],
+        "lasts": str(experiment.lasts),
         "expect": {
             "always": list(experiment.expect.always),
-            "within": {name: duration(ms) for name, ms in plan.within_ms.items()},
+            "within": {name: str(span) for name, span in experiment.expect.within.items()},
             "sometimes": list(experiment.expect.sometimes),
             "never": list(experiment.expect.never),
         },
@@ -120,17 +119,16 @@ def frozen_yaml(plan: FrozenPlan) -> str:
     return "\n".join(_yaml_lines(document)) + "\n"
 
 
-def _step_document(frozen: FrozenStep) -> dict[str, Any]:
-    step = frozen.step
+def _step_document(step: Step) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    if frozen.at_ms is not None:
-        found["at"] = duration(frozen.at_ms)
+    if step.at is not None:
+        found["at"] = str(step.at)
     if step.when is not None:
-        found |= {"when": str(step.when), "nth": frozen.nth}
+        found |= {"when": str(step.when), "nth": step.nth.low}
     if step.after:
         found["after"] = step.after
-    if frozen.wait_ms:
-        found["wait"] = duration(frozen.wait_ms)
+    if step.wait.ms:
+        found["wait"] = str(step.wait)
     if step.exclude:
         found["not"] = [str(each) for each in step.exclude]
     found |= {"as": step.bind_as} if step.bind_as else {}
@@ -179,7 +177,7 @@ def _inline(value: Any) -> str:
 def _cluster_lines(plan: FrozenPlan) -> list[str]:
     cluster, load = plan.experiment.cluster, plan.experiment.load
     lines = [
-        f"Cluster: {cluster.brokers} brokers, ZooKeeper session timeout {duration(plan.session_ms)}",
+        f"Cluster: {cluster.brokers} brokers, ZooKeeper session timeout {cluster.session}",
         *(f"  server.properties: {key}={value}" for key, value in cluster.settings.items()),
     ]
     for topic in cluster.topics:
@@ -194,14 +192,14 @@ def _cluster_lines(plan: FrozenPlan) -> list[str]:
     return [*lines, f"Load: {produced}, {load.consumers} consumers{members}"]
 
 
-def _expectation_lines(experiment: Experiment, plan: FrozenPlan) -> list[str]:
+def _expectation_lines(experiment: Experiment) -> list[str]:
     expect = experiment.expect
     if ALL_SAFETY in expect.always or set(expect.always) >= set(SAFETY):
         lines = [f"always: all {len(SAFETY)} invariants"]
     else:
         lines = [f"always {name}: {SAFETY[name]}" for name in expect.always]
-    for name, bound_ms in plan.within_ms.items():
-        lines.append(f"{name} within {duration(bound_ms)} after the last fault: {LIVENESS[name][0]}")
+    for name, bound in expect.within.items():
+        lines.append(f"{name} within {bound} after the last fault: {LIVENESS[name][0]}")
     lines += [f"at least once: {mark}" for mark in expect.sometimes]
     lines += [f"never: {mark}" for mark in expect.never]
     return lines

@@ -35,16 +35,19 @@ EXIT_CODES = {
 BAD_FILE_EXIT_CODE = 3
 
 
-class StepDone(msgspec.Struct, frozen=True, kw_only=True):
+class StepDone(msgspec.Struct, kw_only=True):
     """A step as it was done. Times are ms since the load began."""
 
     number: int
     line: int
     text: str
-    brokers: tuple[int, ...]
-    done_ms: float | None
-    ended_ms: float | None
-    failure: str
+    brokers: tuple[int, ...] = ()
+    done_ms: float | None = None
+    """When it was done; None if it was not."""
+    ended_ms: float | None = None
+    """When its fault ended; None if nothing ended it before the end of the experiment."""
+    failure: str = ""
+    """Why it was not done."""
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True):

@@ -50,7 +50,7 @@ class SimulatedEngine(Performing):
                 **experiment.cluster.settings,
             },
             fences_off=plan.fences_off,
-            run_id=f"{experiment.name}-{plan.seed}",
+            run_id=plan.run_id,
             described=RunDescribed(seed=plan.seed),
         )
         self._machines = SimulatedMachines(self.cluster)

@@ -122,15 +122,15 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 def test_the_frozen_plan_is_a_file_that_draws_nothing() -> None:
     plan = freeze(read("steps:\n  - {at: 1s..9s, kill: all, for: 1s..9s}\n  - {settle: 3s, wait: 0s..1s}\n"), 7)
     again = freeze(read_experiment(frozen_yaml(plan), "frozen.yaml"), 99)
-    assert [(each.at_ms, each.wait_ms, each.step.action) for each in again.steps] == [
-        (each.at_ms, each.wait_ms, each.step.action) for each in plan.steps
+    assert [(each.at, each.wait, each.action) for each in again.experiment.steps] == [
+        (each.at, each.wait, each.action) for each in plan.experiment.steps
     ]
 
 
 def test_the_seed_alone_decides_what_is_drawn() -> None:
     experiment = read("steps:\n  - {at: 1s..9s, kill: all, for: 1s..9s}\n")
     assert freeze(experiment, 7) == freeze(experiment, 7)
-    assert len({freeze(experiment, seed).steps[0].at_ms for seed in range(20)}) > 15
+    assert len({freeze(experiment, seed).experiment.steps[0].at for seed in range(20)}) > 15
 
 
 def test_the_template_is_an_experiment() -> None:
