@@ -35,11 +35,11 @@ def judge(outcome: RunOutcome, command: str) -> Verdict:
     marks = _count_marks(data)
     expected = [*_always(outcome, data), *_within(outcome, data)]
     for mark in expectations.sometimes:
-        status = Status.HELD if marks[mark] else Status.VIOLATED
-        expected.append(_about_mark("sometimes", mark, status, "at least once", marks[mark]))
+        seen, sentence = f"reached {marks[mark]} times", "the run reaches this mark"
+        expected.append(_expected("sometimes", mark, marks[mark] > 0, sentence, seen, "at least once"))
     for mark in expectations.never:
-        status = Status.VIOLATED if marks[mark] else Status.HELD
-        expected.append(_about_mark("never", mark, status, "not once", marks[mark]))
+        seen, sentence = f"reached {marks[mark]} times", "the run does not reach this mark"
+        expected.append(_expected("never", mark, marks[mark] == 0, sentence, seen, "not once"))
     expected += _of_every_run(outcome, data)
     status, why = _status(outcome, expected)
     experiment = outcome.plan.experiment
@@ -124,27 +124,7 @@ def _within(outcome: RunOutcome, data: RunData) -> Iterator[Expected]:
         seen = f"reached after {duration(after_ms)}" if after_ms is not None else "not reached"
         if not is_held and outcome.left.get(name):
             seen += f"; the last finding: {outcome.left[name]}"
-        yield Expected(
-            kind="within",
-            name=name,
-            status=Status.HELD if is_held else Status.VIOLATED,
-            sentence=LIVENESS[name][0],
-            expected=f"within {bound} after the last fault",
-            seen=seen,
-            times_tested=1,
-        )
-
-
-def _about_mark(kind: str, mark: str, status: Status, expected: str, count: int) -> Expected:
-    return Expected(
-        kind=kind,
-        name=mark,
-        status=status,
-        sentence="the run reaches this mark" if kind == "sometimes" else "the run does not reach this mark",
-        expected=expected,
-        seen=f"reached {count} times",
-        times_tested=1,
-    )
+        yield _expected("within", name, is_held, LIVENESS[name].meaning, seen, f"within {bound} after the last fault")
 
 
 def _of_every_run(outcome: RunOutcome, data: RunData) -> Iterator[Expected]:
@@ -156,20 +136,21 @@ def _of_every_run(outcome: RunOutcome, data: RunData) -> Iterator[Expected]:
             for record in data.records[node]
             if isinstance(record.data, TaskFailed)
         ]
-    yield Expected(
-        kind="run",
-        name="no-failure",
-        status=Status.VIOLATED if failures else Status.HELD,
-        sentence="no task of a broker fails, and no broker ends by itself",
-        seen=failures[0] if failures else "none",
-        times_tested=1,
-    )
-    yield Expected(
-        kind="run",
-        name="settles",
-        status=Status.VIOLATED if outcome.unsettled else Status.HELD,
-        sentence="the cluster settles once every fault has ended",
-        seen=outcome.unsettled or "it has settled",
+    no_failure = "no task of a broker fails, and no broker ends by itself"
+    yield _expected("run", "no-failure", not failures, no_failure, failures[0] if failures else "none")
+    settles = "the cluster settles once every fault has ended"
+    yield _expected("run", "settles", not outcome.unsettled, settles, outcome.unsettled or "it has settled")
+
+
+def _expected(kind: str, name: str, is_held: bool, sentence: str, seen: str, expected: str = "") -> Expected:
+    """Return an expectation that every run tests once; the arguments are attributes of `Expected`."""
+    return Expected(
+        kind=kind,
+        name=name,
+        status=Status.HELD if is_held else Status.VIOLATED,
+        sentence=sentence,
+        expected=expected,
+        seen=seen,
         times_tested=1,
     )
 

@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 
 from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
 from understudy.clusters.cluster import ClusterError
-from understudy.clusters.findings import FindingKind
 from understudy.clusters.simulated.randomness import derived
 from understudy.clusters.targets import DRAWN, Resolver
 from understudy.clusters.values import Target
@@ -18,7 +17,7 @@ from understudy.foundation.eventlog.records import ControllerElected, Envelope, 
 from understudy.trials.experiments.engine import CannotInject, ExperimentEngine, RunData, Undo
 from understudy.trials.experiments.language.actions import ACTIONS, Action, Settle
 from understudy.trials.experiments.language.document import Step
-from understudy.trials.experiments.language.expectations import LIVENESS
+from understudy.trials.experiments.language.expectations import LIVENESS, STEADY
 from understudy.trials.experiments.language.frozen import FrozenPlan
 from understudy.trials.experiments.report.explain import step_text
 from understudy.trials.experiments.report.verdict import StepDone
@@ -146,16 +145,10 @@ class Runner:
     def _steady_failure(self, condition: str) -> str:
         if condition == "producers-acknowledged":
             return "" if self._engine.acknowledged_ms else f"{condition}: no producer has been acknowledged"
-        kinds: dict[str, Collection[FindingKind]] = {
-            "one-controller": (FindingKind.CONTROLLER,),
-            "no-leaderless": (FindingKind.LEADERLESS,),
-            "no-under-replicated": (FindingKind.UNDER_REPLICATED,),
-            "settled": FindingKind,  # type: ignore[dict-item]  # an enumeration is a collection of its members
-        }
         found = self._engine.findings()
         if found is None:
             return f"{condition}: {_NO_ANSWER}"
-        wrong = [str(each) for each in found.found if each.kind in kinds[condition]]
+        wrong = [str(each) for each in found.found if each.kind in STEADY[condition].contradicted_by]
         return f"{condition}: {wrong[0]}" if wrong else ""
 
     # ------------------------------------------------------------------ steps

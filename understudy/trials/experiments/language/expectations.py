@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 from understudy.checks import client_history
 from understudy.checks.groups import GROUP_CHECKS
@@ -22,26 +22,33 @@ SAFETY: Final[dict[str, str]] = {
 """Every invariant by its id, as a clause that follows "it should hold that"."""
 ALL_SAFETY: Final = "all-safety"
 
-LIVENESS: Final[dict[str, tuple[str, tuple[FindingKind, ...]]]] = {
-    "L1": ("there is exactly one active controller", (FindingKind.CONTROLLER,)),
-    "L2": ("every partition has a live leader", (FindingKind.LEADERLESS,)),
-    "L3": ("every live replica is in sync", (FindingKind.UNDER_REPLICATED,)),
-    "L4": (
-        "the metadata and replicas of all brokers agree with ZooKeeper",
-        (FindingKind.METADATA, FindingKind.REPLICA),
+
+class ClusterState(NamedTuple):
+    """A state of the cluster that an experiment may require, and the kinds of findings that contradict it."""
+
+    meaning: str
+    contradicted_by: tuple[FindingKind, ...] = ()
+
+
+LIVENESS: Final = {
+    "L1": ClusterState("there is exactly one active controller", (FindingKind.CONTROLLER,)),
+    "L2": ClusterState("every partition has a live leader", (FindingKind.LEADERLESS,)),
+    "L3": ClusterState("every live replica is in sync", (FindingKind.UNDER_REPLICATED,)),
+    "L4": ClusterState(
+        "the metadata and replicas of all brokers agree with ZooKeeper", (FindingKind.METADATA, FindingKind.REPLICA)
     ),
-    "L5": ("producers are acknowledged at 80 % of the rate before the first fault", ()),
-    "L7": ("the controller stays, and it writes no partition state any more", ()),
-    "settled": ("the cluster has settled", tuple(FindingKind)),
+    "L5": ClusterState("producers are acknowledged at 80 % of the rate before the first fault"),
+    "L7": ClusterState("the controller stays, and it writes no partition state any more"),
+    "settled": ClusterState("the cluster has settled", tuple(FindingKind)),
 }
-"""States that must be reached after the last fault has ended, by id, with the findings that contradict them."""
+"""States that must be reached after the last fault has ended, by id."""
 
 STEADY: Final = {
-    "one-controller": "there is exactly one active controller",
-    "no-leaderless": "every partition has a leader",
-    "no-under-replicated": "every replica is in sync",
-    "settled": "there is no finding about the cluster at all",
-    "producers-acknowledged": "every producer has been acknowledged",
+    "one-controller": ClusterState("there is exactly one active controller", (FindingKind.CONTROLLER,)),
+    "no-leaderless": ClusterState("every partition has a leader", (FindingKind.LEADERLESS,)),
+    "no-under-replicated": ClusterState("every replica is in sync", (FindingKind.UNDER_REPLICATED,)),
+    "settled": ClusterState("there is no finding about the cluster at all", tuple(FindingKind)),
+    "producers-acknowledged": ClusterState("every producer has been acknowledged"),
 }
 """Conditions that may be required before the first step."""
 

@@ -26,7 +26,7 @@ def explain(plan: FrozenPlan, engines: Mapping[str, frozenset[str]]) -> list[str
     lines = [f"{experiment.name}: {experiment.title}" if experiment.title else experiment.name]
     lines += [experiment.question.strip()] if experiment.question else []
     lines += ["", *_cluster_lines(plan), "", "Before the first step:"]
-    lines += [f"  {STEADY[condition]}" for condition in experiment.steady]
+    lines += [f"  {STEADY[condition].meaning}" for condition in experiment.steady]
     lines += ["", f"Steps, with what seed {plan.seed} draws:"]
     lines += [f"  {step.number}. {step_text(step)}" for step in experiment.steps]
     lines += ["", "Expected:", *(f"  {line}" for line in _expectation_lines(experiment))]
@@ -199,7 +199,7 @@ def _expectation_lines(experiment: Experiment) -> list[str]:
     else:
         lines = [f"always {name}: {SAFETY[name]}" for name in expect.always]
     for name, bound in expect.within.items():
-        lines.append(f"{name} within {bound} after the last fault: {LIVENESS[name][0]}")
+        lines.append(f"{name} within {bound} after the last fault: {LIVENESS[name].meaning}")
     lines += [f"at least once: {mark}" for mark in expect.sometimes]
     lines += [f"never: {mark}" for mark in expect.never]
     return lines
