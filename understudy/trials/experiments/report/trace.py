@@ -48,18 +48,6 @@ _TITLES: Final = {
     _Track.RECORDS: "event log",
     _Track.REQUESTS_HANDLED: "requests handled",
 }
-_SHOWN_OTHERWISE: Final = (
-    EventQueued,
-    EventStarted,
-    EventEnded,
-    RequestSent,
-    ResponseReceived,
-    RequestFailed,
-    RequestReceived,
-    ResponseSent,
-    RequestDetail,
-)
-"""Types of records that are part of a slice, and not also shown as moments."""
 
 
 class _Sent(NamedTuple):
@@ -135,8 +123,9 @@ def _of_records(records: Iterable[Envelope], origin_ms: float, arrows: _Arrows) 
         match data:
             case EventEnded(event=event, took_ms=took_ms):
                 yield _slice(_Track.EVENTS, event, at_ms - took_ms, took_ms, fields)
-            case RequestSent(to=to) if (arrow := arrows.get(_identity(record))) is not None:
-                yield _arrow("s", _Track.REQUESTS_SENT + to, at_ms, arrow)
+            case RequestSent(to=to):
+                if (arrow := arrows.get(_identity(record))) is not None:
+                    yield _arrow("s", _Track.REQUESTS_SENT + to, at_ms, arrow)
             case ResponseReceived(sender=to, api=api, took_ms=took_ms):
                 yield _slice(_Track.REQUESTS_SENT + to, api, at_ms - took_ms, took_ms, fields)
             case RequestFailed(to=to, api=api, why=why):
@@ -148,8 +137,10 @@ def _of_records(records: Iterable[Envelope], origin_ms: float, arrows: _Arrows) 
             case ResponseSent(api=api, client_id=client_id, correlation_id=number):
                 from_ms = received.pop((client_id, number), at_ms)
                 yield _slice(_Track.REQUESTS_HANDLED, api, from_ms, at_ms - from_ms, fields)
-        if not isinstance(data, _SHOWN_OTHERWISE):
-            yield _moment(_Track.RECORDS, record.type, at_ms, fields)
+            case EventQueued() | EventStarted() | RequestDetail():
+                pass  # the slice of the event, or of the request, shows it
+            case _:
+                yield _moment(_Track.RECORDS, record.type, at_ms, fields)
 
 
 def _slice(track: int, name: str, from_ms: float, lasts_ms: float, fields: Mapping[str, object]) -> TraceEvent:
