@@ -16,12 +16,10 @@ from understudy.history.lake.ingest import find_logs, ingest
 from understudy.spark.context import Progress, SparkSettings, no_progress, spark_context, spark_errors
 from understudy.spark.ingest_job import SparkEngine
 from understudy.spark.lake_tables import read_lake
-from understudy.trials.lessons.sweeping import SweepRow, SweepTable
-
-_TIMES: Final = ("detection_ms", "election_ms", "takeover_ms", "propagation_ms", "outage_ms")
+from understudy.trials.lessons.sweeping import TIMES, SweepRow, SweepTable
 
 FIRST_FAILOVERS: Final = f"""
-SELECT sweep, run, {", ".join(f"coalesce({name}, 0D) AS {name}" for name in _TIMES)}
+SELECT sweep, run, {", ".join(f"coalesce({name}, 0D) AS {name}" for name in TIMES)}
 FROM (SELECT *, row_number() OVER (PARTITION BY run ORDER BY epoch) AS place FROM failovers)
 JOIN sweeps USING (run)
 WHERE place = 1
@@ -30,7 +28,7 @@ WHERE place = 1
 
 NUMBERS: Final = f"""
 SELECT sweep, count(*) AS runs,
-  {", ".join(f"percentile({name}, 0.5D) AS median_{name}" for name in _TIMES)},
+  {", ".join(f"percentile({name}, 0.5D) AS median_{name}" for name in TIMES)},
   min(outage_ms) AS shortest_outage_ms, max(outage_ms) AS longest_outage_ms,
   100 * sum(bigint(round(detection_ms * 1000))) / sum(bigint(round(outage_ms * 1000))) AS detection_share
 FROM first_failovers
@@ -79,4 +77,4 @@ def _asked(session: SparkSession, lake: Path, sweeps: Sequence[Path], engine: st
 
 
 def _row(row: Row) -> SweepRow:
-    return SweepRow(run=row["run"], **{name: row[name] for name in _TIMES})
+    return SweepRow(run=row["run"], **{name: row[name] for name in TIMES})

@@ -117,12 +117,6 @@ def load_has_begun(records: tuple[Envelope, ...]) -> bool:
     return any(isinstance(each.data, StepReached) and each.data.step == LOAD_BEGUN for each in records)
 
 
-def load_began_ms(records: tuple[Envelope, ...]) -> float:
-    """Return when the load of an experiment began, on the clock of its records; else the time of the first record."""
-    begun = (each.mono_ms for each in records if isinstance(each.data, StepReached) and each.data.step == LOAD_BEGUN)
-    return next(begun, records[0].mono_ms if records else 0.0)
-
-
 # ------------------------------------------------------------------ names
 
 

@@ -10,12 +10,12 @@ import msgspec
 
 from understudy.clusters.problems import BadValue
 from understudy.foundation.eventlog.records import Envelope
+from understudy.trials.experiments.report.timeline import load_begun_ms
 from understudy.trials.lessons.conditions import fits, holds, values_at
 from understudy.trials.lessons.document import ONE, OTHER, SIDES, Lesson, Question, Stop
 from understudy.trials.lessons.measurements import (
     AtStop,
     fill,
-    load_began_ms,
     load_has_begun,
     numbers_of,
     numbers_so_far,
@@ -176,7 +176,7 @@ def _written(
 
     for side, run in zip(SIDES, runs, strict=True):
         stops = [each for each in lesson.stops if each.side == side]
-        found |= find_stops(stops, run.records, value, found)
+        found |= find_stops(stops, run.records, value)
         missing = [each.name for each in stops if each.name not in found]
         if missing and is_strict:
             raise LessonNotShown(f"{lesson.name}: the run of side {side} has no record for {', '.join(missing)}")
@@ -185,59 +185,45 @@ def _written(
         return fill(text.strip(), value, None if is_strict else MISSING)
 
     try:
-        return _prepared(lesson, runs, source, seed, numbers, found, filled, value, is_strict)
+        return PreparedLesson(
+            number=lesson.number,
+            name=lesson.name,
+            title=lesson.title,
+            question=filled(lesson.question),
+            minutes=lesson.minutes,
+            source=source,
+            seed=seed,
+            intro=filled(lesson.intro),
+            predict=_question(lesson.predict, filled, value, is_strict),
+            sides=tuple(
+                PreparedSide(
+                    side=side,
+                    title=filled(run.title),
+                    world=run.world,
+                    run=str(run.folder),
+                    stops=tuple(
+                        _stop(each, found.get(each.name), filled) for each in lesson.stops if each.side == side
+                    ),
+                    numbers=numbers[side],
+                    table=run.table,
+                    measured_by=run.measured_by,
+                )
+                for side, run in zip(SIDES, runs, strict=True)
+            ),
+            check=_question(lesson.check, filled, value, is_strict),
+            explain=filled(lesson.explain),
+            exercise=filled(lesson.exercise),
+            read=tuple(PreparedReading(kind=each.where[0], where=each.where[1], why=each.why) for each in lesson.read),
+        )
     except BadValue as bad:
         raise LessonNotShown(f"{lesson.name}: {bad}") from None
 
 
-def _prepared(
-    lesson: Lesson,
-    runs: Sequence[SideRun],
-    source: str,
-    seed: int,
-    numbers: Mapping[str, dict[str, Any]],
-    found: Mapping[str, AtStop],
-    filled: Callable[[str], str],
-    value: Callable[[str], Any],
-    is_strict: bool,
-) -> PreparedLesson:
-    return PreparedLesson(
-        number=lesson.number,
-        name=lesson.name,
-        title=lesson.title,
-        question=filled(lesson.question),
-        minutes=lesson.minutes,
-        source=source,
-        seed=seed,
-        intro=filled(lesson.intro),
-        predict=_question(lesson.predict, filled, value, is_strict),
-        sides=tuple(
-            PreparedSide(
-                side=side,
-                title=filled(run.title),
-                world=run.world,
-                run=str(run.folder),
-                stops=tuple(_stop(each, found.get(each.name), filled) for each in lesson.stops if each.side == side),
-                numbers=numbers[side],
-                table=run.table,
-                measured_by=run.measured_by,
-            )
-            for side, run in zip(SIDES, runs, strict=True)
-        ),
-        check=_question(lesson.check, filled, value, is_strict),
-        explain=filled(lesson.explain),
-        exercise=filled(lesson.exercise),
-        read=tuple(PreparedReading(kind=each.where[0], where=each.where[1], why=each.why) for each in lesson.read),
-    )
-
-
-def find_stops(
-    stops: Sequence[Stop], records: Sequence[Envelope], value: Callable[[str], Any], earlier: Mapping[str, AtStop]
-) -> dict[str, AtStop]:
+def find_stops(stops: Sequence[Stop], records: Sequence[Envelope], value: Callable[[str], Any]) -> dict[str, AtStop]:
     """Return the record of each stop that the records have. `stop.NAME.FIELD` may name stops found before."""
     found: dict[str, AtStop] = {}
     places: dict[str, int] = {}
-    began_ms = load_began_ms(tuple(records))
+    began_ms = load_begun_ms(records)
 
     def known(name: str) -> Any:
         stop, _, path = name.removeprefix("stop.").partition(".")

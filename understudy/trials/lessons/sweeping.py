@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -34,6 +34,10 @@ class SweepRow(msgspec.Struct, frozen=True, kw_only=True):
     takeover_ms: float
     propagation_ms: float
     outage_ms: float
+
+
+TIMES: Final = tuple(name for name in SweepRow.__struct_fields__ if name != "run")
+"""The names of the times of a row."""
 
 
 class SweepTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,19 +99,7 @@ def _row(folder: Path) -> SweepRow:
     failovers = measure(folder.name, read([folder]).records).failovers
     if not failovers:
         raise SweepNotRun(f"{folder.name}: there was no failover")
-    first = failovers[0]
-
-    def number(value: Any) -> float:
-        return 0.0 if value is None else float(value)
-
-    return SweepRow(
-        run=folder.name,
-        detection_ms=number(first.detection_ms),
-        election_ms=number(first.election_ms),
-        takeover_ms=number(first.takeover_ms),
-        propagation_ms=number(first.propagation_ms),
-        outage_ms=number(first.outage_ms),
-    )
+    return SweepRow(run=folder.name, **{name: float(getattr(failovers[0], name) or 0) for name in TIMES})
 
 
 def sweep_facts(rows: Sequence[SweepRow]) -> dict[str, float]:
@@ -118,11 +110,7 @@ def sweep_facts(rows: Sequence[SweepRow]) -> dict[str, float]:
     outages = [row.outage_ms for row in rows]
     return {
         "runs": len(rows),
-        "median_detection_ms": median(row.detection_ms for row in rows),
-        "median_election_ms": median(row.election_ms for row in rows),
-        "median_takeover_ms": median(row.takeover_ms for row in rows),
-        "median_propagation_ms": median(row.propagation_ms for row in rows),
-        "median_outage_ms": median(outages),
+        **{f"median_{name}": median(getattr(row, name) for row in rows) for name in TIMES},
         "shortest_outage_ms": min(outages),
         "longest_outage_ms": max(outages),
         "detection_share": 100 * sum(_micros(row.detection_ms) for row in rows) / sum(map(_micros, outages)),
