@@ -8,16 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Protocol, Self, TypeAlias
 
 from understudy.checks.client_history import ClientHistory
 from understudy.checks.groups import GroupHistory
 from understudy.checks.history import ZnodeTransaction
 from understudy.clusters.cluster import Cluster
 from understudy.clusters.findings import Findings
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.eventlog.records import Envelope
+from understudy.trials.experiments.disk_faults import MachineFaultsOfBrokers
 from understudy.trials.experiments.language.actions import Action
+from understudy.trials.experiments.language.document import Topic
 from understudy.trials.experiments.language.frozen import FrozenPlan
+from understudy.trials.experiments.load import ExperimentLoad
+from understudy.trials.experiments.report.timeline import LOAD_BEGUN
 
 Undo: TypeAlias = Callable[[], None]
 
@@ -50,35 +56,54 @@ class RunData:
 
 class ExperimentEngine(Protocol):
     """One run of one experiment on one kind of cluster. Its methods are called in the order in which they stand here,
-    all from one thread."""
+    all from one thread.
+
+    Args:
+        folder: the folder for the run's files.
+    """
 
     name: str
+    able: frozenset[str]
+    """The actions of steps that it can do, or that are done for it, as `bind` and `settle`."""
+    cluster: LocalCluster | SimulatedCluster
+    machines: MachineFaultsOfBrokers
+    load: ExperimentLoad
+    may_end: set[str]
+    """The names of the brokers that may end by themselves, because of a fault."""
+
+    def __init__(self, plan: FrozenPlan, folder: Path) -> None: ...
 
     @classmethod
-    def actions(cls) -> frozenset[str]:
-        """The actions of steps that it can do, or that are done for it, as `bind` and `settle`."""
-
-    @classmethod
-    def begin(cls, plan: FrozenPlan, folder: Path) -> ExperimentEngine:
+    def begin(cls, plan: FrozenPlan, folder: Path) -> Self:
         """Start the cluster, create the topics, wait until it has settled, and start the load.
-
-        Args:
-            folder: the folder for the run's files.
 
         Raises:
             ClusterError: the cluster cannot be started.
         """
+        engine = cls(plan, folder)
+        try:
+            engine.start(plan)
+        except BaseException:
+            engine.close()
+            raise
+        return engine
 
-    @property
-    def cluster(self) -> Cluster: ...
+    def start(self, plan: FrozenPlan) -> None:
+        """Do what `begin` says."""
+        self.cluster.start()
+        for topic in plan.experiment.cluster.topics:
+            _create(topic, self.cluster)
+        self.cluster.settle()
+        self.begin_time()
+        self.cluster.record_step(LOAD_BEGUN)
+        self.load.start()
+
+    def begin_time(self) -> None:
+        """Let the time of the experiment begin now, and leave out the records so far."""
 
     @property
     def now_ms(self) -> float:
         """Milliseconds since the load began."""
-
-    @property
-    def acknowledged_ms(self) -> Sequence[float]:
-        """When each batch of a producer was acknowledged so far."""
 
     def advance(self, until_ms: float, on_record: Callable[[Envelope], bool]) -> None:
         """Let time pass until `until_ms`, or until `on_record` returns True for a record that was written.
@@ -118,3 +143,17 @@ class ExperimentEngine(Protocol):
 
     def close(self) -> None:
         """End everything at once. Harmless if it has ended."""
+
+
+def _create(topic: Topic, cluster: Cluster) -> None:
+    """Create a topic. Raises as `AdminClient.create_topic`."""
+    replicas = topic.assignment or None
+    cluster.ask(
+        cluster.admin.create_topic(
+            topic.name,
+            partitions=1 if replicas else topic.partitions,
+            replication_factor=1 if replicas else min(topic.replicas, len(cluster.broker_ids)),
+            assignment=dict.fromkeys(range(topic.partitions), replicas) if replicas else None,
+            configs={"min.insync.replicas": str(topic.min_insync)},
+        )
+    )

@@ -21,7 +21,7 @@ ENGINES: Final[Mapping[str, type[ExperimentEngine]]] = {
 
 def capabilities() -> dict[str, frozenset[str]]:
     """Return the actions that each engine can do, by its name."""
-    return {name: engine.actions() for name, engine in ENGINES.items()}
+    return {name: engine.able for name, engine in ENGINES.items()}
 
 
 def capability_lines() -> list[str]:

@@ -17,7 +17,6 @@ from understudy.foundation.eventlog.records import Envelope
 from understudy.foundation.wire.network import Network
 from understudy.trials.experiments.language.actions import OnPartition
 from understudy.trials.experiments.language.frozen import FrozenPlan
-from understudy.trials.experiments.topics import partitions_of
 
 GROUP: Final = "readers"
 """The group of the members of every experiment."""
@@ -46,7 +45,7 @@ class ExperimentLoad:
     ) -> None:
         self.acknowledged_ms: list[float] = []
         """When each batch was acknowledged."""
-        self._partitions = partitions_of(plan.experiment.cluster)
+        self._partitions = plan.experiment.cluster.partitions
         self._clients = ClientLoad(
             network, clock, bootstrap, self._partitions, on_acknowledged=lambda: self.acknowledged_ms.append(now_ms())
         )

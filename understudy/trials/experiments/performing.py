@@ -10,13 +10,11 @@ from typing import Any, Final, Protocol
 
 from understudy.clusters.clients.topic_requests import PREFERRED, UNCLEAN
 from understudy.clusters.cluster import ClusterError
-from understudy.clusters.processes.local_cluster import LocalCluster
-from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.trials.experiments.bad_requests import FLOOD
 from understudy.trials.experiments.disk_damage import DAMAGES, copy, restore
-from understudy.trials.experiments.disk_faults import DISK_FAULTS, MachineFaultsOfBrokers
+from understudy.trials.experiments.disk_faults import DISK_FAULTS
 from understudy.trials.experiments.each_broker import Broker, Brokers, begin_start, on_each, to_all
-from understudy.trials.experiments.engine import CannotInject, Undo
+from understudy.trials.experiments.engine import CannotInject, ExperimentEngine, Undo
 from understudy.trials.experiments.language.actions import (
     Action,
     ArmPoint,
@@ -35,7 +33,6 @@ from understudy.trials.experiments.language.actions import (
     StepClock,
 )
 from understudy.trials.experiments.link_actions import on_links, on_next_requests
-from understudy.trials.experiments.load import ExperimentLoad
 
 DEFAULT_REPLICAS: Final = 3
 STARVE_MS: Final = 200.0
@@ -54,16 +51,8 @@ class Pausable(Protocol):
     def resume(self) -> None: ...
 
 
-class Performing(Protocol):
+class Performing(ExperimentEngine, Protocol):
     """The actions of steps. An engine inherits it, and adds what differs between engines."""
-
-    cluster: LocalCluster | SimulatedCluster
-    load: ExperimentLoad
-    may_end: set[str]
-    """The names of the brokers that may end by themselves, because of a fault."""
-
-    @property
-    def machines(self) -> MachineFaultsOfBrokers: ...
 
     def after(self, ms: float, action: Callable[[], None]) -> None:
         """Call `action` once `ms` have passed."""

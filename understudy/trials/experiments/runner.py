@@ -144,7 +144,7 @@ class Runner:
 
     def _steady_failure(self, condition: str) -> str:
         if condition == "producers-acknowledged":
-            return "" if self._engine.acknowledged_ms else f"{condition}: no producer has been acknowledged"
+            return "" if self._engine.load.acknowledged_ms else f"{condition}: no producer has been acknowledged"
         found = self._engine.findings()
         if found is None:
             return f"{condition}: {_NO_ANSWER}"
@@ -231,7 +231,7 @@ class Runner:
         self._schedule_next_of(number)
 
     def _perform(self, step: Step, action: Action, brokers: tuple[int, ...]) -> None:
-        if action.name not in self._engine.actions():
+        if action.name not in self._engine.able:
             raise CannotInject(f"the engine {self._engine.name} cannot do {action.name}")
         peers = self._resolve_all([each for each in action.peers if each.role != "zookeeper"], step, ())
         undo = self._engine.perform(step.number, action, brokers, peers)
@@ -351,7 +351,7 @@ class Runner:
             contradicted_ms["L7"] = max(self._changed_ms, self._last_fault_ms)
             has_stayed = all(now_ms - contradicted_ms[name] >= _stays_ms(name) for name in within)
             if has_stayed and "L5" in within:
-                has_stayed = outcome.rate_reached_ms(self._engine.acknowledged_ms) is not None
+                has_stayed = outcome.rate_reached_ms(self._engine.load.acknowledged_ms) is not None
             if now_ms >= until_ms or (has_stayed and now_ms >= lasts_ms):
                 break
             self._engine.advance(now_ms + SAMPLE_MS, self._on_record)

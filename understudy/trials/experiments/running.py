@@ -100,7 +100,7 @@ def run_and_keep(plan: FrozenPlan, folder: Path) -> Iterator[tuple[Verdict, Loca
 
 def _check_actions(plan: FrozenPlan, engine: type[ExperimentEngine]) -> None:
     """Raise CannotRun if the engine cannot do what a step asks."""
-    missing = missing_actions(plan.experiment, engine.actions())
+    missing = missing_actions(plan.experiment, engine.able)
     if missing:
         raise CannotRun(f"the engine {engine.name} cannot do {', '.join(missing)}; try another one with --engine")
 

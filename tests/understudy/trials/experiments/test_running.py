@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -153,7 +154,7 @@ class LateEngine(SimulatedEngine):
     """A machine that is so busy that the first step is late."""
 
     @classmethod
-    def begin(cls, plan: FrozenPlan, folder: Path) -> SimulatedEngine:
+    def begin(cls, plan: FrozenPlan, folder: Path) -> Self:
         engine = super().begin(plan, folder)
         engine.cluster.run_for(700)
         return engine

@@ -7,7 +7,6 @@ from pathlib import Path
 from understudy.brokers.machine.real_world import EXPERIMENT_VARIABLE
 from understudy.clusters.containers.compose_cluster import ComposeCluster
 from understudy.foundation.eventlog.records import RunDescribed
-from understudy.trials.experiments.engine import ExperimentEngine
 from understudy.trials.experiments.language.actions import ACTIONS, Links, LoseAnswer, RequestFault
 from understudy.trials.experiments.language.frozen import FrozenPlan
 from understudy.trials.experiments.live.live_engine import LiveEngine, properties_of
@@ -42,8 +41,3 @@ class ComposeEngine(LiveEngine):
             run=plan.run_id,
             described=RunDescribed(seed=plan.seed, world="containers"),
         )
-
-
-def _as_engine(engine: type[ComposeEngine]) -> type[ExperimentEngine]:
-    """Let mypy check that `ComposeEngine` is an engine."""
-    return engine

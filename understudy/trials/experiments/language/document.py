@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from understudy.clusters.values import CountRange, Span, Target, Trigger
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.trials.experiments.language.actions import Action
 
 SCHEMA: Final = "understudy/v1"
@@ -46,6 +47,10 @@ class ClusterPlan:
     topics: tuple[Topic, ...] = (Topic(name="orders", partitions=3, min_insync=2),)
     settings: Mapping[str, str] = field(default_factory=dict)
     """Further lines of every server.properties."""
+
+    @property
+    def partitions(self) -> list[TopicPartition]:
+        return [TopicPartition(topic.name, number) for topic in self.topics for number in range(topic.partitions)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,9 @@ import itertools
 import random
 import socket
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import msgspec
 
@@ -44,8 +44,6 @@ from understudy.trials.experiments.language.frozen import FrozenPlan
 from understudy.trials.experiments.live.machines import PROPERTIES, Machines
 from understudy.trials.experiments.load import GROUP_SETTLES_S, ExperimentLoad
 from understudy.trials.experiments.performing import Performing
-from understudy.trials.experiments.report.timeline import LOAD_BEGUN
-from understudy.trials.experiments.topics import create_topics
 
 POLL_S: Final = 0.02
 _FLOOD_TIMEOUT_S: Final = 2.0
@@ -74,9 +72,6 @@ class LiveEngine(Performing):
         folder: the run folder; one run at a time uses it.
     """
 
-    name: str
-    able: frozenset[str]
-    """The names of the actions that it can do."""
     stops_cluster = True
     """Whether `finish` stops the cluster; otherwise it runs until `close`."""
 
@@ -84,8 +79,8 @@ class LiveEngine(Performing):
         self._plan = plan
         self._folder = folder
         self.cluster: LocalCluster = self.make_cluster(plan, folder)
-        self._machines = Machines(self.cluster)
-        self.may_end: set[str] = set()
+        self.machines: Machines = Machines(self.cluster)
+        self.may_end = set()
         self._began_s = time.monotonic()
         self._lock = RunLock(folder)
         self._logs = RunTail(folder)
@@ -111,45 +106,20 @@ class LiveEngine(Performing):
         """Return the cluster of a plan, not started. Raises ClusterError."""
         raise NotImplementedError
 
-    @classmethod
-    def actions(cls) -> frozenset[str]:
-        return cls.able
+    def start(self, plan: FrozenPlan) -> None:
+        self._lock.acquire()
+        super().start(plan)
 
-    @classmethod
-    def begin(cls, plan: FrozenPlan, folder: Path) -> Self:
-        engine = cls(plan, folder)
-        try:
-            engine._begin()
-        except BaseException:
-            engine.close()
-            raise
-        return engine
+    # ------------------------------------------------------------------ time
 
-    @property
-    def machines(self) -> Machines:
-        return self._machines
+    def begin_time(self) -> None:
+        for _ in self._logs.lines():
+            pass
+        self._began_s = time.monotonic()
 
     @property
     def now_ms(self) -> float:
         return (time.monotonic() - self._began_s) * 1000
-
-    @property
-    def acknowledged_ms(self) -> Sequence[float]:
-        return self.load.acknowledged_ms
-
-    def _begin(self) -> None:
-        cluster = self.cluster
-        self._lock.acquire()
-        cluster.start()
-        create_topics(cluster, self._plan.experiment.cluster)
-        cluster.settle()
-        for _ in self._logs.lines():
-            pass
-        self._began_s = time.monotonic()
-        cluster.record_step(LOAD_BEGUN)
-        self.load.start()
-
-    # ------------------------------------------------------------------ time
 
     def after(self, ms: float, action: Callable[[], None]) -> None:
         """Call `action` once `ms` have passed. A ClusterError is ignored: the broker is not in the state for it."""

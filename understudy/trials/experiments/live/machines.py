@@ -17,8 +17,8 @@ PROPERTIES: Final = {"understudy.faults.file": "faults.json"}
 """Properties that let a broker read the file of faults in its folder."""
 
 
-class Machines:
-    """The faults of all brokers' clocks and disks; implements `MachineFaultsOfBrokers`."""
+class Machines(MachineFaultsOfBrokers):
+    """The faults of all brokers' clocks and disks."""
 
     def __init__(self, cluster: LocalCluster) -> None:
         self._cluster = cluster
@@ -87,8 +87,3 @@ class Machines:
     def _write(self, broker_id: int) -> None:
         faults = MachineFaults(disk=tuple(self._disks.get(broker_id, ())), clock=self._clock(broker_id))
         self._cluster.broker(broker_id).process.set_faults(faults)
-
-
-def _as_faults(machines: Machines) -> MachineFaultsOfBrokers:
-    """Let mypy check that it implements `MachineFaultsOfBrokers`."""
-    return machines

@@ -10,7 +10,7 @@ from understudy.clusters.processes import linux
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.foundation.eventlog.records import RunDescribed
 from understudy.trials.experiments.each_broker import Brokers
-from understudy.trials.experiments.engine import ExperimentEngine, Undo
+from understudy.trials.experiments.engine import Undo
 from understudy.trials.experiments.language.actions import ACTIONS, Action, Counted
 from understudy.trials.experiments.language.frozen import FrozenPlan
 from understudy.trials.experiments.live.live_engine import LiveEngine, properties_of
@@ -66,8 +66,3 @@ class LeftRunning(ProcessEngine):
     """A run whose cluster continues after its last step, so that it can be used afterwards."""
 
     stops_cluster = False
-
-
-def _as_engine(engine: type[ProcessEngine]) -> type[ExperimentEngine]:
-    """Let mypy check that it is an engine."""
-    return engine

@@ -23,9 +23,7 @@ from understudy.trials.experiments.language.actions import ACTIONS, Action, ArmP
 from understudy.trials.experiments.language.frozen import FrozenPlan
 from understudy.trials.experiments.load import ExperimentLoad
 from understudy.trials.experiments.performing import Performing
-from understudy.trials.experiments.report.timeline import LOAD_BEGUN
 from understudy.trials.experiments.simulated.machines import SimulatedMachines
-from understudy.trials.experiments.topics import create_topics
 from understudy.trials.seeds.judgement import unexpected_ends
 
 
@@ -33,12 +31,12 @@ class SimulatedEngine(Performing):
     """One simulated run."""
 
     name = "sim"
+    able = frozenset(ACTIONS) - {"limit-files"}
 
     def __init__(self, plan: FrozenPlan, folder: Path) -> None:
         experiment = plan.experiment
         racks = experiment.cluster.racks
         count = experiment.cluster.brokers
-        self._plan = plan
         self._folder = folder
         self.cluster: SimulatedCluster = SimulatedCluster(
             plan.seed,
@@ -53,8 +51,8 @@ class SimulatedEngine(Performing):
             run_id=plan.run_id,
             described=RunDescribed(seed=plan.seed),
         )
-        self._machines = SimulatedMachines(self.cluster)
-        self.may_end: set[str] = set()
+        self.machines: SimulatedMachines = SimulatedMachines(self.cluster)
+        self.may_end = set()
         self._began_ms = 0.0
         self.load = ExperimentLoad(
             self.cluster.client_network,
@@ -66,39 +64,15 @@ class SimulatedEngine(Performing):
         )
         self._read_lines = 0
 
-    @classmethod
-    def actions(cls) -> frozenset[str]:
-        return frozenset(ACTIONS) - {"limit-files"}
-
-    @classmethod
-    def begin(cls, plan: FrozenPlan, folder: Path) -> SimulatedEngine:
-        engine = cls(plan, folder)
-        try:
-            engine._begin()
-        except BaseException:
-            engine.close()
-            raise
-        return engine
-
     @property
     def now_ms(self) -> float:
         return self.cluster.now_ms - self._began_ms
 
-    @property
-    def acknowledged_ms(self) -> Sequence[float]:
-        return self.load.acknowledged_ms
-
-    def _begin(self) -> None:
-        cluster = self.cluster
-        cluster.start()
-        create_topics(cluster, self._plan.experiment.cluster)
-        cluster.settle()
-        self._read_lines = len(cluster.log_lines)
-        self._began_ms = cluster.now_ms
-        cluster.record_step(LOAD_BEGUN)
-        self.load.start()
-
     # ------------------------------------------------------------------ time
+
+    def begin_time(self) -> None:
+        self._read_lines = len(self.cluster.log_lines)
+        self._began_ms = self.cluster.now_ms
 
     def advance(self, until_ms: float, on_record: Callable[[Envelope], bool]) -> None:
         lines = self.cluster.log_lines
@@ -132,12 +106,8 @@ class SimulatedEngine(Performing):
             case "lose-power":
                 return on_each(brokers, lambda each: self.cluster.broker(each.id).lose_power(), begin_start)
             case "skip-flushes":
-                return self.with_disk(action, brokers, self._machines.skip_flushes)
+                return self.with_disk(action, brokers, self.machines.skip_flushes)
         return super().do(action, brokers, peers)
-
-    @property
-    def machines(self) -> SimulatedMachines:
-        return self._machines
 
     def after(self, ms: float, action: Callable[[], None]) -> None:
         self.cluster.after(ms, action)
@@ -206,11 +176,11 @@ class SimulatedEngine(Performing):
         ]
         events = [f"hold-watch: no watch event was sent to {each}" for each in self.cluster.zookeeper.missed_events()]
         requests = self.cluster.network.requests.not_injected()
-        return (*lost, *points, *events, *requests, *self._machines.not_injected())
+        return (*lost, *points, *events, *requests, *self.machines.not_injected())
 
     def heal(self) -> None:
         self.cluster.heal()
-        self._machines.heal()
+        self.machines.heal()
 
     # ------------------------------------------------------------------ the end
 

@@ -8,8 +8,8 @@ from understudy.clusters.simulated.world import SimulatedClock
 from understudy.trials.experiments.disk_faults import MachineFaultsOfBrokers, Operations
 
 
-class SimulatedMachines:
-    """The faults of all brokers' clocks and disks; implements `MachineFaultsOfBrokers`."""
+class SimulatedMachines(MachineFaultsOfBrokers):
+    """The faults of all brokers' clocks and disks."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
@@ -59,8 +59,3 @@ class SimulatedMachines:
 
     def _clock(self, broker_id: int) -> SimulatedClock:
         return self._cluster.broker(broker_id).node.clock
-
-
-def _as_faults(machines: SimulatedMachines) -> MachineFaultsOfBrokers:
-    """Let mypy check that it implements `MachineFaultsOfBrokers`."""
-    return machines

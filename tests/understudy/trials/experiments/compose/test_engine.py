@@ -39,7 +39,7 @@ def test_at_least_ten_of_the_named_experiments_say_that_they_run_in_containers()
 @pytest.mark.parametrize("name", names())
 def test_an_experiment_that_containers_can_run_says_so(name: str) -> None:
     found = read_experiment_file(find(name))
-    assert ("compose" in found.engines) is (not missing_actions(found, ComposeEngine.actions()))
+    assert ("compose" in found.engines) is (not missing_actions(found, ComposeEngine.able))
 
 
 def test_what_it_cannot_do_is_refused_before_anything_starts(tmp_path: Path) -> None:
@@ -72,4 +72,4 @@ def test_two_experiments_in_one_folder_refuse_each_other(tmp_path: Path) -> None
 
 
 def test_every_action_of_it_is_one_of_the_language() -> None:
-    assert ComposeEngine.actions() <= set(ACTIONS)
+    assert ComposeEngine.able <= set(ACTIONS)
