@@ -107,8 +107,8 @@ class Performing(ExperimentEngine, Protocol):
                 return on_each(brokers, lambda each: self.cluster.lose_answer(each.id, path, applied is not False))
             case ArmPoint():
                 return on_each(brokers, lambda each: self.arm(each, action))
-            case Repeated(every=every):
-                return self._repeat(action.name, brokers, _EVERY_MS[action.name] if every is None else every.ms)
+            case Repeated():
+                return self._disturb(action, brokers)
             case Rated(name="starve", percent=percent):
                 return self._starve(brokers, STARVE_MS * percent / 100)
             case Rated(percent=percent):
@@ -200,14 +200,7 @@ class Performing(ExperimentEngine, Protocol):
                 process.pause()
                 self.after(STARVE_MS - running_ms, process.resume)
 
-        end = self._begin_repeating(stop, STARVE_MS)
-
-        def end_and_resume() -> None:
-            end()
-            for process in processes:
-                process.resume()
-
-        return end_and_resume
+        return self._repeat(stop, STARVE_MS, lambda: to_all(lambda each: each.resume(), processes))
 
     def _flood(self, brokers: Brokers, connections: int) -> Undo:
         for broker in brokers:
@@ -216,30 +209,27 @@ class Performing(ExperimentEngine, Protocol):
             self.cluster.record_fault("flood", broker.name)
         return self.flood(brokers, connections)
 
-    def _repeat(self, name: str, brokers: Brokers, every_ms: float) -> Undo:
+    def _disturb(self, action: Repeated, brokers: Brokers) -> Undo:
         """Pause or kill each broker, or break its connection to ZooKeeper, again and again."""
-        if name == "stutter":
-            return self._begin_stutter(brokers, every_ms)
+        every_ms = _EVERY_MS[action.name] if action.every is None else action.every.ms
+        match action.name:
+            case "stutter":
+                left = list(brokers)
 
-        def turn() -> None:
-            for broker in brokers:
-                if name == "flap-zookeeper":
-                    self.cluster.reset_zookeeper_connection(broker.id)
-                elif broker.is_running:
-                    broker.kill()
-                else:
-                    broker.begin_start()
+                def turn() -> None:
+                    left[:] = [broker for broker in left if broker.is_running]
+                    to_all(_pause_or_resume, left)
 
-        end = self._begin_repeating(turn, every_ms)
+                return self._repeat(turn, every_ms / 2, lambda: to_all(_resume_if_paused, brokers))
+            case "crash-loop":
+                return self._repeat(
+                    lambda: to_all(_kill_or_start, brokers), every_ms, lambda: to_all(begin_start, brokers)
+                )
+        ids = [broker.id for broker in brokers]
+        return self._repeat(lambda: to_all(self.cluster.reset_zookeeper_connection, ids), every_ms)
 
-        def end_and_start() -> None:
-            end()
-            to_all(begin_start, brokers if name == "crash-loop" else ())
-
-        return end_and_start
-
-    def _begin_repeating(self, act: Callable[[], None], every_ms: float) -> Undo:
-        """Do `act` now and every `every_ms`; return a function that ends the repetition."""
+    def _repeat(self, act: Callable[[], None], every_ms: float, finish: Callable[[], None] = lambda: None) -> Undo:
+        """Do `act` now and every `every_ms`; return a function that ends the repetition, and does `finish`."""
         is_over = False
 
         def turn() -> None:
@@ -250,29 +240,9 @@ class Performing(ExperimentEngine, Protocol):
         def end() -> None:
             nonlocal is_over
             is_over = True
+            finish()
 
         turn()
-        return end
-
-    def _begin_stutter(self, brokers: Brokers, every_ms: float) -> Undo:
-        """Pause each running broker for half of every period of `every_ms`."""
-        is_over = False
-
-        def turn(broker: Broker) -> None:
-            if is_over or not broker.is_running:
-                return
-            if broker.is_paused:
-                broker.resume()
-            else:
-                broker.pause()
-            self.after(every_ms / 2, lambda: turn(broker))
-
-        def end() -> None:
-            nonlocal is_over
-            is_over = True
-            to_all(_resume_if_paused, brokers)
-
-        to_all(turn, brokers)
         return end
 
     # ------------------------------------------------------------------ links
@@ -312,15 +282,8 @@ class Performing(ExperimentEngine, Protocol):
     # ------------------------------------------------------------------ clocks and disks
 
     def _with_clock(self, action: Action, brokers: Brokers, change: Callable[[int], None]) -> Undo | None:
-        def begin(broker: Broker) -> None:
-            self.cluster.record_fault(action.name, broker.name)
-            change(broker.id)
-
-        def end(broker: Broker) -> None:
-            self.cluster.record_fault("correct-clock", broker.name)
-            self.machines.correct_clock(broker.id)
-
-        return on_each(brokers, begin, end)
+        correct = self._recorded("correct-clock", self.machines.correct_clock)
+        return on_each(brokers, self._recorded(action.name, change), correct)
 
     def with_disk(self, action: Action, brokers: Brokers, change: Callable[[int, str], None]) -> Undo | None:
         """Begin a fault of the disk of each broker.
@@ -329,29 +292,28 @@ class Performing(ExperimentEngine, Protocol):
             change: begins it for the broker with an id, under a name by which `mend_disk` ends it.
         """
         name = f"{action.name}-no-{next(_numbers)}"
-
-        def begin(broker: Broker) -> None:
-            self.cluster.record_fault(action.name, broker.name)
-            change(broker.id, name)
-
-        def end(broker: Broker) -> None:
-            self.cluster.record_fault("heal-disk", broker.name)
-            self.machines.mend_disk(broker.id, name)
-
-        return on_each(brokers, begin, end)
+        begin = self._recorded(action.name, lambda broker_id: change(broker_id, name))
+        mend = self._recorded("heal-disk", lambda broker_id: self.machines.mend_disk(broker_id, name))
+        return on_each(brokers, begin, mend)
 
     def _tear_append(self, brokers: Brokers) -> Undo | None:
         name = f"tear-append-no-{next(_numbers)}"
-
-        def begin(broker: Broker) -> None:
-            self.cluster.record_fault("tear-append", broker.name)
-            self.machines.tear_append(broker.id, name)
 
         def end(broker: Broker) -> None:
             self.machines.mend_disk(broker.id, name)
             broker.begin_start()
 
+        begin = self._recorded("tear-append", lambda broker_id: self.machines.tear_append(broker_id, name))
         return on_each(brokers, begin, end)
+
+    def _recorded(self, fault: str, change: Callable[[int], None]) -> Callable[[Broker], None]:
+        """Return a function that records a fault of a broker, and calls `change` with the broker's id."""
+
+        def act(broker: Broker) -> None:
+            self.cluster.record_fault(fault, broker.name)
+            change(broker.id)
+
+        return act
 
     def _damage(self, action: Counted, broker: Broker) -> None:
         """Kill a broker, damage its files, and start it again later."""
@@ -437,3 +399,17 @@ def _resume(broker: Broker) -> None:
 def _resume_if_paused(broker: Broker) -> None:
     if broker.is_paused:
         broker.resume()
+
+
+def _pause_or_resume(broker: Broker) -> None:
+    if broker.is_paused:
+        broker.resume()
+    else:
+        broker.pause()
+
+
+def _kill_or_start(broker: Broker) -> None:
+    if broker.is_running:
+        broker.kill()
+    else:
+        broker.begin_start()
