@@ -22,7 +22,7 @@ from understudy.page.server import PageServer
 from understudy.trials.lessons.document import ONE, Lesson
 from understudy.trials.lessons.in_progress import FinishedLesson, LessonInProgress
 from understudy.trials.lessons.prepared_lesson import PreparedLesson
-from understudy.trials.lessons.running import LessonNotShown, first_plan, run_other
+from understudy.trials.lessons.running import LessonNotShown, plans_of, run_other
 
 
 def write_lesson_page(file: Path, prepared: PreparedLesson) -> None:
@@ -55,7 +55,7 @@ def serve_on_processes(
     with ending_on_signals():
         other = run_other(lesson, folder, seed=seed, note=note)
         shown = finished_run([other.folder])
-    plan = first_plan(lesson, seed)
+    plan, _ = plans_of(lesson, seed)
     (folder / ONE).mkdir()
     progress = LessonInProgress(lesson, plan, folder / ONE, other)
     run = LiveRun(folder / ONE, plan.run_id, progress.observe)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -69,11 +69,8 @@ def run_experiment(
 
 def run_once(plan: FrozenPlan, engine: type[ExperimentEngine], folder: Path, *, command: str) -> Verdict:
     """Run an experiment and judge it; only the engine writes files. Raises ClusterError, OSError."""
-    running = engine.begin(plan, folder)
-    try:
+    with closing(engine.begin(plan, folder)) as running:
         return judge(Runner(plan, running).run(), command)
-    finally:
-        running.close()
 
 
 @contextmanager
@@ -88,14 +85,11 @@ def run_and_keep(plan: FrozenPlan, folder: Path) -> Iterator[tuple[Verdict, Loca
     """
     _check_actions(plan, LeftRunning)
     folder.mkdir(parents=True, exist_ok=True)
-    running = LeftRunning.begin(plan, folder)
-    try:
+    with closing(LeftRunning.begin(plan, folder)) as running:
         verdict = judge(Runner(plan, running).run(), "")
         write(verdict, folder)
         yield verdict, running.cluster
         running.cluster.stop()
-    finally:
-        running.close()
 
 
 def _check_actions(plan: FrozenPlan, engine: type[ExperimentEngine]) -> None:

@@ -12,10 +12,11 @@ import msgspec
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.foundation.eventlog.records import Envelope
 from understudy.trials.experiments.language.frozen import FrozenPlan
+from understudy.trials.experiments.running import run_and_keep
 from understudy.trials.lessons.document import Lesson
 from understudy.trials.lessons.measurements import load_has_begun
 from understudy.trials.lessons.prepared_lesson import PreparedLesson, prepare_lesson, prepare_so_far
-from understudy.trials.lessons.running import PROCESSES, SideRun, first_side_kept
+from understudy.trials.lessons.running import PROCESSES, SideRun, side_of
 
 READY: Final = "ready"
 """Phase before the run, which begins once the learner has predicted."""
@@ -118,7 +119,8 @@ class LessonInProgress:
         """
         note(f"{self._lesson.called}: brokers and ZooKeeper as processes …")
         self._state = _LessonState(STARTING)
-        with first_side_kept(self._lesson, self._plan, self._folder) as (one, cluster):
+        with run_and_keep(self._plan, self._folder) as (verdict, cluster):
+            one = side_of(verdict, self._lesson.called, PROCESSES, self._folder)
             prepared = prepare_lesson(self._lesson, (one, self._other), PROCESSES, self._plan.seed)
             self._state = _LessonState(RUNNING, prepared=prepared)
             yield cluster

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from understudy.foundation.eventlog.records import Envelope
@@ -34,23 +34,29 @@ def show_as_text(
         show: prints a line.
         pauses: whether to wait for the Enter key before each stop.
     """
-    for line in heading(prepared):
-        show(line)
-    predicted = _ask(prepared.predict, "Predict", ask, show)
-    for side, run in zip(prepared.sides, runs, strict=True):
-        for line in _side_heading(side):
+
+    def show_all(lines: Iterable[str]) -> None:
+        for line in lines:
             show(line)
+
+    def ask_for(question: PreparedQuestion, word: str) -> str:
+        show_all(_question(question, word))
+        unit = f" (in {question.unit})" if question.unit else ""
+        return ask(f"{_ASKED}{unit}: ").strip()
+
+    show_all(heading(prepared))
+    predicted = ask_for(prepared.predict, "Predict")
+    for side, run in zip(prepared.sides, runs, strict=True):
+        show_all(_side_heading(side))
         for stop in side.stops:
             if pauses:
                 ask("— Enter —")
-            for line in _stop(stop, run.records):
-                show(line)
+            show_all(_stop(stop, run.records))
         if side is prepared.sides[0]:
-            _answer(prepared.predict, predicted, show)
-    checked = _ask(prepared.check, "Check", ask, show)
-    _answer(prepared.check, checked, show)
-    for line in _ending(prepared):
-        show(line)
+            show_all(_answer(prepared.predict, predicted))
+    checked = ask_for(prepared.check, "Check")
+    show_all(_answer(prepared.check, checked))
+    show_all(_ending(prepared))
     answers = ((prepared.predict, predicted), (prepared.check, checked))
     return sum(question.is_right(answer) for question, answer in answers)
 
@@ -73,18 +79,14 @@ def wrapped(text: str, indent: str = "") -> Iterator[str]:
         yield from textwrap.wrap(" ".join(paragraph.split()), WIDTH, initial_indent=indent, subsequent_indent=indent)
 
 
-def _ask(question: PreparedQuestion, word: str, ask: Ask, show: Callable[[str], None]) -> str:
-    show("")
-    for line in wrapped(f"{word}: {question.question}"):
-        show(line)
+def _question(question: PreparedQuestion, word: str) -> Iterator[str]:
+    yield ""
+    yield from wrapped(f"{word}: {question.question}")
     for number, choice in enumerate(question.choices, 1):
-        for line in wrapped(f"{number}. {choice}", "  "):
-            show(line)
-    unit = f" (in {question.unit})" if question.unit else ""
-    return ask(f"{_ASKED}{unit}: ").strip()
+        yield from wrapped(f"{number}. {choice}", "  ")
 
 
-def _answer(question: PreparedQuestion, answer: str, show: Callable[[str], None]) -> None:
+def _answer(question: PreparedQuestion, answer: str) -> Iterator[str]:
     if question.right_choice is not None:
         right = question.choices[question.right_choice]
     elif question.right_number is not None:
@@ -92,11 +94,9 @@ def _answer(question: PreparedQuestion, answer: str, show: Callable[[str], None]
     else:
         right = "this run has none"
     verdict = f"You answered {answer}: {'right' if question.is_right(answer) else 'not so'}. " if answer else ""
-    show("")
-    for line in wrapped(f"{verdict}The answer: {right}"):
-        show(line)
-    for line in wrapped(question.because):
-        show(line)
+    yield ""
+    yield from wrapped(f"{verdict}The answer: {right}")
+    yield from wrapped(question.because)
 
 
 def _side_heading(side: PreparedSide) -> Iterator[str]:
@@ -127,10 +127,12 @@ def _stop(stop: PreparedStop, records: Sequence[Envelope]) -> Iterator[str]:
         yield f"  ({stop.headline}: this did not happen in this run)"
         return
     yield from wrapped(f"{_seconds(stop.at_ms)}  {stop.headline}", "  ")
-    began_ms = _began_ms(stop, records)
-    for record, is_it in around(stop.record, records):
+    place = next(place for place, each in enumerate(records) if (each.node, each.incarnation, each.seq) == stop.record)
+    began_ms = records[place].mono_ms - stop.at_ms
+    for record in around(place, records):
         text = f"{_seconds(record.mono_ms - began_ms)}  {record.node} {describe(record) or _plain(record)}"
-        yield f"  {'>' if is_it else ' '} {text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}"
+        sign = ">" if record is records[place] else " "
+        yield f"  {sign} {text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}"
     yield ""
     yield from wrapped(stop.text, "    ")
 
@@ -139,22 +141,11 @@ def _seconds(ms: float) -> str:
     return f"{round(ms / 1000, 3) + 0.0:.3f} s"  # + 0.0 makes 0 of a negative zero
 
 
-def around(name: tuple[str, int, int], records: Sequence[Envelope]) -> list[tuple[Envelope, bool]]:
-    """Return the record of a name and the nearest ones before and after it that have a sentence."""
-    place = _place(name, records)
+def around(place: int, records: Sequence[Envelope]) -> list[Envelope]:
+    """Return the record at a place and the nearest ones before and after it that have a sentence."""
     before = [each for each in records[max(0, place - 200) : place] if story_sentence(each)][-_AROUND:]
     after = [each for each in records[place + 1 : place + 200] if story_sentence(each)][:_AROUND]
-    return [*((each, False) for each in before), (records[place], True), *((each, False) for each in after)]
-
-
-def _place(name: tuple[str, int, int], records: Sequence[Envelope]) -> int:
-    return next(place for place, each in enumerate(records) if (each.node, each.incarnation, each.seq) == tuple(name))
-
-
-def _began_ms(stop: PreparedStop, records: Sequence[Envelope]) -> float:
-    assert stop.record is not None
-    assert stop.at_ms is not None
-    return records[_place(stop.record, records)].mono_ms - stop.at_ms
+    return [*before, records[place], *after]
 
 
 def _plain(record: Envelope) -> str:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.foundation.eventlog.records import Envelope
 from understudy.history.reading.reader import read
 from understudy.trials.experiments.engine import ExperimentEngine
 from understudy.trials.experiments.engines import ENGINES
-from understudy.trials.experiments.language.document import Experiment
 from understudy.trials.experiments.language.frozen import FrozenPlan, freeze
 from understudy.trials.experiments.report.verdict import Status, Verdict
-from understudy.trials.experiments.running import run_and_keep, run_experiment
+from understudy.trials.experiments.running import run_experiment
 from understudy.trials.lessons.document import ONE, OTHER, Lesson
 from understudy.trials.lessons.sweeping import (
     MeasureSweeps,
@@ -65,13 +62,14 @@ class SideRun:
     measured_by: str = ""
 
 
-def experiments_of(lesson: Lesson) -> tuple[Experiment, Experiment]:
-    """Return the experiments of both sides. The lesson has an experiment."""
+def plans_of(lesson: Lesson, seed: int) -> tuple[FrozenPlan, FrozenPlan]:
+    """Return the plans of both sides of a lesson that has an experiment."""
     assert lesson.experiment is not None
     one = replace(lesson.experiment, name=f"{lesson.name}-{ONE}")
     other = lesson.other.experiment or one
     cluster = replace(other.cluster, settings={**other.cluster.settings, **lesson.other.settings})
-    return one, replace(other, name=f"{lesson.name}-{OTHER}", cluster=cluster)
+    other = replace(other, name=f"{lesson.name}-{OTHER}", cluster=cluster)
+    return freeze(one, seed), freeze(other, seed, fences_off=lesson.other.without)
 
 
 def run_lesson(
@@ -103,39 +101,25 @@ def run_lesson(
         return _run_sweeps(lesson, chosen, folder, measure_sweeps, note)
     note(f"{lesson.called}: {'brokers and ZooKeeper as processes' if world == PROCESSES else 'simulated'} …")
     engine = ENGINES["real" if world == PROCESSES else "sim"]
-    one = _run_side(first_plan(lesson, chosen), engine, lesson.called, folder / ONE)
+    plan, _ = plans_of(lesson, chosen)
+    one = _run_side(plan, engine, lesson.called, folder / ONE)
     return one, run_other(lesson, folder, seed=chosen, note=note)
 
 
 def run_other(lesson: Lesson, folder: Path, *, seed: int, note: Callable[[str], None] = lambda line: None) -> SideRun:
     """Run the second side of a lesson that has an experiment. Arguments and errors are as in `run_lesson`."""
-    _, second = experiments_of(lesson)
+    _, plan = plans_of(lesson, seed)
     note(f"{lesson.other.called}: simulated …")
-    plan = freeze(second, seed, fences_off=lesson.other.without)
     return _run_side(plan, ENGINES["sim"], lesson.other.called, folder / OTHER)
-
-
-def first_plan(lesson: Lesson, seed: int) -> FrozenPlan:
-    """Return the plan of the first side of a lesson that has an experiment."""
-    return freeze(experiments_of(lesson)[0], seed)
-
-
-@contextmanager
-def first_side_kept(lesson: Lesson, plan: FrozenPlan, folder: Path) -> Iterator[tuple[SideRun, LocalCluster]]:
-    """Run the first side on processes, in a separate folder, and leave its cluster to the block.
-
-    Raises as `run_lesson`.
-    """
-    with run_and_keep(plan, folder) as (verdict, cluster):
-        yield _side_of(verdict, lesson.called, PROCESSES, folder), cluster
 
 
 def _run_side(plan: FrozenPlan, engine: type[ExperimentEngine], title: str, folder: Path) -> SideRun:
     verdict = run_experiment(plan, engine, folder, command="")
-    return _side_of(verdict, title, PROCESSES if engine.name == "real" else SIMULATED, folder)
+    return side_of(verdict, title, PROCESSES if engine.name == "real" else SIMULATED, folder)
 
 
-def _side_of(verdict: Verdict, title: str, world: str, folder: Path) -> SideRun:
+def side_of(verdict: Verdict, title: str, world: str, folder: Path) -> SideRun:
+    """Return the run of a side that has been judged. Raises LessonNotShown, OSError."""
     if verdict.status in (Status.NOT_STARTED, Status.NOT_INJECTED):
         raise LessonNotShown(f"{title}: the run is {verdict.status.value}: {verdict.why}")
     facts = _facts(verdict)

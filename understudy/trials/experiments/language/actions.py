@@ -232,6 +232,7 @@ _FOR: Final = StepKey("for", SPAN, "how long it lasts; by default to the end of 
 _DOWN: Final = StepKey("for", SPAN, "how long the broker is down", field="lasts", is_required=True)
 _SLOW_START: Final = StepKey("for", SPAN, "how long its start takes", field="lasts", is_required=True)
 _FROM: Final = StepKey("from", TARGETS, "the other side: brokers, or zookeeper", field="peers", is_required=True)
+_OTHERS: Final = StepKey("from", TARGETS, "the other brokers", field="peers", is_required=True)
 _DIRECTION: Final = StepKey(
     "direction", choice("both", "sent", "received"), "which traffic of the broker; by default both"
 )
@@ -286,17 +287,13 @@ ACTIONS: Final[Mapping[str, Form]] = MappingProxyType(
         "delay": Form(
             Links,
             "delay the traffic between {} and {peers}",
-            (
-                StepKey("from", TARGETS, "the other brokers", field="peers", is_required=True),
-                StepKey("by", SPAN, "how long, each way", is_required=True),
-                _FOR,
-            ),
+            (_OTHERS, StepKey("by", SPAN, "how long, each way", is_required=True), _FOR),
         ),
         "throttle": Form(
             Links,
             "limit the traffic between {} and {peers}",
             (
-                StepKey("from", TARGETS, "the other brokers", field="peers", is_required=True),
+                _OTHERS,
                 StepKey("bytes", integer(1, 10**9), "how many bytes a second on each connection", is_required=True),
                 _FOR,
             ),
@@ -304,11 +301,7 @@ ACTIONS: Final[Mapping[str, Form]] = MappingProxyType(
         "split": Form(
             Links,
             "carry the traffic between {} and {peers} in pieces of {bytes} bytes, one a millisecond",
-            (
-                StepKey("from", TARGETS, "the other brokers", field="peers", is_required=True),
-                StepKey("bytes", integer(1, 1_000_000), "the size of a piece", is_required=True),
-                _FOR,
-            ),
+            (_OTHERS, StepKey("bytes", integer(1, 1_000_000), "the size of a piece", is_required=True), _FOR),
         ),
         "refuse": Form(
             Links,
