@@ -6,12 +6,10 @@ The runner decides when an action is done and to which broker; an engine does it
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self, TypeAlias
 
-from understudy.checks.client_history import ClientHistory
-from understudy.checks.groups import GroupHistory
 from understudy.checks.history import ZnodeTransaction
 from understudy.clusters.cluster import Cluster
 from understudy.clusters.findings import Findings
@@ -39,19 +37,16 @@ class RunData:
     Attributes:
         records: each node's records, by node, all incarnations in order.
         transactions: the history of the znodes; empty if the engine has none.
-        acknowledged_ms: when each batch of a producer was acknowledged, on the clock of the load.
         failures: events that must not happen in any run: unhandled exceptions, brokers that ended by themselves.
         may_fail: the nodes whose tasks may fail, because their disk was made to fail.
     """
 
     records: Mapping[str, Sequence[Envelope]]
     transactions: Sequence[ZnodeTransaction]
-    history: ClientHistory
-    groups: GroupHistory
-    acknowledged_ms: Sequence[float]
-    failures: tuple[str, ...] = ()
-    may_fail: frozenset[str] = frozenset()
-    notes: tuple[str, ...] = field(default=())
+    load: ExperimentLoad
+    failures: tuple[str, ...]
+    may_fail: frozenset[str]
+    notes: tuple[str, ...]
 
 
 class ExperimentEngine(Protocol):
@@ -114,6 +109,7 @@ class ExperimentEngine(Protocol):
 
     def findings(self) -> Findings | None:
         """Return the findings about the cluster now; None if ZooKeeper cannot be read."""
+        return self.cluster.findings()
 
     def perform(self, number: int, action: Action, broker_ids: Sequence[int], peer_ids: Sequence[int]) -> Undo | None:
         """Do what a step says; a fault is recorded in the event log first.

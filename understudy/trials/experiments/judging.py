@@ -57,7 +57,7 @@ def judge(outcome: RunOutcome, command: str) -> Verdict:
         expected=tuple(expected),
         failovers=_failovers(data),
         marks={mark: marks[mark] for mark in sorted(marks)},
-        clients=_clients(data.history),
+        clients=_clients(data.load.history),
         last_fault_ms=outcome.last_fault_ms,
         reached_ms=dict(outcome.reached_ms),
         timeline=timeline(data.records),
@@ -96,8 +96,8 @@ def _always(outcome: RunOutcome, data: RunData) -> Iterator[Expected]:
     )
     checker = InvariantChecker()
     found: dict[str, Violation] = {each.check: each for each in checker.run(data.records, data.transactions)}
-    seen = check_clients(data.history)
-    in_groups = check_groups(data.groups)
+    seen = check_clients(data.load.history)
+    in_groups = check_groups(data.load.groups)
     found |= {each.check: each for each in (*seen.violations, *in_groups.violations)}
     tested: Mapping[str, int] = {**checker.times_tested, **seen.times_tested, **in_groups.times_tested}
     for name in ids:
@@ -116,7 +116,7 @@ def _always(outcome: RunOutcome, data: RunData) -> Iterator[Expected]:
 
 
 def _within(outcome: RunOutcome, data: RunData) -> Iterator[Expected]:
-    reached = {**outcome.reached_ms, "L5": outcome.rate_reached_ms(data.acknowledged_ms)}
+    reached = {**outcome.reached_ms, "L5": outcome.rate_reached_ms(data.load.acknowledged_ms)}
     outcome.reached_ms = reached
     for name, bound in outcome.plan.experiment.expect.within.items():
         after_ms = reached.get(name)

@@ -25,8 +25,8 @@ Ask = Callable[[str], str]
 
 def show_as_text(
     prepared: PreparedLesson, runs: Sequence[SideRun], ask: Ask, show: Callable[[str], None], *, pauses: bool = False
-) -> int:
-    """Show a lesson, and return how many of its two questions were answered correctly.
+) -> None:
+    """Show a lesson, and ask its two questions.
 
     Args:
         runs: the runs of its sides, for the sentences around each stop.
@@ -57,8 +57,6 @@ def show_as_text(
     checked = ask_for(prepared.check, "Check")
     show_all(_answer(prepared.check, checked))
     show_all(_ending(prepared))
-    answers = ((prepared.predict, predicted), (prepared.check, checked))
-    return sum(question.is_right(answer) for question, answer in answers)
 
 
 def heading(prepared: PreparedLesson) -> Iterator[str]:

@@ -76,7 +76,7 @@ def is_fault(record: Envelope, fault: str, target: str) -> bool:
 
 def longest_gap_ms(data: RunData) -> float:
     """The longest time between two acknowledged batches."""
-    return max(later - earlier for earlier, later in pairwise(sorted(data.acknowledged_ms)))
+    return max(later - earlier for earlier, later in pairwise(sorted(data.load.acknowledged_ms)))
 
 
 def restarts(data: RunData, broker: int) -> int:

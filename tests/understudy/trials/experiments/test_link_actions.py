@@ -120,7 +120,7 @@ def test_brokers_are_isolated_one_after_the_other_in_an_order_that_the_seed_draw
 def test_producers_wait_while_what_they_need_is_held(step: str, mark: float, tmp_path: Path) -> None:
     outcome = outcome_of(SimulatedEngine, f"\n  - {step}\n", tmp_path)
     assert outcome.data is not None
-    times = [each for each in outcome.data.acknowledged_ms if each < 8_000]
+    times = [each for each in outcome.data.load.acknowledged_ms if each < 8_000]
     assert max(later - earlier for earlier, later in itertools.pairwise(times)) > mark * 0.9
 
 

@@ -81,7 +81,6 @@ class LiveEngine(Performing):
         self.cluster: LocalCluster = self.make_cluster(plan, folder)
         self.machines: Machines = Machines(self.cluster)
         self.may_end = set()
-        self._began_s = time.monotonic()
         self._lock = RunLock(folder)
         self._logs = RunTail(folder)
         self._clients = LoopThread("understudy-load")
@@ -306,9 +305,7 @@ class LiveEngine(Performing):
         return RunData(
             records=records,
             transactions=self._transactions(notes),
-            history=load.history,
-            groups=load.groups,
-            acknowledged_ms=load.acknowledged_ms,
+            load=load,
             failures=tuple(self._failed.values()),
             may_fail=frozenset(self.may_end),
             notes=tuple(notes),

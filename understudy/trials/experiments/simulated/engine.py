@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from understudy.clusters.cluster import ClusterError
-from understudy.clusters.findings import Findings
 from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
 from understudy.clusters.simulated.loop import Process
 from understudy.clusters.simulated.randomness import derived
@@ -53,7 +52,6 @@ class SimulatedEngine(Performing):
         )
         self.machines: SimulatedMachines = SimulatedMachines(self.cluster)
         self.may_end = set()
-        self._began_ms = 0.0
         self.load = ExperimentLoad(
             self.cluster.client_network,
             self.cluster.simulator.clock,
@@ -62,7 +60,6 @@ class SimulatedEngine(Performing):
             begin=self.cluster.begin,
             now_ms=lambda: self.now_ms,
         )
-        self._read_lines = 0
 
     @property
     def now_ms(self) -> float:
@@ -95,9 +92,6 @@ class SimulatedEngine(Performing):
             self.cluster.run_for(max(0.0, until_ms - self.now_ms))
         finally:
             lines.observe = None
-
-    def findings(self) -> Findings | None:
-        return self.cluster.findings()
 
     # ------------------------------------------------------------------ steps
 
@@ -203,9 +197,7 @@ class SimulatedEngine(Performing):
                 for node in cluster.nodes
             },
             transactions=cluster.zookeeper.transactions,
-            history=load.history,
-            groups=load.groups,
-            acknowledged_ms=load.acknowledged_ms,
+            load=load,
             failures=(*cluster.loop.failures, *unexpected_ends(cluster, self.may_end)),
             may_fail=frozenset(self.may_end),
             notes=tuple(notes),
