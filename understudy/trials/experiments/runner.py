@@ -174,7 +174,7 @@ class Runner:
 
     def _run_steps(self) -> None:
         times_ms = [step.at.ms for step in self._steps.values() if step.at is not None]
-        limit_ms = max(self._plan.experiment.lasts.ms, *times_ms) + PATIENCE_MS
+        limit_ms = max([self._plan.experiment.lasts.ms, *times_ms]) + PATIENCE_MS
         while self._is_unfinished and self._engine.now_ms < limit_ms:
             self._do_what_is_due()
             times = [pending.due_ms for pending in self._due] + [due_ms for due_ms, _ in self._undos.values()]

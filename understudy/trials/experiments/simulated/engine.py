@@ -61,11 +61,11 @@ class SimulatedEngine(Performing):
             now_ms=lambda: self.now_ms,
         )
 
+    # ------------------------------------------------------------------ time
+
     @property
     def now_ms(self) -> float:
         return self.cluster.now_ms - self._began_ms
-
-    # ------------------------------------------------------------------ time
 
     def begin_time(self) -> None:
         self._read_lines = len(self.cluster.log_lines)
