@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from types import TracebackType
 from typing import Self, TextIO
 
 _ENTER = "\x1b[?1049h\x1b[?25l"
@@ -25,9 +24,7 @@ class Screen:
         self._write(_ENTER)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._write(_LEAVE)
 
     def draw(self, page: str, status: str) -> None:

@@ -12,7 +12,6 @@ import socket
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
 
 from understudy.brokers.config.properties import format_properties
 from understudy.clusters.java import JavaRuntime, choose_java
@@ -134,9 +133,7 @@ class EmbeddedZooKeeper(ZooKeeperServer):
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     # -- the process

@@ -19,7 +19,6 @@ import tempfile
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 from understudy.brokers.machine.socket_network import SocketNetwork
@@ -300,9 +299,7 @@ class LocalCluster(LinkFaults):
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
         self._remove_temporary()
 

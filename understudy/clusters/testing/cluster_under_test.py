@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Generic, TypeVar
 
 from understudy.clusters.cluster import ClusterError, Unsettled, WaitTimedOut
@@ -134,14 +133,12 @@ class ClusterUnderTest:
         try:
             self.begin_test()
         except BaseException:
-            self.local.__exit__(None, None, None)
+            self.local.__exit__()
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.local.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self.local.__exit__()
 
     def begin_test(self, test: str = "") -> None:
         """Undo the faults of an earlier test, and record that a test begins.
