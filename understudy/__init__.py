@@ -40,18 +40,7 @@ _MODULES = {
     "table": "understudy.notebook",
 }
 
-__all__ = [
-    "BrokerHandle",
-    "Cluster",
-    "ClusterError",
-    "LocalCluster",
-    "SimulatedCluster",
-    "Unsettled",
-    "Unsupported",
-    "WaitTimedOut",
-    "show",
-    "table",
-]
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> object:
