@@ -8,6 +8,7 @@ from typing import Protocol
 
 from understudy.clusters.cluster import BrokerHandle, ClusterError, check_point
 from understudy.clusters.processes.broker_process import HOST, BrokerProcess
+from understudy.clusters.processes.cluster_view import ClusterView
 from understudy.clusters.processes.processes import RunningProcess
 
 STOP_TIMEOUT_S = 15.0
@@ -21,33 +22,20 @@ class BrokerOwner(Protocol):
     before_fault: Callable[[int], None]
     """Called with a broker's id before a fault that may end its leaderships."""
 
+    @property
+    def view(self) -> ClusterView: ...
+
     def process_of(self, broker_id: int) -> BrokerProcess: ...
 
-    def inject(
-        self, broker_id: int, fault: str, role: str, action: Callable[[RunningProcess], object], *, ends: bool = False
-    ) -> None:
-        """Record a fault, then run `action` on the broker's process.
+    def record_fault(self, fault: str, target: str, role: str = "") -> None: ...
 
-        Args:
-            ends: whether the fault ends the process, so that its end is expected.
+    def record_step(self, step: str, note: str = "") -> None: ...
 
-        Raises:
-            ClusterError: the process is not running.
-        """
-
-    def stop_broker(self, broker_id: int, role: str, timeout_s: float) -> None:
-        """Inject `stop`, wait for the end of the process, and inject `kill` if it has not ended in time."""
-
-    def begin_start(self, broker_id: int) -> None:
-        """Start the broker, and do not wait."""
+    def write_cluster_file(self) -> None:
+        """Write the processes that run now into `cluster.json`."""
 
     def start_broker(self, broker_id: int) -> None:
         """Start the broker and wait until it serves requests."""
-
-    def depose(self, broker_id: int, role: str) -> None:
-        """Record the fault, then delete `/controller` if the broker owns it; otherwise raise ClusterError."""
-
-    def record_step(self, step: str, note: str = "") -> None: ...
 
     def isolate_broker(self, broker_id: int, role: str = "") -> None:
         """Record the fault, then hold all traffic of the broker; raise Unsupported if there is no proxy."""
@@ -107,19 +95,23 @@ class LocalBroker:
 
     def kill(self) -> None:
         self.cluster.before_fault(self.id)
-        self.cluster.inject(self.id, "kill", self.role, lambda process: process.kill(), ends=True)
+        self._inject("kill", lambda process: process.kill(), ends=True)
 
     def pause(self) -> None:
         self.cluster.before_fault(self.id)
-        self.cluster.inject(self.id, "pause", self.role, lambda process: process.pause())
+        self._inject("pause", lambda process: process.pause())
 
     def resume(self) -> None:
-        self.cluster.inject(self.id, "resume", self.role, lambda process: process.resume())
+        self._inject("resume", lambda process: process.resume())
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Stop the broker by a controlled shutdown; kill it, which is recorded, if that takes over `timeout_s`."""
         self.cluster.before_fault(self.id)
-        self.cluster.stop_broker(self.id, self.role, timeout_s)
+        self.begin_stop()
+        child = self.process.process
+        if child is not None and not child.wait(timeout_s):
+            self._inject("kill", lambda process: process.kill(), ends=True)
+        self.cluster.write_cluster_file()
 
     def start(self) -> None:
         """Start the broker again on its own port and data, and wait until it serves requests.
@@ -131,14 +123,19 @@ class LocalBroker:
         self.cluster.start_broker(self.id)
 
     def begin_start(self) -> None:
-        """Start the broker, and do not wait. Harmless if it runs; from now on it should."""
+        """Start the broker, and do not wait. Harmless if it runs; from now on it should.
+
+        It may find its old registration, and end because of it, as Kafka's does.
+        """
         if not self.is_running:
-            self.cluster.begin_start(self.id)
+            self.cluster.record_fault("start", self.name)
+            self.process.launch()
+            self.cluster.write_cluster_file()
         self.process.should_run = True
 
     def begin_stop(self) -> None:
         """Begin a controlled shutdown, and do not wait."""
-        self.cluster.inject(self.id, "stop", self.role, lambda process: process.ask_to_end(), ends=True)
+        self._inject("stop", lambda process: process.ask_to_end(), ends=True)
 
     def restart(self) -> None:
         if self.is_running:
@@ -147,7 +144,10 @@ class LocalBroker:
 
     def depose(self) -> None:
         self.cluster.before_fault(self.id)
-        self.cluster.depose(self.id, self.role)
+        if self.cluster.view.controller_id() != self.id:
+            raise ClusterError(f"{self.name} cannot be deposed: it is not the controller")
+        self.cluster.record_fault("depose", self.name, self.role or "controller")
+        self.cluster.view.delete_controller(self.id)
 
     def isolate(self) -> None:
         if self.cluster.is_proxied and not self.is_running:
@@ -163,6 +163,23 @@ class LocalBroker:
         check_point(point, action)
         self.cluster.record_step("armed", f"{self.name}: {action} at {point}")
         self.process.arm(point, action)
+
+    def _inject(self, fault: str, action: Callable[[RunningProcess], object], *, ends: bool = False) -> None:
+        """Record a fault, then run `action` on the process.
+
+        Args:
+            ends: whether the fault ends the process, so that its end is expected.
+
+        Raises:
+            ClusterError: the process is not running.
+        """
+        child = self.process.process
+        if child is None or not child.is_running:
+            raise ClusterError(f"{fault} was not injected: {self.name} is not running")
+        self.cluster.record_fault(fault, self.name, self.role)
+        self.process.should_run = self.process.should_run and not ends
+        action(child)
+        self.cluster.write_cluster_file()
 
 
 def _as_handle(broker: LocalBroker) -> BrokerHandle:

@@ -35,7 +35,7 @@ from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView, R
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.clusters.processes.link_faults import LinkFaults
 from understudy.clusters.processes.local_broker import STOP_TIMEOUT_S, LocalBroker
-from understudy.clusters.processes.processes import ProcessDied, RunningProcess
+from understudy.clusters.processes.processes import ProcessDied
 from understudy.clusters.processes.testbed_log import TestbedLog
 from understudy.clusters.processes.zookeeper_server import ZooKeeperServer
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
@@ -252,7 +252,7 @@ class LocalCluster(LinkFaults):
         for brokers in filter(None, (ours, kafkas)):
             self._start_brokers(brokers)
         self._is_ready = True
-        self._write_cluster_file()
+        self.write_cluster_file()
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Stop the cluster: first the other brokers, then the controller, then ZooKeeper.
@@ -265,14 +265,14 @@ class LocalCluster(LinkFaults):
         last = controller_if_known(self.zookeeper_connect) if running else None
         for stage in ([b for b in running if b.id != last], [b for b in running if b.id == last]):
             for broker in stage:
-                self._record(FaultInjected(fault="stop", target=broker.name))
+                self.record_fault("stop", broker.name)
                 broker.should_run = False
                 assert broker.process is not None
                 broker.process.ask_to_end()
             for broker in stage:
                 assert broker.process is not None
                 if not broker.process.wait(max(0.0, deadline - time.monotonic())):
-                    self._record(FaultInjected(fault="kill", target=broker.name))
+                    self.record_fault("kill", broker.name)
                     broker.process.kill()
         self._close_view()
         self._close_proxy()
@@ -374,47 +374,30 @@ class LocalCluster(LinkFaults):
             raise ClusterError("this cluster has not been started")
         return self._brokers[broker_id]
 
-    def inject(
-        self, broker_id: int, fault: str, role: str, action: Callable[[RunningProcess], object], *, ends: bool = False
-    ) -> None:
-        broker = self.process_of(broker_id)
-        if not broker.is_running:
-            raise ClusterError(f"{fault} was not injected: {broker.name} is not running")
-        assert broker.process is not None
-        self._record(FaultInjected(fault=fault, target=broker.name, role=role))
-        broker.should_run = broker.should_run and not ends
-        action(broker.process)
-        self._write_cluster_file()
-
-    def stop_broker(self, broker_id: int, role: str, timeout_s: float) -> None:
-        self.inject(broker_id, "stop", role, lambda process: process.ask_to_end(), ends=True)
-        child = self.process_of(broker_id).process
-        if child is not None and not child.wait(timeout_s):
-            self.inject(broker_id, "kill", role, lambda process: process.kill(), ends=True)
-        self._write_cluster_file()
-
-    def begin_start(self, broker_id: int) -> None:
-        """Start a broker and do not wait. It may find its old registration, and end because of it, as Kafka's does."""
-        broker = self.process_of(broker_id)
-        if broker.is_running:
-            raise ClusterError(f"{broker.name} cannot be started: it is running")
-        self._record(FaultInjected(fault="start", target=broker.name))
-        broker.launch()
-        self._write_cluster_file()
-
     def record_fault(self, fault: str, target: str, role: str = "") -> None:
         """Record a fault; call it before the fault is injected."""
         self._record(FaultInjected(fault=fault, target=target, role=role))
 
+    def write_cluster_file(self) -> None:
+        """Write `cluster.json`, unless the cluster is still starting."""
+        if not self._is_ready:
+            return
+        own = self.embedded_zookeeper
+        entry = run_folder.ClusterEntry(
+            version=run_folder.CLUSTER_FILE_VERSION,
+            run=self.run,
+            owner=run_folder.this_process(),
+            zookeeper=self.zookeeper_connect,
+            zookeeper_process=run_folder.process_entry(own.process) if own and own.is_running else None,
+            zookeeper_transaction_log=own.transaction_log_dir.relative_to(self.directory).as_posix() if own else None,
+            bootstrap=self.bootstrap,
+            brokers=tuple(broker.entry(self.directory) for broker in self._brokers.values()),
+            events="testbed/events",
+        )
+        run_folder.write_cluster_file(self.directory, entry)
+
     def start_broker(self, broker_id: int) -> None:
         self._start_brokers([self.process_of(broker_id)])
-
-    def depose(self, broker_id: int, role: str) -> None:
-        broker = self.process_of(broker_id)
-        if self.controller_id() != broker_id:
-            raise ClusterError(f"{broker.name} cannot be deposed: it is not the controller")
-        self._record(FaultInjected(fault="depose", target=broker.name, role=role or "controller"))
-        self.view.delete_controller(broker_id)
 
     def _own_zookeeper(self, java: JavaRuntime | None) -> ZooKeeperServer:
         return EmbeddedZooKeeper(self.directory / "zookeeper", java=java)
@@ -446,9 +429,9 @@ class LocalCluster(LinkFaults):
             START_TIMEOUT_S + self.session_timeout_ms / 1000,
         )
         for broker in brokers:
-            self._record(FaultInjected(fault="start", target=broker.name))
+            self.record_fault("start", broker.name)
             broker.launch()
-        self._write_cluster_file()
+        self.write_cluster_file()
         registered = self.wait_until(lambda: self._registered(ids), f"{_names(brokers)} registered in ZooKeeper")
         for broker in brokers:
             broker.port = registered[broker.id].port
@@ -456,7 +439,7 @@ class LocalCluster(LinkFaults):
             lambda: all(map(self._has_metadata, brokers)),
             f"{_names(brokers)} received metadata of the controller and all brokers",
         )
-        self._write_cluster_file()
+        self.write_cluster_file()
 
     # -- internals
 
@@ -491,24 +474,6 @@ class LocalCluster(LinkFaults):
             raise ClusterError("this cluster has not been started")
         self._events.append(payload)
 
-    def _write_cluster_file(self) -> None:
-        """Write `cluster.json`, unless the cluster is still starting."""
-        if not self._is_ready:
-            return
-        own = self.embedded_zookeeper
-        entry = run_folder.ClusterEntry(
-            version=run_folder.CLUSTER_FILE_VERSION,
-            run=self.run,
-            owner=run_folder.this_process(),
-            zookeeper=self.zookeeper_connect,
-            zookeeper_process=run_folder.process_entry(own.process) if own and own.is_running else None,
-            zookeeper_transaction_log=own.transaction_log_dir.relative_to(self.directory).as_posix() if own else None,
-            bootstrap=self.bootstrap,
-            brokers=tuple(broker.entry(self.directory) for broker in self._brokers.values()),
-            events="testbed/events",
-        )
-        run_folder.write_cluster_file(self.directory, entry)
-
     def _situation(self) -> str:
         """The registered brokers and the ends of the logs, for the message of a wait that timed out."""
         try:
@@ -528,7 +493,7 @@ class LocalCluster(LinkFaults):
         if self._events is not None:
             self._events.close(reason)
             self._events = None
-            self._write_cluster_file()
+            self.write_cluster_file()
             if not self._is_ready and self._earlier is not None:
                 run_folder.write_cluster_file(self.directory, self._earlier)
         self._is_ready = False

@@ -164,7 +164,7 @@ class LiveEngine(Performing):
                 self._ended_by_themselves[broker.id] = self.now_ms
             elif self.now_ms - self._ended_by_themselves[broker.id] >= RESTART_AFTER_MS:
                 del self._ended_by_themselves[broker.id]
-                self.cluster.begin_start(broker.id)
+                broker.begin_start()
 
     def _note_end(self, broker: LocalBroker) -> None:
         """Note the end of a broker that should run, unless a correct broker may also end in this way."""

@@ -75,7 +75,7 @@ def test_a_broker_that_ends_by_itself_is_a_failure_and_one_that_finds_its_old_re
     try:
         refused, ends, _ = engine.cluster.brokers
         refused.kill()
-        engine.cluster.begin_start(refused.id)
+        engine.cluster.broker(refused.id).begin_start()
         process = refused.process.process
         assert process is not None
         engine.cluster.wait_until(lambda: not process.is_running, "it has found its old registration")
