@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from understudy.clusters.cluster import ClusterError
 from understudy.clusters.containers.compose_project import ComposeProject
 from understudy.clusters.containers.docker_command import DockerFailed
 from understudy.clusters.processes import linux
@@ -18,17 +17,12 @@ _END_TIMEOUT_S: Final = 30.0
 class ContainerProcess:
     """One run of the process in a container; the container itself may be started again for another one."""
 
-    is_waiting = False
-
     def __init__(self, project: ComposeProject, service: str) -> None:
         self._project = project
         self.name = service
         self._exit_code: int | None = None
         self.pid = project.state(service).pid
         self.started = linux.start_time(self.pid) or 0 if self.pid else 0
-
-    def go_ahead(self) -> None:
-        raise ClusterError(f"{self.name} does not wait: a container starts its process at once")
 
     @property
     def exit_code(self) -> int | None:

@@ -149,8 +149,6 @@ class Fork(LoggedProcess):
         status: the pipe to which the template writes the exit code. Until then no other process gets the pid.
     """
 
-    is_waiting = False
-
     def __init__(self, name: str, log: Path, pid: int, status: int) -> None:
         self.name = name
         self.log = log
@@ -182,13 +180,6 @@ class Fork(LoggedProcess):
                     _is_readable(self._pidfd, _END_TIMEOUT_S)
                 os.close(self._pidfd)
                 self._pidfd = None
-
-    def go_ahead(self) -> None:
-        """Do nothing: a fork does not wait."""
-
-    @property
-    def is_paused(self) -> bool:
-        return self.is_running and linux.is_paused(self.pid)
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal. Harmless if the process has ended."""

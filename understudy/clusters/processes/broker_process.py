@@ -99,7 +99,7 @@ class BrokerProcess:
             self.process = forks.fork(
                 self.name, self.config.name, log=self.log, directory=self.directory, environment=environment
             )
-        elif self.process is not None and self.process.is_waiting:
+        elif isinstance(self.process, ChildProcess) and self.process.is_waiting:
             self.process.go_ahead()
         else:
             self.process = ChildProcess(

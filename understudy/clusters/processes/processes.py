@@ -44,11 +44,6 @@ class RunningProcess(Protocol):
     @property
     def is_paused(self) -> bool: ...
 
-    @property
-    def is_waiting(self) -> bool: ...
-
-    def go_ahead(self) -> None: ...
-
     def kill(self) -> None: ...
 
     def pause(self) -> None: ...
@@ -69,6 +64,7 @@ class LoggedProcess(ABC):
 
     name: str
     log: Path
+    pid: int
 
     @property
     @abstractmethod
@@ -78,6 +74,11 @@ class LoggedProcess(ABC):
     @property
     def is_running(self) -> bool:
         return self.exit_code is None
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it is stopped by a SIGSTOP."""
+        return self.is_running and linux.is_paused(self.pid)
 
     @abstractmethod
     def send(self, number: signal.Signals) -> None:
@@ -132,12 +133,9 @@ class ChildProcess(LoggedProcess):
             source = subprocess.PIPE if waits else subprocess.DEVNULL
         with log.open("ab") as output:
             self._process = _spawn(linux.launcher(list(command)), source, output.fileno(), directory, environment)
-        self.started = linux.start_time(self._process.pid) or 0
+        self.pid = self._process.pid
+        self.started = linux.start_time(self.pid) or 0
         """The start time in clock ticks, which with `pid` identifies the process, also to other programs."""
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     @property
     def is_waiting(self) -> bool:
@@ -161,11 +159,6 @@ class ChildProcess(LoggedProcess):
     def exit_code(self) -> int | None:
         """The exit code, None while the process runs; negative for the signal that ended it."""
         return self._process.poll()
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether it is stopped by a SIGSTOP."""
-        return self.is_running and linux.is_paused(self.pid)
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal. Harmless if the process has ended."""
