@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO, TypeVar
 
-from understudy.cli.activity import SPINNER, Activity
+from understudy.cli.activity import Activity
 
 T = TypeVar("T")
 
@@ -49,29 +49,23 @@ class DemoOutput:
         Raises:
             DemoFailed: the condition was not true within `timeout_s`.
         """
-        began = time.monotonic()
-        turn = 0
-        while True:
-            value = condition()
-            if value:
-                self._clear_moving_line()
-                return value
-            waited = time.monotonic() - began
-            if waited > timeout_s:
-                self._clear_moving_line()
-                raise DemoFailed(f"not within {timeout_s:g} s: {what}")
-            self._draw_moving_line(f"            {SPINNER[turn % len(SPINNER)]} {what} … {waited:.1f} s")
-            turn += 1
-            time.sleep(_POLL_S)
+        deadline = time.monotonic() + timeout_s
+        with self.activity(plain_lines=False) as activity:
+            activity.step(what)
+            while not (value := condition()):
+                if time.monotonic() > deadline:
+                    raise DemoFailed(f"not within {timeout_s:g} s: {what}")
+                time.sleep(_POLL_S)
+            return value
 
     def print(self, page: str) -> None:
         """Print lines as they are."""
         for line in page.splitlines():
             self._line(line)
 
-    def activity(self) -> Activity:
+    def activity(self, *, plain_lines: bool = True) -> Activity:
         """Return an `Activity` that shows the steps of something that takes long."""
-        return Activity(self._out, indent=" " * 12)
+        return Activity(self._out, indent=" " * 12, plain_lines=plain_lines)
 
     def failure(self, text: str) -> None:
         """Print that the demo has failed."""
@@ -82,18 +76,8 @@ class DemoOutput:
         self._line(self._styled("32;1", text))
 
     def _line(self, text: str) -> None:
-        self._clear_moving_line()
         self._out.write(text + "\n")
         self._out.flush()
-
-    def _draw_moving_line(self, text: str) -> None:
-        if self._is_terminal:
-            self._out.write(f"\r\x1b[2K{text}")
-            self._out.flush()
-
-    def _clear_moving_line(self) -> None:
-        if self._is_terminal:
-            self._out.write("\r\x1b[2K")
 
     def _styled(self, code: str, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self._is_terminal else text
