@@ -16,16 +16,15 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
 
 from understudy.brokers.machine.real_world import MachineClock
 from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.checks.client_history import check_clients
 from understudy.cli.arguments import BadInput, Failed, reported_as
 from understudy.cli.check import check_run_folder
-from understudy.cli.demo_output import DemoFailed, DemoOutput
+from understudy.cli.demo_output import TIMEOUT_S, DemoFailed, DemoOutput
 from understudy.cli.demo_report import Reporter, reporter
 from understudy.cli.up import RUNS
 from understudy.clusters.clients.admin_client import AdminClient
@@ -42,11 +41,9 @@ from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
 from understudy.foundation.cluster.errors import ApiError
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.fences import Fence
-from understudy.foundation.eventlog.records import Envelope, FenceHit
+from understudy.foundation.eventlog.records import FenceHit
 from understudy.history.reading.reader import read
 from understudy.history.report.report import render
-
-T = TypeVar("T")
 
 TOPIC, SECOND_TOPIC = "orders", "payments"
 MIN_INSYNC_REPLICAS = 2
@@ -54,8 +51,6 @@ RECORDING_LOGS = {"understudy.events.logs": "true"}
 """Settings of the brokers: their event logs also record what happens in the logs, for the invariants about records."""
 POINT = "partition.after_write"
 BETWEEN_BATCHES_S = (0.1, 0.3)
-TIMEOUT_S = 60.0
-"""Time that each awaited change of the cluster may take."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -134,7 +129,7 @@ class Demo:
             f"ZooKeeper and brokers {_listed(picture.brokers)} are up; broker {picture.controller} "
             "is controller, epoch 1"
         )
-        _run(
+        asyncio.run(
             self._client().create_topic(
                 TOPIC,
                 partitions=self._partitions,
@@ -146,9 +141,7 @@ class Demo:
         self._show_leaders(self._wait_for(lambda found: found.is_well, "every partition has its preferred leader"))
         for producer in self._load.producers(BETWEEN_BATCHES_S):
             self._clients.begin(producer)
-        self._output.wait(
-            lambda: self._load.history.acknowledged, "the first records are acknowledged", timeout_s=TIMEOUT_S
-        )
+        self._output.wait(lambda: self._load.history.acknowledged, "the first records are acknowledged")
         self._output.event(
             f"a producer writes to all partitions from now on, with acks=all and {MIN_INSYNC_REPLICAS} replicas in sync"
         )
@@ -172,7 +165,7 @@ class Demo:
         killed.start()
         self._wait_for(lambda found: not found.under_replicated, f"broker {killed.id} is in every ISR again")
         self._output.event(f"broker {killed.id} returns, and its leaders have it in sync again by AlterPartition")
-        results = _run(self._client().elect_leaders())
+        results = asyncio.run(self._client().elect_leaders())
         moved = sum(code == 0 for code in results.values())
         self._wait_for(lambda found: found.is_well, "leadership is back at the preferred replicas")
         self._output.event(f"preferred leader election: {moved} partitions moved back")
@@ -188,10 +181,8 @@ class Demo:
         paused_epoch = self._epochs[-1]
         with contextlib.suppress(Exception):
             # No response comes: the controller is paused before it has handled the request.
-            _run(self._client(timeout_ms=1_000).create_topic(SECOND_TOPIC, partitions=3, replication_factor=3))
-        self._output.wait(
-            lambda: not paused.process.armed(), f"broker {paused.id} is stopped at {POINT}", timeout_s=TIMEOUT_S
-        )
+            asyncio.run(self._client(timeout_ms=1_000).create_topic(SECOND_TOPIC, partitions=3, replication_factor=3))
+        self._output.wait(lambda: not paused.process.armed(), f"broker {paused.id} is stopped at {POINT}")
         paused_at = time.monotonic()
         self._output.event(
             f"broker {paused.id}, controller of epoch {paused_epoch}, stopped at {POINT}", since=paused_at
@@ -207,9 +198,7 @@ class Demo:
         self._output.event(f"broker {paused.id} wakes up and goes on as if nothing had happened", since=resumed_at)
         others = sorted(broker.id for broker in self._cluster.brokers if broker.id != paused.id)
         refusals = self._output.wait(
-            lambda: self._refusals(others, paused_epoch),
-            f"brokers {_listed(others)} refuse its orders",
-            timeout_s=TIMEOUT_S,
+            lambda: self._refusals(others, paused_epoch), f"brokers {_listed(others)} refuse its orders"
         )
         for node, hit in refusals:
             self._output.event(
@@ -220,9 +209,7 @@ class Demo:
         )
         self._output.event(f"broker {paused.id} has noticed, resigned, registered again and follows", since=resumed_at)
         history, acknowledged = self._load.history, self._load.history.acknowledged
-        self._output.wait(
-            lambda: history.acknowledged > acknowledged, "records are acknowledged again", timeout_s=TIMEOUT_S
-        )
+        self._output.wait(lambda: history.acknowledged > acknowledged, "records are acknowledged again")
 
     def read_what_was_produced(self) -> None:
         """Let the producers end, and read every record that was acknowledged in both acts."""
@@ -275,22 +262,17 @@ class Demo:
             picture = self._cluster.view.picture()
             return picture if picture.partitions and condition(findings(picture)) else None
 
-        return self._output.wait(found, what, timeout_s=TIMEOUT_S)
+        return self._output.wait(found, what)
 
     def _wait_for_successor(self, former: int) -> int:
         """Wait until a broker other than `former` is controller, check that the epoch is one higher, return its id."""
 
         def successor() -> ClusterPicture | None:
             picture = self._cluster.view.picture()
-            return (
-                picture
-                if picture.controller not in (None, former) and picture.controller_epoch > self._epochs[-1]
-                else None
-            )
+            is_elected = picture.controller not in (None, former) and picture.controller_epoch > self._epochs[-1]
+            return picture if is_elected else None
 
-        picture = self._output.wait(
-            successor, f"ZooKeeper ends broker {former}'s session, another takes over", timeout_s=TIMEOUT_S
-        )
+        picture = self._output.wait(successor, f"ZooKeeper ends broker {former}'s session, another takes over")
         if picture.controller_epoch != self._epochs[-1] + 1:
             raise DemoFailed(
                 f"the epoch went from {self._epochs[-1]} to {picture.controller_epoch}; expected exactly one election"
@@ -302,15 +284,12 @@ class Demo:
     def _refusals(self, brokers: list[int], epoch: int) -> list[tuple[str, FenceHit]] | None:
         """Return a refused request of `epoch` from the event log of each broker; None until all of them have one."""
         found: dict[str, FenceHit] = {}
-        for record in self._records():
-            hit = _refusal(record, epoch)
-            if hit is not None:
+        for record in read([self._cluster.directory]).records:
+            hit = record.data
+            if isinstance(hit, FenceHit) and hit.fence == Fence.BROKER_CONTROLLER_EPOCH.value and hit.offered == epoch:
                 found.setdefault(record.node, hit)
         wanted = {f"broker-{broker}" for broker in brokers}
         return sorted(found.items()) if wanted <= set(found) else None
-
-    def _records(self) -> tuple[Envelope, ...]:
-        return read([self._cluster.directory]).records
 
     def _show_leaders(self, picture: ClusterPicture) -> None:
         led = Counter(
@@ -319,17 +298,6 @@ class Demo:
         width = 30 / max(1, len(picture.partitions))
         bars = (f"{broker} {'█' * max(1, round(led[broker] * width))} {led[broker]}" for broker in sorted(led))
         self._output.detail(f"leaders   {'   '.join(bars)}")
-
-
-def _refusal(record: Envelope, epoch: int) -> FenceHit | None:
-    hit = record.data
-    if isinstance(hit, FenceHit) and hit.fence == Fence.BROKER_CONTROLLER_EPOCH.value and hit.offered == epoch:
-        return hit
-    return None
-
-
-def _run(call: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(call)
 
 
 def _listed(ids: Iterable[int]) -> str:

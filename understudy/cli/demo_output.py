@@ -11,6 +11,8 @@ from understudy.cli.activity import Activity
 
 T = TypeVar("T")
 
+TIMEOUT_S = 60.0
+"""Time that each awaited change of the cluster may take."""
 _POLL_S = 0.02
 
 
@@ -40,21 +42,21 @@ class DemoOutput:
         """Print a line that belongs to the event before it."""
         self._line(f"            {text}")
 
-    def wait(self, condition: Callable[[], T | None], what: str, *, timeout_s: float) -> T:
+    def wait(self, condition: Callable[[], T | None], what: str) -> T:
         """Evaluate `condition` repeatedly until it is true, and return its value.
 
         Args:
             what: the condition in words, for the moving line and the error.
 
         Raises:
-            DemoFailed: the condition was not true within `timeout_s`.
+            DemoFailed: the condition was not true within `TIMEOUT_S`.
         """
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + TIMEOUT_S
         with self.activity(plain_lines=False) as activity:
             activity.step(what)
             while not (value := condition()):
                 if time.monotonic() > deadline:
-                    raise DemoFailed(f"not within {timeout_s:g} s: {what}")
+                    raise DemoFailed(f"not within {TIMEOUT_S:g} s: {what}")
                 time.sleep(_POLL_S)
             return value
 
