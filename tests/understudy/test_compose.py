@@ -31,6 +31,7 @@ from understudy.clusters.processes import describe_run
 from understudy.clusters.processes.cluster_view import ClusterView
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.clusters.processes.zookeeper_jars import zookeeper_jars
+from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.eventlog.records import ControllerElected
 from understudy.history.metrics.metrics import measure
 from understudy.history.reading.reader import read
@@ -348,8 +349,8 @@ def test_a_broker_runs_with_what_the_image_holds_and_compose_gives_it(
         assert broker.stdout is not None
         _eventually(lambda: view.controller_id() == 1 or broker.poll() is not None, "broker 1 is controller")
         assert broker.poll() is None, broker.stdout.read()
-        registered = view.brokers()[1]
-        with in_image(image, "understudy.cli.main", "health", f"{registered.host}:{registered.port}") as health:
+        endpoint = view.brokers()[BrokerId(1)].broker.endpoints[0]
+        with in_image(image, "understudy.cli.main", "health", f"{endpoint.host}:{endpoint.port}") as health:
             assert health.wait(timeout=60) == 0
         broker.send_signal(signal.SIGTERM)
         assert broker.wait(timeout=60) == 0

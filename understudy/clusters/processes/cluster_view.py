@@ -10,7 +10,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from understudy.brokers.machine.real_world import MachineClock
 from understudy.clusters.picture import NOTIFICATION_QUEUES, ClusterPicture, PartitionPicture
@@ -51,15 +51,6 @@ NO_ANSWER = (MalformedZNode, SessionLost, TimeoutError, ZooKeeperFailure, ZooKee
 """Exceptions of a read: no server answers, none answers in time, or a znode cannot be decoded."""
 
 
-class RegisteredBroker(NamedTuple):
-    """A registration in `/brokers/ids`, with host and port of the first listener."""
-
-    host: str
-    port: int
-    rack: str | None
-    epoch: int
-
-
 @dataclass(slots=True)
 class _ViewSession:
     """An open session: its client, and Kafka's reads over it."""
@@ -88,11 +79,9 @@ class ClusterView:
         """The id of the broker that owns `/controller`; None if there is no controller."""
         return self._read(lambda session: session.store.controller.id())
 
-    def brokers(self) -> dict[int, RegisteredBroker]:
+    def brokers(self) -> dict[BrokerId, BrokerAndEpoch]:
         """The registered brokers, in order of id."""
-        return {
-            broker_id: _registered(found) for broker_id, found in self._read(lambda s: s.store.brokers.all()).items()
-        }
+        return self._read(lambda session: session.store.brokers.all())
 
     def leader(self, partition: TopicPartition) -> int | None:
         """The leader in the partition's state znode; None if it has no leader or does not exist."""
@@ -116,7 +105,7 @@ class ClusterView:
 
     def delete(self, path: str) -> bool:
         """Delete a znode, as an operator does; return whether that was possible."""
-        return self._read(lambda session: _delete(session.handle, path))
+        return not isinstance(self._read(lambda session: session.handle.write(Delete(path))), Failure)
 
     def picture(self) -> ClusterPicture:
         """Read the whole state of the cluster; the reads are not atomic."""
@@ -225,10 +214,6 @@ async def _write(handle: ZooKeeperClient, path: str, data: bytes) -> bool:
     return is_set or not isinstance(await handle.write(Create(path, data)), Failure)
 
 
-async def _delete(handle: ZooKeeperClient, path: str) -> bool:
-    return not isinstance(await handle.write(Delete(path)), Failure)
-
-
 async def _children(handle: ZooKeeperClient, path: str) -> tuple[str, ...]:
     """The names of a znode's children, sorted; none if there is no such znode."""
     children = await handle.children(path)
@@ -254,11 +239,6 @@ async def _controller_requests(handle: ZooKeeperClient) -> list[str]:
 
 def _readable(state: LeaderIsrAndControllerEpoch | Failure) -> LeaderIsrAndControllerEpoch | None:
     return None if isinstance(state, Failure) else state
-
-
-def _registered(found: BrokerAndEpoch) -> RegisteredBroker:
-    first = found.broker.endpoints[0]
-    return RegisteredBroker(first.host, first.port, found.broker.rack, found.epoch)
 
 
 def _ignore_notification(notification: Notification) -> None:

@@ -31,13 +31,14 @@ from understudy.clusters.picture import ClusterPicture
 from understudy.clusters.processes import run_folder
 from understudy.clusters.processes.apache_kafka import ApacheKafka, KafkaProcess
 from understudy.clusters.processes.broker_process import HOST, BrokerProcess
-from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView, RegisteredBroker, controller_if_known
+from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView, controller_if_known
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.clusters.processes.link_faults import LinkFaults
 from understudy.clusters.processes.local_broker import STOP_TIMEOUT_S, LocalBroker
 from understudy.clusters.processes.processes import ProcessDied
 from understudy.clusters.processes.testbed_log import TestbedLog
 from understudy.clusters.processes.zookeeper_server import ZooKeeperServer
+from understudy.foundation.cluster.broker import BrokerAndEpoch
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.eventlog.records import FaultInjected, Payload, RunDescribed, StepReached
 
@@ -434,7 +435,7 @@ class LocalCluster(LinkFaults):
         self.write_cluster_file()
         registered = self.wait_until(lambda: self._registered(ids), f"{_names(brokers)} registered in ZooKeeper")
         for broker in brokers:
-            broker.port = registered[broker.id].port
+            broker.port = registered[BrokerId(broker.id)].broker.endpoints[0].port
         self.wait_until(
             lambda: all(map(self._has_metadata, brokers)),
             f"{_names(brokers)} received metadata of the controller and all brokers",
@@ -443,7 +444,7 @@ class LocalCluster(LinkFaults):
 
     # -- internals
 
-    def _registered(self, ids: set[int]) -> dict[int, RegisteredBroker] | None:
+    def _registered(self, ids: set[int]) -> dict[BrokerId, BrokerAndEpoch] | None:
         """All registrations; None if one of `ids` is not among them."""
         found = self.view.brokers()
         return found if ids.issubset(found) else None

@@ -10,7 +10,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from understudy.clusters.processes import cluster_view
-from understudy.clusters.processes.cluster_view import ClusterView, RegisteredBroker
+from understudy.clusters.processes.cluster_view import ClusterView
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
@@ -72,9 +72,10 @@ def test_the_controller_the_brokers_and_the_partition_states_are_read(
     create("/brokers/topics/orders/partitions/0/state", state(2, "2,10"))
     assert view.controller_id() == 2
     assert [*view.brokers()] == [2, 10]
-    registered = view.brokers()[2]
-    assert registered == RegisteredBroker("127.0.0.1", 9002, "north", registered.epoch)
-    assert registered.epoch > 0
+    registered, epoch = view.brokers()[BrokerId(2)]
+    endpoint = registered.endpoints[0]
+    assert (endpoint.host, endpoint.port, registered.rack) == ("127.0.0.1", 9002, "north")
+    assert epoch > 0
     assert view.leader(ORDERS_0) == 2
     picture = view.picture()
     assert (picture.controller, picture.controller_epoch) == (2, 7)

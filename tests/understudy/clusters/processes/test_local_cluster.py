@@ -23,7 +23,7 @@ from understudy.clusters.processes import linux
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.processes.run_folder import ProcessEntry, read_cluster_file, write_cluster_file
-from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.eventlog.records import (
     FaultInjected,
     Payload,
@@ -76,10 +76,14 @@ def records_of(cluster: LocalCluster, node: str) -> list[Payload]:
 
 def test_brokers_register_and_one_of_them_is_controller(cluster: LocalCluster) -> None:
     registered = cluster.view.brokers()
-    assert [(broker_id, broker.rack) for broker_id, broker in registered.items()] == [(1, "a"), (2, "b"), (3, "a")]
+    assert [(broker_id, found.broker.rack) for broker_id, found in registered.items()] == [
+        (1, "a"),
+        (2, "b"),
+        (3, "a"),
+    ]
     assert cluster.controller_id() in cluster.broker_ids
     assert cluster.controller().role == "controller"
-    assert cluster.bootstrap == ",".join(f"127.0.0.1:{broker.port}" for broker in registered.values())
+    assert cluster.bootstrap == ",".join(f"127.0.0.1:{found.broker.endpoints[0].port}" for found in registered.values())
 
 
 def test_cluster_json_describes_the_brokers_and_their_files(cluster: LocalCluster) -> None:
@@ -100,7 +104,7 @@ def test_cluster_json_describes_the_brokers_and_their_files(cluster: LocalCluste
 
 def test_a_killed_controller_is_replaced_and_the_fault_is_recorded(cluster: LocalCluster) -> None:
     controller = cluster.controller()
-    port = cluster.view.brokers()[controller.id].port
+    endpoints = cluster.view.brokers()[BrokerId(controller.id)].broker.endpoints
     controller.kill()
     assert not controller.is_running
     assert records_of(cluster, "testbed")[-1] == FaultInjected(fault="kill", target=controller.name, role="controller")
@@ -110,7 +114,7 @@ def test_a_killed_controller_is_replaced_and_the_fault_is_recorded(cluster: Loca
     )
     cluster.wait_until(lambda: cluster.controller_id() not in (None, controller.id), "another broker is controller")
     controller.start()
-    assert cluster.view.brokers()[controller.id].port == port
+    assert cluster.view.brokers()[BrokerId(controller.id)].broker.endpoints[0].port == endpoints[0].port
     started = [record.data for record in read([cluster.directory]).records if record.node == controller.name]
     assert sum(isinstance(record, ProcessStarted) for record in started) >= 2
 
@@ -132,7 +136,7 @@ def test_a_fault_in_a_leader_is_recorded_with_its_role(cluster: LocalCluster) ->
 
 def test_a_paused_broker_loses_its_registration_and_registers_again_when_resumed(cluster: LocalCluster) -> None:
     follower = next(broker for broker in cluster.brokers if broker.id != cluster.controller_id())
-    epoch = cluster.view.brokers()[follower.id].epoch
+    epoch = cluster.view.brokers()[BrokerId(follower.id)].epoch
     follower.pause()
     cluster.wait_until(lambda: follower.id not in cluster.view.brokers(), "its session has timed out")
     assert (
@@ -141,7 +145,7 @@ def test_a_paused_broker_loses_its_registration_and_registers_again_when_resumed
     )
     follower.resume()
     cluster.wait_until(lambda: follower.id in cluster.view.brokers(), "it has registered again")
-    assert cluster.view.brokers()[follower.id].epoch > epoch
+    assert cluster.view.brokers()[BrokerId(follower.id)].epoch > epoch
 
 
 @pytest.mark.parametrize("action", ["pause", "crash"])

@@ -17,6 +17,7 @@ from understudy.clusters.processes.apache_kafka import ApacheKafka
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.request_rules import Effect
+from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.eventlog.records import (
     Envelope,
     FaultInjected,
@@ -255,20 +256,22 @@ def test_a_controller_does_not_learn_the_outcome_of_its_write_and_repeats_it(
 
 def test_a_session_outlives_a_reset_of_its_connection(cluster: LocalCluster) -> None:
     broker = cluster.brokers[0]
-    before = cluster.view.brokers()[broker.id].epoch
+    before = cluster.view.brokers()[BrokerId(broker.id)].epoch
     opened = sum(isinstance(record.data, SessionOpened) for record in records(cluster))
     cluster.reset_zookeeper_connection(broker.id)
     time.sleep(2 * SESSION_MS / 1000)  # a session without a connection would end
-    assert cluster.view.brokers()[broker.id].epoch == before
+    assert cluster.view.brokers()[BrokerId(broker.id)].epoch == before
     assert sum(isinstance(record.data, SessionOpened) for record in records(cluster)) == opened
 
 
 def test_an_expired_session_ends_at_once_and_the_broker_registers_again(cluster: LocalCluster) -> None:
     controller = cluster.controller()
-    before = cluster.view.brokers()[controller.id].epoch
+    before = cluster.view.brokers()[BrokerId(controller.id)].epoch
     cluster.expire_session(controller.id, "controller")
     cluster.wait_until(
-        lambda: controller.id in cluster.view.brokers() and cluster.view.brokers()[controller.id].epoch > before,
+        lambda: (
+            controller.id in cluster.view.brokers() and cluster.view.brokers()[BrokerId(controller.id)].epoch > before
+        ),
         "it has registered again",
         PATIENCE_S,
     )
