@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from collections.abc import Callable
+from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -36,8 +36,6 @@ from understudy.clusters.values import parse_partition
 from understudy.clusters.verb_table import VERBS
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
-
-T = TypeVar("T")
 
 VERB_TIMEOUT_S: Final = 180.0
 """Time that an answer waits for a verb. `start` waits until ZooKeeper has ended the old session of a killed broker."""
@@ -103,8 +101,12 @@ class _ControlPort:
         if verb not in VERBS:
             raise HTTPException(404, f"there is no verb {verb!r}; the verbs are {', '.join(VERBS)}")
         wanted = checked(verb, await _body(request, body_of(verb)))
-        outcome = await run_in_threadpool(self._cluster.begin, wanted)
-        done = await _in_time(asyncio.wrap_future(outcome), VERB_TIMEOUT_S, verb)
+        outcome = asyncio.wrap_future(await run_in_threadpool(self._cluster.begin, wanted))
+        ended, _ = await asyncio.wait([outcome], timeout=VERB_TIMEOUT_S)
+        if not ended:
+            outcome.cancel()
+            raise HTTPException(504, f"{verb} has not ended within {VERB_TIMEOUT_S:g} s; see GET /cluster")
+        done = outcome.result()
         return JSONResponse({"verb": verb, "done": done.done, "skipped": done.skipped, "message": str(done)})
 
     async def create_topic(self, request: Request) -> Response:
@@ -152,16 +154,6 @@ class _ControlPort:
 async def _body(request: Request, kind: type[B]) -> B:
     """Read and decode the body of a request. Raises BadValue, and HTTPException if it is too large or too slow."""
     return decode(await read_body(request), kind)
-
-
-async def _in_time(work: Awaitable[T], timeout_s: float, what: str) -> T:
-    """Return the result of `work`; after `timeout_s` raise HTTPException."""
-    waiting = asyncio.ensure_future(work)
-    done, _ = await asyncio.wait([waiting], timeout=timeout_s)
-    if not done:
-        waiting.cancel()
-        raise HTTPException(504, f"{what} has not ended within {timeout_s:g} s; see GET /cluster")
-    return waiting.result()
 
 
 def _slashed(partition: TopicPartition) -> str:

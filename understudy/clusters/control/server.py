@@ -8,7 +8,6 @@ from __future__ import annotations
 import secrets
 import socket
 from collections.abc import Callable
-from typing import Protocol
 
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.control.app import application
@@ -25,13 +24,6 @@ from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.processes.run_folder import this_process
 
 
-class Commands(Commanded, Protocol):
-    """A running cluster with the verbs that wait or have to be undone."""
-
-    def close(self) -> None:
-        """Do no further verb, and do the undos that are still needed."""
-
-
 class ControlPort(HttpServer):
     """The HTTP server of a control port; after its end no further verb is done.
 
@@ -41,7 +33,7 @@ class ControlPort(HttpServer):
         listener: a socket of `listen_for_control`.
     """
 
-    def __init__(self, commands: Commands, zookeeper_connect: str, listener: socket.socket) -> None:
+    def __init__(self, commands: Commanded, zookeeper_connect: str, listener: socket.socket) -> None:
         host, port = listener.getsockname()[:2]
         self.entry = ControlEntry(
             version=CONTROL_FILE_VERSION, host=host, port=port, token=secrets.token_urlsafe(32), owner=this_process()

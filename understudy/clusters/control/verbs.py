@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
@@ -84,8 +84,10 @@ def checked(verb: str, body: OnTarget) -> VerbRequest:
         able = ", ".join(name for name, each in VERBS.items() if each.on_zookeeper)
         raise BadValue(f"zookeeper cannot be the target of {verb}; it can be that of {able}")
     if isinstance(body, Arm):
-        with _as_bad_value():
+        try:
             check_point(body.point, body.action)
+        except ClusterError as error:
+            raise BadValue(str(error)) from None
         return VerbRequest(verb, target, point=body.point, action=body.action)
     lasts_ms = None
     if isinstance(body, OnTargetFor) and body.lasts is not None:
@@ -106,14 +108,6 @@ def _target(text: str) -> Target:
         if target.role != "bound":
             return target
     raise one_of(text, tuple(TARGETS), "target")
-
-
-@contextlib.contextmanager
-def _as_bad_value() -> Iterator[None]:
-    try:
-        yield
-    except ClusterError as error:
-        raise BadValue(str(error)) from None
 
 
 class Commanded(Protocol):
@@ -144,6 +138,9 @@ class Commanded(Protocol):
             One of `NO_ANSWER`: ZooKeeper does not answer.
         """
 
+    def close(self) -> None:
+        """Do no further verb, and do the undos that are still needed."""
+
 
 class ClusterVerbs:
     """Does verbs on the processes that one cluster has started, and on no others.
@@ -163,36 +160,9 @@ class ClusterVerbs:
         self._to_undo: dict[tuple[str, str], Handle] = {}
         """Processes with a fault that must be undone before the cluster can stop in order, by name and undoing verb."""
 
-    def find(self, request: VerbRequest) -> Sequence[Handle]:
-        """Return the processes that the target of a request means now.
-
-        It may wait for ZooKeeper, and does so in the calling thread: an undo that is due does not wait for it.
-
-        Raises:
-            ClusterError: there are none, or they do not belong to this cluster.
-            One of `NO_ANSWER`: ZooKeeper does not answer which broker has a role.
-        """
-        with self._reading:
-            handles = self._resolve(request.target)
-            if request.verb == "depose":
-                controller = self._view.controller_id()
-                names = ", ".join(each.name for each in handles)
-                handles = [each for each in handles if isinstance(each, LocalBroker) and each.id == controller]
-                if not handles:
-                    owner = "no broker" if controller is None else f"broker {controller}"
-                    raise ClusterError(f"{names} cannot be deposed: {owner} is the controller")
-            return handles
-
     def begin(self, request: VerbRequest) -> Future[VerbOutcome]:
         """Do a verb on the processes that its target means now; see `Commanded`."""
-        return self.submit(request, self.find(request))
-
-    def submit(self, request: VerbRequest, handles: Sequence[Handle]) -> Future[VerbOutcome]:
-        """Do a verb on the processes that `find` has returned, when the verbs before it are done.
-
-        The future raises what the verb raises: ClusterError if it is refused, one of `NO_ANSWER` if ZooKeeper
-        does not answer, ZooKeeperNotStarted, and OSError if the fault cannot be recorded.
-        """
+        handles = self._find(request)
         return self._jobs.submit(lambda: self._do(request, handles))
 
     def bootstrap(self) -> list[str]:
@@ -256,7 +226,8 @@ class ClusterVerbs:
             if request.lasts_ms is not None:
                 undo = VERBS[request.verb].undo
                 self._undos.later(handle.name, undo, request.lasts_ms, partial(self._undo, handle, undo))
-        outcome = VerbOutcome(request.verb, tuple(_with_role(handle) for handle in able), skipped, note_of(request))
+        names = tuple(f"{handle.name} ({handle.role})" if handle.role else handle.name for handle in able)
+        outcome = VerbOutcome(request.verb, names, skipped, note_of(request))
         self._report(str(outcome))
         return outcome
 
@@ -296,6 +267,26 @@ class ClusterVerbs:
         self._report(refusal or f"{handle.name} {VERBS[undo].done}")
 
     # ------------------------------------------------------------------ targets
+
+    def _find(self, request: VerbRequest) -> Sequence[Handle]:
+        """Return the processes that the target of a request means now.
+
+        It may wait for ZooKeeper, and does so in the calling thread: an undo that is due does not wait for it.
+
+        Raises:
+            ClusterError: there are none, or they do not belong to this cluster.
+            One of `NO_ANSWER`: ZooKeeper does not answer which broker has a role.
+        """
+        with self._reading:
+            handles = self._resolve(request.target)
+            if request.verb == "depose":
+                controller = self._view.controller_id()
+                names = ", ".join(each.name for each in handles)
+                handles = [each for each in handles if isinstance(each, LocalBroker) and each.id == controller]
+                if not handles:
+                    owner = "no broker" if controller is None else f"broker {controller}"
+                    raise ClusterError(f"{names} cannot be deposed: {owner} is the controller")
+            return handles
 
     def _resolve(self, target: Target) -> Sequence[Handle]:
         """Return the processes that a target means now.
@@ -337,10 +328,6 @@ def note_of(request: VerbRequest) -> str:
     if request.lasts_ms is None:
         return ""
     return f"to be {VERBS[VERBS[request.verb].undo].done} after {duration(request.lasts_ms)}"
-
-
-def _with_role(handle: Handle) -> str:
-    return f"{handle.name} ({handle.role})" if handle.role else handle.name
 
 
 def _do_to(handle: Handle, verb: str) -> None:

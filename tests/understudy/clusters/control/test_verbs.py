@@ -104,7 +104,7 @@ def verbs(cluster: NotedCluster, lines: list[str]) -> Iterator[ClusterVerbs]:
 
 def do(verbs: ClusterVerbs, verb: str, target: str, lasts: str | None = None) -> VerbOutcome:
     request = checked(verb, OnTargetFor(target=target, lasts=lasts))
-    return verbs.submit(request, verbs.find(request)).result(TIMEOUT_S)
+    return verbs.begin(request).result(TIMEOUT_S)
 
 
 def wait_until_done(cluster: NotedCluster, *expected: str) -> None:
