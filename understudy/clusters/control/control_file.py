@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 from typing import Final
@@ -70,9 +69,3 @@ def read_control_file(folder: Path) -> ControlEntry:
     if not entry.owner.is_running:
         raise NoControlPort(f"the cluster of {folder} has ended")
     return entry
-
-
-def remove_control_file(folder: Path) -> None:
-    """Remove `control.json`. Harmless if there is none."""
-    with contextlib.suppress(FileNotFoundError):
-        (folder / CONTROL_FILE).unlink()

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.control.app import application
 from understudy.clusters.control.control_file import (
+    CONTROL_FILE,
     CONTROL_FILE_VERSION,
     ControlEntry,
-    remove_control_file,
     write_control_file,
 )
 from understudy.clusters.control.http_thread import ANY_PORT, HttpServer, HttpThread, hosts_of, is_loopback, listen
@@ -80,7 +80,7 @@ class ControlServer(ControlPort):
         write_control_file(self._directory, self.entry)
 
     def close(self) -> None:
-        remove_control_file(self._directory)
+        (self._directory / CONTROL_FILE).unlink(missing_ok=True)
         super().close()
 
 

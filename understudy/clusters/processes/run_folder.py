@@ -119,7 +119,7 @@ def claim(directory: Path) -> ClusterEntry | None:
         raise ClusterError(
             f"{directory} is in use by a cluster that process {earlier.owner.pid} runs; end it or give another folder"
         )
-    remove_cluster_file(directory)
+    (directory / CLUSTER_FILE).unlink(missing_ok=True)
     return earlier
 
 
@@ -145,11 +145,6 @@ def read_cluster_file(folder: Path) -> ClusterEntry:
             "use the version of understudy that wrote it"
         )
     return cluster
-
-
-def remove_cluster_file(folder: Path) -> None:
-    """Remove `cluster.json`. Harmless if there is none."""
-    (folder / CLUSTER_FILE).unlink(missing_ok=True)
 
 
 def replace_file(path: Path, data: bytes) -> None:
