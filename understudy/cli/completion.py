@@ -90,14 +90,11 @@ def _complete_names(whole: UnderstudyParser) -> None:
     for action in _actions(whole.verbs.choices["help"]):
         if action.metavar == "VERB":
             action.choices = list(whole.verbs.choices)
-    for action in _actions(whole.verbs.choices["lesson"]):
-        if action.metavar == "NAME":
-            words = [*names_of_lessons(), "new", "check", "schema"]
-            action.complete = _words_or_files("lesson", words)  # type: ignore[attr-defined]  # for shtab
-    for action in _actions(whole.verbs.choices["experiment"]):
-        if action.metavar == "FILE":
-            words = list(names_of_experiments())
-            action.complete = _words_or_files("experiment", words)  # type: ignore[attr-defined]  # for shtab
+    lessons = (*names_of_lessons(), "new", "check", "schema")
+    for verb, metavar, words in (("lesson", "NAME", lessons), ("experiment", "FILE", names_of_experiments())):
+        for action in _actions(whole.verbs.choices[verb]):
+            if action.metavar == metavar:
+                action.complete = _words_or_files(verb, words)  # type: ignore[attr-defined]  # for shtab
 
 
 def _words_or_files(name: str, words: Iterable[str]) -> dict[str, str | dict[str, str]]:

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -186,7 +187,7 @@ def _deliver(
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(prepared), indent=2) + b"\n")
     else:
         interactive = answers is None and sys.stdin.isatty() and sys.stdout.isatty()
-        show_as_text(prepared, runs, _Asker(answers, interactive), _print, pauses=interactive)
+        show_as_text(prepared, runs, _Asker(answers, interactive), partial(print, flush=True), pauses=interactive)
 
 
 def _world(options: argparse.Namespace, lesson: Lesson) -> str:
@@ -283,7 +284,3 @@ class _Asker:
 
 def _note(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-def _print(line: str) -> None:
-    print(line, flush=True)

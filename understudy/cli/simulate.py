@@ -84,7 +84,9 @@ def run(options: argparse.Namespace) -> int:
         from understudy.cli.analysis.seeds import simulate_in_spark  # noqa: PLC0415  the extra `spark`
 
         return simulate_in_spark(seeds, options, partial(_summarised, seeds, options.seconds))
-    return _run_many(seeds, options)
+    fences = fences_off(options.without)
+    reports = run_seeds(seeds, options.seconds, workers=options.workers, fences_off=fences)
+    return _summarised(seeds, options.seconds, map(outcome_of, reports), f"on {options.workers} workers")
 
 
 def _replay(options: argparse.Namespace) -> int:
@@ -122,12 +124,6 @@ def _compared(violated: str, report: SeedReport) -> str:
     if violated in map(kind_of, report.problems):
         return f"the plan was saved because it violates {violated}, and it does"
     return f"the plan was saved because it violated {violated}, and it does not: the software has changed since then"
-
-
-def _run_many(seeds: range, options: argparse.Namespace) -> int:
-    fences = fences_off(options.without)
-    reports = run_seeds(seeds, options.seconds, workers=options.workers, fences_off=fences)
-    return _summarised(seeds, options.seconds, map(outcome_of, reports), f"on {options.workers} workers")
 
 
 def _summarised(seeds: range, seconds: int, outcomes: Iterable[SeedOutcome], where: str) -> int:

@@ -8,6 +8,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -127,28 +128,21 @@ def _run(options: argparse.Namespace, interruption: Interruption) -> None:
     # If the block is left before `stop` has returned, for example by a second Ctrl-C, remaining processes are killed.
     with cluster, contextlib.ExitStack() as stack:
         controller = cluster.controller()
-        page = stack.enter_context(_page(cluster, run_id)) if options.watch else None
-        with ControlServer(cluster, address, report=_print_line) as server:
+        page = None
+        if options.watch:
+            page = stack.enter_context(PageServer(LiveRun(cluster.directory, run_id), folder=cluster.directory))
+        with ControlServer(cluster, address, report=partial(print, flush=True)) as server:
             lines = introduction(cluster, controller, retention(dict(options.override)))
             if options.control is not None:
                 lines[4:4] = [f"control     http://{server.entry.address}/docs", f"token       {server.entry.token}"]
             if page is not None:
                 lines.insert(lines.index(""), f"page        {page.url}")
-            for line in lines:
-                _print_line(line)
+            print("\n".join(lines), flush=True)
             _print_changes(cluster, ClusterState(controller.id, frozenset(cluster.broker_ids)), interruption)
             print("stopping in order; Ctrl-C again to kill", file=sys.stderr, flush=True)
         cluster.stop()
         if page is not None:
             page.finish()
-
-
-def _page(cluster: LocalCluster, run_id: str) -> PageServer:
-    return PageServer(LiveRun(cluster.directory, run_id), folder=cluster.directory)
-
-
-def _print_line(line: str) -> None:
-    print(line, flush=True)
 
 
 def retention(overrides: Mapping[str, str]) -> str:
@@ -189,7 +183,7 @@ def _print_changes(cluster: LocalCluster, before: ClusterState, interruption: In
             except NO_ANSWER:
                 now = before._replace(trouble="ZooKeeper does not answer")
             for line in changes(before, now):
-                _print_line(line)
+                print(line, flush=True)
             before = now if now.controller is not None else now._replace(controller=before.controller)
 
 

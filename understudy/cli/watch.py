@@ -78,7 +78,7 @@ def _of_compose(options: argparse.Namespace, stack: contextlib.ExitStack) -> Pag
     control = None
     if shown.is_live and not has_ended():
         try:
-            control = stack.enter_context(ComposeControl(project, shown.name, _print_line))
+            control = stack.enter_context(ComposeControl(project, shown.name, partial(print, flush=True)))
         except ClusterError as error:
             print(f"the page takes no commands: {error}", file=sys.stderr)
     return PageServer(
@@ -89,10 +89,6 @@ def _of_compose(options: argparse.Namespace, stack: contextlib.ExitStack) -> Pag
         look_every_s=_LOOK_AT_CONTAINERS_EVERY_S,
         make_application=partial(application, control=of_compose(control.client) if control is not None else None),
     )
-
-
-def _print_line(line: str) -> None:
-    print(line, flush=True)
 
 
 def _open_browser(url: str) -> None:

@@ -28,10 +28,6 @@ def compare_runs(options: argparse.Namespace) -> None:
     # Before the logs are read, which may take minutes.
     check_settings(options.by, "--by")
     check_settings(tuple(options.baseline), "--baseline")
-    _compare(options)
-
-
-def _compare(options: argparse.Namespace) -> None:
     if options.spark is not None:
         comparison, findings = _in_spark(options), 0
     else:
@@ -56,15 +52,13 @@ def _in_spark(options: argparse.Namespace) -> Comparison:
     from understudy.spark.compare_job import compare_folder  # noqa: PLC0415  Spark only if it is asked for
     from understudy.spark.context import SparkFailed, SparkSettings  # noqa: PLC0415  Spark only if it is asked for
 
-    try:
+    with reported_as(Failed, JavaNotFound, SparkFailed, LakeError):
         if is_lake(options.runs[0]):
             # A lake that cannot be read is named before Spark has started, which takes seconds.
             read_newest(options.runs[0])
         settings = SparkSettings.with_class_cache(choose_java(options.java_home), master=options.spark)
         with Activity(sys.stderr, plain_lines=False) as activity:
             return compare_folder(options.runs[0], options.by, options.baseline, settings, activity.step)
-    except (JavaNotFound, SparkFailed, LakeError) as error:
-        raise Failed(str(error)) from None
 
 
 @reported_as(Failed, LakeError)
