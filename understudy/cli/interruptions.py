@@ -54,10 +54,7 @@ def ending_on_signals() -> Iterator[None]:
     This also handles SIGINT if the shell has started the program in the background with SIGINT ignored.
     """
 
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, on_signal) for number in _SIGNALS}
+    before = {number: signal.signal(number, signal.default_int_handler) for number in _SIGNALS}
     try:
         yield
     finally:

@@ -95,26 +95,24 @@ def run(options: argparse.Namespace) -> int:
     if len(left) < len(cells):
         print(f"{len(cells) - len(left)} of {len(cells)} runs are in {output} already", file=sys.stderr, flush=True)
     failed = 0
-    with Progress(len(left), "runs") as progress:
-        try:
+    try:
+        with Progress(len(left), "runs") as progress:
             for report in _processes(left, options) if options.processes else _simulated(left, options):
                 progress.step(failed=bool(report.problem))
                 failed += bool(report.problem)
                 if report.problem and failed <= SHOWN_FAILURES:
                     progress.wipe()
                     print(f"{report.cell.name}: {report.problem}", flush=True)
-        except KeyboardInterrupt:
-            progress.wipe()
-            done = len(cells) - len(unfinished(cells, output))
-            print(f"{done} of {len(cells)} runs are complete; the same command goes on from there", file=sys.stderr)
-            raise
-        except OSError as error:
-            progress.wipe()
-            done = len(cells) - len(unfinished(cells, output))
-            raise Failed(
-                f"--dir {output}: {error.strerror or error}; {done} of {len(cells)} runs are complete, and the same "
-                "command goes on from there"
-            ) from None
+    except KeyboardInterrupt:
+        done = len(cells) - len(unfinished(cells, output))
+        print(f"{done} of {len(cells)} runs are complete; the same command goes on from there", file=sys.stderr)
+        raise
+    except OSError as error:
+        done = len(cells) - len(unfinished(cells, output))
+        raise Failed(
+            f"--dir {output}: {error.strerror or error}; {done} of {len(cells)} runs are complete, and the same "
+            "command goes on from there"
+        ) from None
     with contextlib.suppress(OSError):
         unfinished_folder(output).rmdir()
     print(f"{len(left) - failed} runs in {progress.seconds:.0f} s, {len(cells) - failed} of {len(cells)} in {output}")
