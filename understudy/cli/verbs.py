@@ -9,7 +9,7 @@ from pathlib import Path
 from understudy.cli.arguments import BadInput, Failed, reported_as
 from understudy.cli.interruptions import interruptible
 from understudy.clusters.cluster import ClusterError
-from understudy.clusters.containers.compose_project import Service
+from understudy.clusters.containers.compose_project import ComposeProject, Service
 from understudy.clusters.control.bodies import body_of, decode
 from understudy.clusters.control.client import ControlClient, ControlRefused
 from understudy.clusters.control.compose import ComposeVerbs
@@ -75,7 +75,7 @@ def _on_processes(folder: Path, verb: str, body: dict[str, str]) -> int:
 def _on_compose(folder: Path, request: VerbRequest) -> int:
     """Do a verb on containers. This command itself waits for the duration, and undoes the verb also after Ctrl-C."""
     with interruptible() as interruption:
-        verbs = ComposeVerbs.of_project(folder)
+        verbs = ComposeVerbs(ComposeProject.of_folder(folder))
         done: list[Service] = []
         try:
             print(verbs.do(request, done.append), flush=True)

@@ -7,6 +7,7 @@ this program is killed. It acts on no other container, and pulls no image.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import secrets
@@ -15,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from understudy.clusters.cluster import Cluster, ClusterError
+from understudy.clusters.cluster import ClusterError
 from understudy.clusters.containers.cleanup import CleanupProcess, take_down
 from understudy.clusters.containers.compose_file import HOST, ComposePlan
 from understudy.clusters.containers.compose_project import ZOOKEEPER, ComposeProject
@@ -119,7 +120,7 @@ class ComposeCluster(LocalCluster):
         require_image(folder, self._image)
         if _ROOTLESS in docker(folder, "info", "--format", "{{json .SecurityOptions}}"):
             # The root of such an engine is the user of this program.
-            self._plan = self._plan.as_user("0:0")
+            self._plan = dataclasses.replace(self._plan, user="0:0")
         for service in (ZOOKEEPER, *(f"broker-{broker_id}" for broker_id in self.broker_ids)):
             (folder / service).mkdir(parents=True, exist_ok=True)
         (folder / COMPOSE_FILE).write_text(self._plan.text(), encoding="utf-8")
@@ -222,8 +223,3 @@ class ContainerZooKeeper(ZooKeeperServer):
             if not process.is_running or time.monotonic() > deadline:
                 raise ZooKeeperNotStarted(f"ZooKeeper does not answer. End of its log:\n{process.log_tail()}")
             time.sleep(_POLL_S)
-
-
-def _as_cluster(cluster: ComposeCluster) -> Cluster:
-    """Let mypy check that a cluster in containers implements `Cluster`."""
-    return cluster

@@ -8,7 +8,7 @@ the loopback interface. The containers have the same settings as in the reposito
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,9 +54,6 @@ class ComposePlan:
     zookeeper_port: int
     broker_ports: dict[int, int]
     environment: Mapping[str, str] = field(default_factory=dict)
-
-    def as_user(self, user: str) -> ComposePlan:
-        return replace(self, user=user)
 
     def config(self) -> dict[str, Any]:
         """The resolved compose file."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Final, TypeVar
 
 from understudy.clusters.cluster import ClusterError, Unsupported
@@ -39,11 +38,6 @@ class ComposeVerbs:
     def __init__(self, project: ComposeProject, run: str | None = None) -> None:
         self._project = project
         self._run = run or project.run_id
-
-    @classmethod
-    def of_project(cls, folder: Path) -> ComposeVerbs:
-        """Read the compose file in `folder`. Raises ClusterError as `ComposeProject.of_folder`."""
-        return cls(ComposeProject.of_folder(folder))
 
     def do(self, request: VerbRequest, note: Callable[[Service], None] = lambda service: None) -> VerbOutcome:
         """Do a verb.

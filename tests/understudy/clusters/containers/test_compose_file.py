@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,6 @@ def test_brokers_alone_have_the_environment_variables() -> None:
 
 
 def test_another_user_changes_only_the_user() -> None:
-    changed = PLAN.as_user("0:0").config()["services"]["broker-1"]
+    changed = dataclasses.replace(PLAN, user="0:0").config()["services"]["broker-1"]
     assert changed["user"] == "0:0"
     assert {**changed, "user": "1000:1000"} == SERVICES["broker-1"]
