@@ -69,15 +69,7 @@ class CleanupProcess:
 
     def dismiss(self) -> None:
         """Let it end, because the project has been taken down. Harmless if it has ended."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        with contextlib.suppress(OSError, ValueError):
-            self._process.stdin.write(_DONE)
-            self._process.stdin.flush()
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
-        self._process.stdout.close()
-        self._process.wait(_END_TIMEOUT_S)
+        self._process.communicate(_DONE, _END_TIMEOUT_S)
 
 
 def take_down(folder: Path, project: str) -> None:
