@@ -6,9 +6,10 @@ Its methods can be called from any other thread. They return when the fault has 
 from __future__ import annotations
 
 import asyncio
+import functools
 import socket
 from collections.abc import Callable, Collection, Iterable
-from typing import Final, TypeAlias, TypeVar
+from typing import Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 
 from understudy.clusters.processes.loop_thread import LoopThread
 from understudy.clusters.processes.proxy.connection import Language, ProxiedConnection, ProxiedLink, Route, Side, reset
@@ -16,6 +17,7 @@ from understudy.clusters.processes.proxy.frames import ProxiedSession
 from understudy.clusters.request_rules import LostWrite, RequestRule
 
 T = TypeVar("T")
+P = ParamSpec("P")
 Pairs: TypeAlias = Iterable[tuple[str, str]]
 """Ordered pairs of nodes: what the first sends to the second."""
 
@@ -28,6 +30,19 @@ MAX_CONNECTIONS: Final = 2_000
 """Further connections are reset."""
 _CALL_TIMEOUT_S: Final = 10.0
 _BACKLOG: Final = 128
+
+
+def _on_loop(method: Callable[Concatenate[Proxy, P], T]) -> Callable[Concatenate[Proxy, P], T]:
+    """Run a method on the event loop of its proxy; the caller waits, and gets the result."""
+
+    @functools.wraps(method)
+    def call(proxy: Proxy, *arguments: P.args, **named: P.kwargs) -> T:
+        async def on_loop() -> T:
+            return method(proxy, *arguments, **named)
+
+        return proxy._thread.ask(on_loop(), _CALL_TIMEOUT_S)
+
+    return call
 
 
 class Proxy:
@@ -59,9 +74,10 @@ class Proxy:
     def stop(self) -> None:
         """Reset all connections, close the listeners and end the thread. Harmless if it has ended."""
         if self._is_running:
-            self._call(self._close)
+            self._close()
             self._thread.close()
 
+    @_on_loop
     def _close(self) -> None:
         self._is_running = False
         for server in self._servers:
@@ -106,147 +122,113 @@ class Proxy:
 
     # ------------------------------------------------------------------ faults
 
+    @_on_loop
     def hold(self, pairs: Pairs) -> None:
         """Hold everything that these nodes send, until it is released."""
+        for link in self._each(pairs):
+            link.is_held = True
+            link.changed()
 
-        def act() -> None:
-            for link in self._each(pairs):
-                link.is_held = True
-                link.changed()
-
-        self._call(act)
-
+    @_on_loop
     def hold_next_event(self, pair: tuple[str, str]) -> None:
         """Hold the next watch event of ZooKeeper's, and what follows, until it is released."""
+        self._link(*pair).holds_next_event = True
 
-        def act() -> None:
-            self._link(*pair).holds_next_event = True
-
-        self._call(act)
-
+    @_on_loop
     def release(self, pairs: Pairs) -> None:
         """Forward what was held, in order, and hold nothing more. Harmless if nothing was held."""
+        for link in self._each(pairs):
+            if link.holds_next_event:
+                self._missed.append(_missed_event(link))
+            link.is_held = link.holds_next_event = False
+            link.changed()
 
-        def act() -> None:
-            for link in self._each(pairs):
-                if link.holds_next_event:
-                    self._missed.append(_missed_event(link))
-                link.is_held = link.holds_next_event = False
-                link.changed()
-
-        self._call(act)
-
+    @_on_loop
     def delay(self, pairs: Pairs, by_ms: float) -> None:
         """Delay everything that these nodes send by `by_ms` milliseconds; 0 ends the delay."""
+        for link in self._each(pairs):
+            link.delay_ms = by_ms
 
-        def act() -> None:
-            for link in self._each(pairs):
-                link.delay_ms = by_ms
-
-        self._call(act)
-
+    @_on_loop
     def throttle(self, pairs: Pairs, bytes_per_s: float) -> None:
         """Limit each connection to `bytes_per_s` bytes a second; 0 ends the limit."""
+        for link in self._each(pairs):
+            link.bytes_per_s = bytes_per_s
 
-        def act() -> None:
-            for link in self._each(pairs):
-                link.bytes_per_s = bytes_per_s
-
-        self._call(act)
-
+    @_on_loop
     def split(self, pairs: Pairs, piece_bytes: int) -> None:
         """Forward everything that these nodes send in pieces of `piece_bytes`, one a millisecond; 0 ends it."""
+        for link in self._each(pairs):
+            link.piece_bytes = piece_bytes
 
-        def act() -> None:
-            for link in self._each(pairs):
-                link.piece_bytes = piece_bytes
-
-        self._call(act)
-
+    @_on_loop
     def reset(self, pairs: Pairs) -> int:
         """Reset the connections between these nodes, whichever opened them (RST); return how many there were."""
+        wanted = {frozenset(pair) for pair in pairs}
+        found = [each for each in self._connections if frozenset(each.nodes) in wanted]
+        for connection in found:
+            connection.reset()
+        return len(found)
 
-        def act() -> int:
-            wanted = {frozenset(pair) for pair in pairs}
-            found = [each for each in self._connections if frozenset(each.nodes) in wanted]
-            for connection in found:
-                connection.reset()
-            return len(found)
-
-        return self._call(act)
-
+    @_on_loop
     def add_rule(self, rule: RequestRule) -> None:
         """Apply a rule to requests that arrive from now on."""
+        for link in self._each(_pairs(rule.sources, rule.destinations)):
+            link.rules.append(rule)
 
-        def act() -> None:
-            for link in self._each(_pairs(rule.sources, rule.destinations)):
-                link.rules.append(rule)
-
-        self._call(act)
-
+    @_on_loop
     def remove_rule(self, name: str) -> None:
         """End a rule, and forward the frames that it holds. Harmless if there is none of this name."""
+        removed = {id(rule): rule for rule in self._rules() if rule.name == name and not rule.applied}
+        self._missed += [rule.missed for rule in removed.values()]
+        for link in self._links.values():
+            link.rules = [rule for rule in link.rules if rule.name != name]
+            for flow in tuple(link.flows):
+                flow.release(name)
 
-        def act() -> None:
-            removed = {id(rule): rule for rule in self._rules() if rule.name == name and not rule.applied}
-            self._missed += [rule.missed for rule in removed.values()]
-            for link in self._links.values():
-                link.rules = [rule for rule in link.rules if rule.name != name]
-                for flow in tuple(link.flows):
-                    flow.release(name)
-
-        self._call(act)
-
+    @_on_loop
     def session_of(self, node: str) -> tuple[ProxiedSession, tuple[str, int]] | None:
         """A node's newest session, which may have ended, and the address of ZooKeeper; None if it has had none."""
-        return self._call(lambda: self._sessions.get(node))
+        return self._sessions.get(node)
 
+    @_on_loop
     def lose_write(self, source: str, lost: LostWrite) -> None:
         """Break the node's connection at its next write to a path, so that its outcome is unknown; see `LostWrite`."""
-        self._call(lambda: self._link(source, ZOOKEEPER).lost_writes.append(lost))
+        self._link(source, ZOOKEEPER).lost_writes.append(lost)
 
+    @_on_loop
     def refuse(self, pairs: Pairs, is_refusing: bool) -> None:
         """Reset the connections that these nodes open from now on, or accept them again."""
+        for link in self._each(pairs):
+            link.is_refusing = is_refusing
 
-        def act() -> None:
-            for link in self._each(pairs):
-                link.is_refusing = is_refusing
-
-        self._call(act)
-
+    @_on_loop
     def not_injected(self) -> list[str]:
         """The rules and lost writes that have found no request so far, in words."""
+        found = {rule.name: rule.missed for rule in self._rules() if not rule.applied}
+        lost = [
+            f"lose-answer of {link.source} at {write.path}"
+            for link in self._links.values()
+            for write in link.lost_writes
+        ]
+        events = [_missed_event(link) for link in self._links.values() if link.holds_next_event]
+        return [*self._missed, *found.values(), *lost, *events]
 
-        def act() -> list[str]:
-            found = {rule.name: rule.missed for rule in self._rules() if not rule.applied}
-            lost = [
-                f"lose-answer of {link.source} at {write.path}"
-                for link in self._links.values()
-                for write in link.lost_writes
-            ]
-            events = [_missed_event(link) for link in self._links.values() if link.holds_next_event]
-            return [*self._missed, *found.values(), *lost, *events]
-
-        return self._call(act)
-
+    @_on_loop
     def heal(self) -> None:
         """End every fault; what was held is forwarded."""
-
-        def act() -> None:
-            self._missed.clear()
-            for link in self._links.values():
-                held_by = {rule.name for rule in link.rules}
-                link.is_held = link.is_refusing = link.holds_next_event = False
-                link.delay_ms = link.bytes_per_s = 0.0
-                link.piece_bytes = 0
-                link.rules.clear()
-                link.lost_writes.clear()
-                for flow in tuple(link.flows):
-                    for name in held_by:
-                        flow.release(name)
-                link.changed()
-
-        self._call(act)
+        self._missed.clear()
+        for link in self._links.values():
+            held_by = {rule.name for rule in link.rules}
+            link.is_held = link.is_refusing = link.holds_next_event = False
+            link.delay_ms = link.bytes_per_s = 0.0
+            link.piece_bytes = 0
+            link.rules.clear()
+            link.lost_writes.clear()
+            for flow in tuple(link.flows):
+                for name in held_by:
+                    flow.release(name)
+            link.changed()
 
     # ------------------------------------------------------------------ on the loop (`Owner`)
 
@@ -286,14 +268,6 @@ class Proxy:
 
     def _each(self, pairs: Pairs) -> list[ProxiedLink]:
         return [self._link(source, destination) for source, destination in pairs]
-
-    def _call(self, act: Callable[[], T]) -> T:
-        """Run `act` on the loop, and return its result."""
-
-        async def call() -> T:
-            return act()
-
-        return self._thread.ask(call(), _CALL_TIMEOUT_S)
 
 
 def _missed_event(link: ProxiedLink) -> str:
