@@ -15,15 +15,7 @@ from typing import Final, Protocol
 from starlette.types import ASGIApp
 
 from understudy.clusters.cluster import ClusterError
-from understudy.clusters.control.http_thread import (
-    ANY_PORT,
-    HttpServer,
-    HttpThread,
-    address_of,
-    hosts_of,
-    is_loopback,
-    listen,
-)
+from understudy.clusters.control.http_thread import ANY_PORT, HttpThread, address_of, hosts_of, is_loopback, listen
 from understudy.clusters.processes.run_folder import NotARunFolder, ProcessEntry, read_cluster_file
 from understudy.foundation.eventlog.files import log_files
 from understudy.history.reading.following import RunTail
@@ -52,7 +44,7 @@ class MakeApplication(Protocol):
     ) -> ASGIApp: ...
 
 
-class PageServer(HttpServer):
+class PageServer(HttpThread):
     """The server of one page.
 
     Args:
@@ -95,26 +87,13 @@ class PageServer(HttpServer):
         token = secrets.token_urlsafe(32) if self.takes_commands else None
         # The fragment of an address is in no request, and so in no log.
         self.url = f"http://{self.address}/" + (f"#token={token}" if token is not None else "")
-        self._http = HttpThread(
+        super().__init__(
             make_application(run, self._changes, folder=folder, hosts=hosts_of(listener), token=token),
             listener,
             name="understudy-page",
             beside=self._follow if isinstance(run, LiveRun) else None,
             before_end=self._changes.close,
         )
-
-    def start(self) -> None:
-        """Start to answer. Raises ClusterError if the server does not start in time."""
-        self._http.start()
-
-    def close(self) -> None:
-        """End the server."""
-        self._http.close()
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the page is served."""
-        return self._http.is_running
 
     def finish(self) -> None:
         """Show the last records of a live run, after its cluster has been stopped. Return once they were read."""

@@ -8,7 +8,6 @@ import ipaddress
 import socket
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Self
 
@@ -26,6 +25,8 @@ _POLL_S: Final = 0.005
 
 class HttpThread:
     """A server on a listening socket; `start` makes it answer, `close` ends it.
+
+    As a context manager it does both; it also closes if the start fails.
 
     Args:
         application: the application that answers.
@@ -84,6 +85,17 @@ class HttpThread:
                 raise ClusterError(f"{address_of(self._socket)} was not served")
             time.sleep(_POLL_S)
 
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def ask_to_end(self) -> None:
         """Let the server end, without waiting for it."""
         self._server.should_exit = True
@@ -92,7 +104,7 @@ class HttpThread:
                 self._loop.call_soon_threadsafe(self._before_end)
 
     def close(self) -> None:
-        """End the server, and close its socket."""
+        """End the server, and close its socket. Harmless if it has not been started."""
         self.ask_to_end()
         if self._thread.is_alive():
             self._thread.join(_END_TIMEOUT_S)
@@ -109,29 +121,6 @@ class HttpThread:
             beside.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await beside
-
-
-class HttpServer(ABC):
-    """A context manager: entering it starts a server, leaving it ends the server, and so does a start that fails."""
-
-    @abstractmethod
-    def start(self) -> None:
-        """Start to answer. Raises ClusterError if it does not in time."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """End the server. Harmless if it has not been started."""
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def address_of(listener: socket.socket) -> str:

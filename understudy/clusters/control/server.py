@@ -17,14 +17,14 @@ from understudy.clusters.control.control_file import (
     ControlEntry,
     write_control_file,
 )
-from understudy.clusters.control.http_thread import ANY_PORT, HttpServer, HttpThread, hosts_of, is_loopback, listen
+from understudy.clusters.control.http_thread import ANY_PORT, HttpThread, hosts_of, is_loopback, listen
 from understudy.clusters.control.verbs import ANSWER_TIMEOUT_S, ClusterVerbs, Commanded
 from understudy.clusters.processes.cluster_view import ClusterView
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.processes.run_folder import this_process
 
 
-class ControlPort(HttpServer):
+class ControlPort(HttpThread):
     """The HTTP server of a control port; after its end no further verb is done.
 
     Args:
@@ -40,19 +40,16 @@ class ControlPort(HttpServer):
         )
         self._commands = commands
         self._view = ClusterView(zookeeper_connect, answer_timeout_s=ANSWER_TIMEOUT_S)
-        self._http = HttpThread(
+        super().__init__(
             application(commands, self._view, hosts=hosts_of(listener), token=self.entry.token),
             listener,
             name="understudy-control",
         )
 
-    def start(self) -> None:
-        self._http.start()
-
     def close(self) -> None:
-        self._http.ask_to_end()
+        self.ask_to_end()
         self._commands.close()
-        self._http.close()
+        super().close()
         self._view.close()
 
 
