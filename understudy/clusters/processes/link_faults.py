@@ -33,14 +33,10 @@ class LinkFaults:
 
     def __init__(self, *, proxied: bool) -> None:
         self.is_proxied = proxied
-        self._proxied: ProxiedBrokers | None = None
+        self.proxy: ProxiedBrokers | None = None
+        """The proxy; None if the cluster has none, or does not run."""
         self._isolated: set[int] = set()
         self._numbers = itertools.count(1)
-
-    @property
-    def proxy(self) -> Proxy | None:
-        """The proxy; None if the cluster has none, or does not run."""
-        return self._proxied.proxy if self._proxied is not None else None
 
     # -- for the cluster
 
@@ -54,16 +50,16 @@ class LinkFaults:
     def _start_proxy(self, zookeeper_connect: str) -> None:
         """Start the proxy, if the cluster has one. Raises ClusterError as `ProxiedBrokers`."""
         if self.is_proxied:
-            self._proxied = ProxiedBrokers(self.broker_ids, zookeeper_connect)
+            self.proxy = ProxiedBrokers(self.broker_ids, zookeeper_connect)
 
     def _proxied_properties(self, broker_id: int) -> dict[str, str]:
         """The keys of `server.properties` by which a broker's traffic goes through the proxy; empty without a proxy."""
-        return self._proxied.properties_of(broker_id) if self._proxied is not None else {}
+        return self.proxy.properties[broker_id] if self.proxy is not None else {}
 
     def _close_proxy(self) -> None:
-        if self._proxied is not None:
-            self._proxied.close()
-            self._proxied = None
+        if self.proxy is not None:
+            self.proxy.stop()
+            self.proxy = None
 
     # -- brokers
 

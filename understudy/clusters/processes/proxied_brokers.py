@@ -16,8 +16,8 @@ from understudy.clusters.processes.proxy.proxy import HOST, ZOOKEEPER, Proxy
 _ZOOKEEPER_PORT = 2181
 
 
-class ProxiedBrokers:
-    """A running proxy, and a listening port that is reserved for each broker until `close`.
+class ProxiedBrokers(Proxy):
+    """A running proxy, and a listening port that is reserved for each broker until `stop`.
 
     Args:
         zookeeper_connect: the servers, and the chroot.
@@ -27,33 +27,29 @@ class ProxiedBrokers:
     """
 
     def __init__(self, broker_ids: Sequence[int], zookeeper_connect: str) -> None:
+        super().__init__({address_of(broker_id): node_of(broker_id) for broker_id in broker_ids})
         self._reserved: dict[int, socket.socket] = {}
-        self.proxy = Proxy({address_of(broker_id): node_of(broker_id) for broker_id in broker_ids})
         try:
             for broker_id in broker_ids:
                 self._reserved[broker_id] = _reserve(address_of(broker_id))
-            self.proxy.start()
-            self._properties = {broker_id: self._open(broker_id, zookeeper_connect) for broker_id in broker_ids}
+            self.start()
+            self.properties = {broker_id: self._open(broker_id, zookeeper_connect) for broker_id in broker_ids}
+            """The keys of `server.properties` by which each broker's traffic goes through the proxy, by its id."""
         except BaseException:
-            self.close()
+            self.stop()
             raise
 
-    def properties_of(self, broker_id: int) -> dict[str, str]:
-        """The keys of `server.properties` by which the broker's traffic goes through the proxy."""
-        return self._properties[broker_id]
-
-    def close(self) -> None:
-        """End the proxy. Harmless if it has ended."""
-        self.proxy.stop()
+    def stop(self) -> None:
+        super().stop()
         for reserved in self._reserved.values():
             reserved.close()
 
     def _open(self, broker_id: int, zookeeper_connect: str) -> dict[str, str]:
         servers, slash, chroot = zookeeper_connect.partition("/")
         host, port = self._reserved[broker_id].getsockname()
-        advertised = self.proxy.listen(node_of(broker_id), (host, port))
+        advertised = self.listen(node_of(broker_id), (host, port))
         proxied = [
-            self.proxy.listen(
+            self.listen(
                 ZOOKEEPER,
                 _parsed(server),
                 source=node_of(broker_id),

@@ -143,7 +143,7 @@ def test_a_system_without_further_loopback_addresses_is_named(monkeypatch: pytes
 def test_each_broker_has_addresses_of_its_own() -> None:
     brokers = proxied_brokers.ProxiedBrokers([1, 300], "127.0.0.1:2181,127.0.0.1:2182/a/b")
     try:
-        first, second = brokers.properties_of(1), brokers.properties_of(300)
+        first, second = brokers.properties[1], brokers.properties[300]
         assert (first["understudy.source.address"], second["understudy.source.address"]) == ("127.0.1.1", "127.0.2.44")
         assert first["zookeeper.connect"].count("127.0.0.1:") == 2
         assert first["zookeeper.connect"].endswith("/a/b")
@@ -151,9 +151,9 @@ def test_each_broker_has_addresses_of_its_own() -> None:
         host, _, port = first["listeners"].removeprefix("PLAINTEXT://").partition(":")
         with socket.socket() as other, pytest.raises(OSError, match="in use"):
             other.bind((host, int(port)))
-        assert brokers.proxy.session_of("broker-1") is None
+        assert brokers.session_of("broker-1") is None
     finally:
-        brokers.close()
+        brokers.stop()
 
 
 # ---------------------------------------------------------------------------- brokers, links, clients
