@@ -1,10 +1,10 @@
-"""`Progress` shows on a terminal how much of a long command is done; elsewhere it prints nothing."""
+"""`Progress` shows on the terminal of stderr how much of a long command is done; elsewhere it prints nothing."""
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import Self, TextIO
+from typing import Self
 
 _REDRAWN_EVERY_S = 0.2
 
@@ -15,13 +15,12 @@ class Progress:
     Args:
         total: the number of all steps; None if it is not known.
         what: the name of the steps, in the plural.
-        out: the stream to write to; None for stderr.
     """
 
-    def __init__(self, total: int | None, what: str, out: TextIO | None = None) -> None:
+    def __init__(self, total: int | None, what: str) -> None:
         self._total = total
         self._what = what
-        self._out = out or sys.stderr
+        self._out = sys.stderr
         self._shown = self._out.isatty()
         self._started = self._drawn_at = time.monotonic()
         self._done = self._failed = 0

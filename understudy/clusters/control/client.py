@@ -33,9 +33,8 @@ class ControlRefused(Exception):
 class ControlClient:
     """Calls one control port; it opens a connection for each request."""
 
-    def __init__(self, entry: ControlEntry, *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, entry: ControlEntry) -> None:
         self._entry = entry
-        self._timeout_s = timeout_s
 
     @classmethod
     def of_run(cls, folder: Path) -> ControlClient:
@@ -55,7 +54,7 @@ class ControlClient:
         return self.post(f"/verbs/{name}", body)
 
     def _request(self, method: str, path: str, body: bytes | None) -> dict[str, Any]:
-        connection = http.client.HTTPConnection(self._entry.host, self._entry.port, timeout=self._timeout_s)
+        connection = http.client.HTTPConnection(self._entry.host, self._entry.port, timeout=TIMEOUT_S)
         headers = {"Authorization": f"Bearer {self._entry.token}", "Content-Type": "application/json"}
         try:
             connection.request(method, path, body=body, headers=headers)

@@ -36,8 +36,6 @@ class EmbeddedZooKeeper(ZooKeeperServer):
         port: the client port; 0 takes a free one.
         host: the address to bind; `0.0.0.0` binds every interface.
         tick_time_ms: the granularity of session expiry. It is short, so that sessions end soon after their timeout.
-        min_session_timeout_ms, max_session_timeout_ms: the bounds of the timeout that a client may request. ZooKeeper's
-            default, 2 to 20 ticks, would silently shorten a session of 6 s to 4 s.
         force_sync: fsync every transaction. Without it a killed server loses nothing, but a loss of the machine's
             power may lose transactions.
         java: the runtime; None for the result of `choose_java()`.
@@ -50,8 +48,6 @@ class EmbeddedZooKeeper(ZooKeeperServer):
         port: int = 0,
         host: str = "127.0.0.1",
         tick_time_ms: int = 200,
-        min_session_timeout_ms: int = 200,
-        max_session_timeout_ms: int = 600_000,
         force_sync: bool = False,
         java: JavaRuntime | None = None,
     ) -> None:
@@ -63,8 +59,9 @@ class EmbeddedZooKeeper(ZooKeeperServer):
         self.java = java or choose_java()
         self._config = {
             "tickTime": str(tick_time_ms),
-            "minSessionTimeout": str(min_session_timeout_ms),
-            "maxSessionTimeout": str(max_session_timeout_ms),
+            # The bounds by default, 2 to 20 ticks, would silently shorten a session of 6 s to 4 s.
+            "minSessionTimeout": "200",
+            "maxSessionTimeout": "600000",
             "dataDir": str(self.directory / "data"),
             "clientPortAddress": host,
             "maxClientCnxns": "0",

@@ -19,7 +19,6 @@ from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.testing.arguments import ClusterArguments
 from understudy.clusters.testing.faults import TEST_BEGUN, RecordedFault, faults_of_test
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.eventlog.records import RunDescribed
 
 T = TypeVar("T")
 
@@ -105,7 +104,6 @@ class ClusterUnderTest:
             session_timeout_ms=session_timeout_ms,
             properties=dict(self.arguments.properties),
             proxied=proxied,
-            described=RunDescribed(),
         )
         self.local.before_fault = self._remember_roles
 
