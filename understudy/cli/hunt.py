@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections import Counter
 from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -84,8 +83,8 @@ class _HuntTotals:
     elections: int = 0
     faults: int = 0
     acknowledged: int = 0
-    kinds: Counter[str] = field(default_factory=Counter)
-    first_of_kind: dict[str, int] = field(default_factory=dict)
+    seeds_by_kind: dict[str, list[int]] = field(default_factory=dict)
+    """The failed seeds by the kind of their problem, in order."""
 
     @property
     def last(self) -> int:
@@ -99,19 +98,16 @@ class _HuntTotals:
         self.acknowledged += outcome.acknowledged
 
     def note(self, kind: str, seed: int) -> None:
-        self.kinds[kind] += 1
-        self.first_of_kind.setdefault(kind, seed)
+        self.seeds_by_kind.setdefault(kind, []).append(seed)
 
     @property
     def found(self) -> str:
         """The kinds of problem, each with how often and the first seed that has it."""
-        return (
-            "; ".join(
-                f"{kind} at seed {self.first_of_kind[kind]}" + (f" and {times - 1} more" if times > 1 else "")
-                for kind, times in self.kinds.items()
-            )
-            or NOTHING
-        )
+        words = [
+            f"{kind} at seed {seeds[0]}" + (f" and {len(seeds) - 1} more" if len(seeds) > 1 else "")
+            for kind, seeds in self.seeds_by_kind.items()
+        ]
+        return "; ".join(words) or NOTHING
 
 
 def run(options: argparse.Namespace) -> int:
