@@ -238,7 +238,8 @@ def new(options: argparse.Namespace) -> int:
     name = options.name.removesuffix(SUFFIX)
     file = Path(f"{name}{SUFFIX}")
     text = template(Path(name).name)
-    _check(text, str(file))
+    with reported_as(BadFile, BadExperiment):
+        read_experiment(text, str(file))
     with reported_as(Failed, OSError), file.open("x", encoding="utf-8") as opened:
         opened.write(text)
     print(f"{file}: now `understudy experiment explain {shlex.quote(str(file))}`")
@@ -258,8 +259,3 @@ def capabilities(options: argparse.Namespace) -> int:
 @reported_as(BadFile, BadExperiment)
 def _read(word: str) -> Experiment:
     return read_experiment_file(find(word))
-
-
-@reported_as(BadFile, BadExperiment)
-def _check(text: str, source: str) -> None:
-    read_experiment(text, source)

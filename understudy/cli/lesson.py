@@ -86,7 +86,8 @@ def run(options: argparse.Namespace) -> int:
     if not words:
         return _list()
     if words == ["schema"]:
-        return _schema()
+        print(json.dumps(json_schema(), indent=2))
+        return 0
     if words[0] in _ACTIONS:
         if len(words) != 2:
             raise BadInput(f"lesson {words[0]} takes one name, for example understudy lesson {words[0]} mine.yaml")
@@ -116,11 +117,6 @@ def _new(word: str) -> int:
 def _check(word: str) -> int:
     lesson = _read(word)
     print(f"{word}: {lesson.title}: {len(lesson.stops)} stops, nothing wrong; run it with --simulated")
-    return 0
-
-
-def _schema() -> int:
-    print(json.dumps(json_schema(), indent=2))
     return 0
 
 

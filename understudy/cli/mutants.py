@@ -44,7 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.experiments_only:
-        return _update_experiments(options.write)
+        if options.write is None:
+            raise BadInput("--experiments-only needs --write PAGE, the page whose table is to be updated")
+        _write(options.write, _read(options.write))
+        return 0
     names = _switches(options.switch)
     page = None if options.write is None else _read(options.write)
     seeds = range(options.first, options.first + options.seeds)
@@ -60,13 +63,6 @@ def run(options: argparse.Namespace) -> int:
                 _write(options.write, page)
     found = sum(result.is_found for result in results)
     print(f"{found} of {len(results)} were noticed within {options.seeds} seeds of {options.seconds} s")
-    return 0
-
-
-def _update_experiments(path: Path | None) -> int:
-    if path is None:
-        raise BadInput("--experiments-only needs --write PAGE, the page whose table is to be updated")
-    _write(path, _read(path))
     return 0
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from understudy.clusters.verb_table import VERBS as ON_A_RUNNING_CLUSTER
@@ -130,16 +130,9 @@ def front_page(usage: str) -> str:
 
 def whole_list() -> str:
     """Return the page of `understudy help`: every verb with what it does, by group."""
-    return "\n".join(_list_lines()) + "\n"
-
-
-def _list_lines() -> Iterator[str]:
     width = max(map(len, VERBS))
-    yield "usage: understudy VERB ..."
+    lines = ["usage: understudy VERB ...", ""]
     for group in GROUPS:
-        yield ""
-        yield group.title
-        for name, verb in group.verbs.items():
-            yield f"  {name:<{width}}  {verb.meaning}"
-    yield ""
-    yield "`understudy help VERB` explains one, as `understudy VERB --help` does."
+        lines += [group.title, *(f"  {name:<{width}}  {verb.meaning}" for name, verb in group.verbs.items()), ""]
+    lines.append("`understudy help VERB` explains one, as `understudy VERB --help` does.")
+    return "\n".join(lines) + "\n"

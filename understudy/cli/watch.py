@@ -60,8 +60,8 @@ def run(options: argparse.Namespace) -> int:
         if server.is_following:
             print("following the run until it ends")
         introduce(server)
-        if options.open:
-            _open_browser(server.url)
+        if options.open and not webbrowser.open(server.url):
+            print("no browser was found; open the address above in one", file=sys.stderr)
         wait_for_end(server, interruption)
     return 0
 
@@ -89,8 +89,3 @@ def _of_compose(options: argparse.Namespace, stack: contextlib.ExitStack) -> Pag
         look_every_s=_LOOK_AT_CONTAINERS_EVERY_S,
         make_application=partial(application, control=of_compose(control.client) if control is not None else None),
     )
-
-
-def _open_browser(url: str) -> None:
-    if not webbrowser.open(url):
-        print("no browser was found; open the address above in one", file=sys.stderr)
