@@ -197,9 +197,7 @@ class _Run:
         self.state = _EMPTY
         self.fenced = 0
         self._procedure = procedure
-        self._cluster = SimulatedCluster(
-            SEED, brokers=procedure.brokers, settings=dict(procedure.settings), fences_off=fences_off
-        )
+        self._cluster = SimulatedCluster(SEED, brokers=procedure.brokers, fences_off=fences_off)
         self._times_reached: Counter[str] = Counter()
         self._target: tuple[PointOccurrence, ControllerFault] | None = None
         self._faulty_until_ms: float | None = None

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from typing import NamedTuple
 
 from understudy.clusters.clients.topic_requests import UNCLEAN
 from understudy.clusters.simulated.broker import SimulatedBroker
@@ -24,8 +24,7 @@ ORDERS_0 = TopicPartition("orders", 0)
 Step = Callable[[SimulatedCluster], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Procedure:
+class Procedure(NamedTuple):
     """A scenario that makes the controller run one procedure.
 
     Attributes:
@@ -40,9 +39,25 @@ class Procedure:
     point_prefix: str
     prepare: Step
     trigger: Step
-    brokers: int = 4
-    lasts_ms: float = 3_000
-    settings: Mapping[str, str] = field(default_factory=dict)
+    brokers: int
+    lasts_ms: float
+
+
+PROCEDURES: list[Procedure] = []
+"""Every scenario; `name` is the argument of `understudy crash-points --procedure`."""
+
+
+def _procedure(
+    point_prefix: str, prepare: Step, *, brokers: int = 4, lasts_ms: float = 3_000
+) -> Callable[[Step], Step]:
+    """Decorate the trigger of a procedure, after which the procedure is named."""
+
+    def add(trigger: Step) -> Step:
+        name = trigger.__name__.replace("_", "-")
+        PROCEDURES.append(Procedure(name, point_prefix, prepare, trigger, brokers, lasts_ms))
+        return trigger
+
+    return add
 
 
 # ------------------------------------------------------------------ preparing a cluster
@@ -110,23 +125,27 @@ def _first_follower(cluster: SimulatedCluster) -> SimulatedBroker:
     return cluster.broker(_controller_first(cluster)[1])
 
 
-# ------------------------------------------------------------------ triggering a procedure
+# ------------------------------------------------------------------ triggering a procedure, of the same name
 
 
-def _create_topic(cluster: SimulatedCluster) -> None:
+@_procedure("partition.", _orders)
+def topic_creation(cluster: SimulatedCluster) -> None:
     cluster.begin(cluster.admin.create_topic("payments", assignment={0: [1, 2, 3], 1: [4, 3, 2]}))
 
 
-def _add_partitions(cluster: SimulatedCluster) -> None:
+@_procedure("partition.", _orders)
+def partition_addition(cluster: SimulatedCluster) -> None:
     brokers = _controller_first(cluster)
     cluster.begin(cluster.admin.create_partitions("orders", 5, assignment=[brokers[1:4], brokers[:3]]))
 
 
-def _kill_a_broker(cluster: SimulatedCluster) -> None:
+@_procedure("replica.", _orders, lasts_ms=8_000)
+def broker_death(cluster: SimulatedCluster) -> None:
     _first_follower(cluster).kill()
 
 
-def _bounce_a_broker(cluster: SimulatedCluster) -> None:
+@_procedure("partition.", _orders, lasts_ms=8_000)
+def broker_bounce(cluster: SimulatedCluster) -> None:
     """Restart a broker and expire its old session: it registers again before the controller reads `/brokers/ids`."""
     broker = _first_follower(cluster)
     session = broker.session_id
@@ -135,80 +154,96 @@ def _bounce_a_broker(cluster: SimulatedCluster) -> None:
         cluster.zookeeper.expire(session)
 
 
-def _stop_a_broker(cluster: SimulatedCluster) -> None:
+@_procedure("controlled_shutdown.", _orders)
+def controlled_shutdown(cluster: SimulatedCluster) -> None:
     _first_follower(cluster).stop()
 
 
-def _stop_the_controller(cluster: SimulatedCluster) -> None:
+@_procedure("controlled_shutdown.", _orders)
+def controlled_shutdown_of_the_controller(cluster: SimulatedCluster) -> None:
     cluster.controller().stop()
 
 
-def _elect_preferred_leaders(cluster: SimulatedCluster) -> None:
+@_procedure("partition.", _orders_with_other_leaders)
+def preferred_election(cluster: SimulatedCluster) -> None:
     cluster.begin(cluster.admin.elect_leaders())
 
 
-def _elect_preferred_leaders_by_znode(cluster: SimulatedCluster) -> None:
+@_procedure("preferred_election.", _orders_with_other_leaders)
+def preferred_election_by_znode(cluster: SimulatedCluster) -> None:
     partitions = [TopicPartition("orders", number) for number in range(3)]
     cluster.write(PreferredReplicaElectionZNode.path, PreferredReplicaElectionZNode.encode(partitions))
 
 
-def _elect_an_unclean_leader(cluster: SimulatedCluster) -> None:
+@_procedure("partition.", _orders_with_other_leaders, lasts_ms=25_000)
+def auto_rebalance(cluster: SimulatedCluster) -> None:
+    """Do nothing: the controller starts the procedure by itself."""
+
+
+@_procedure("partition.", _payments_without_a_leader)
+def unclean_election(cluster: SimulatedCluster) -> None:
     cluster.begin(cluster.admin.elect_leaders([TopicPartition("payments", 0)], election_type=UNCLEAN))
 
 
-def _delete_a_topic(cluster: SimulatedCluster) -> None:
+@_procedure("deletion.", _orders)
+def topic_deletion(cluster: SimulatedCluster) -> None:
     cluster.begin(cluster.admin.delete_topics("orders"))
 
 
-def _delete_a_topic_by_marker(cluster: SimulatedCluster) -> None:
+@_procedure("deletion.", _orders)
+def topic_deletion_by_marker(cluster: SimulatedCluster) -> None:
     cluster.write(DeleteTopicsTopicZNode.path("orders"))
 
 
-def _delete_a_topic_with_a_dead_replica(cluster: SimulatedCluster) -> None:
+@_procedure("deletion.", _orders, lasts_ms=12_000)
+def topic_deletion_with_a_dead_replica(cluster: SimulatedCluster) -> None:
     """Delete a topic of which one replica is on a dead broker: the deletion waits until that broker returns."""
     dead = _first_follower(cluster)
     dead.kill()
-    cluster.after(500, lambda: _delete_a_topic_by_marker(cluster))
+    cluster.after(500, lambda: topic_deletion_by_marker(cluster))
     cluster.after(9_000, dead.begin_start)
 
 
-def _reassign_a_partition(cluster: SimulatedCluster) -> None:
+@_procedure("reassignment.", _orders, brokers=5)
+def reassignment(cluster: SimulatedCluster) -> None:
     """Reassign `orders-0` to three brokers: one has a replica already, another becomes the leader."""
     *_, one, two, three = _controller_first(cluster)
     cluster.begin(cluster.admin.alter_partition_reassignments({ORDERS_0: [three, two, one]}))
 
 
-def _reassign_partitions_by_znode(cluster: SimulatedCluster) -> None:
+@_procedure("reassignment.znode.", _orders, brokers=5)
+def reassignment_by_znode(cluster: SimulatedCluster) -> None:
     controller, one, *_, two, three = _controller_first(cluster)
     moves = {ORDERS_0: [three, two, one], TopicPartition("orders", 1): [controller, two, three]}
     cluster.write(ReassignPartitionsZNode.path, ReassignPartitionsZNode.encode(moves))
 
 
-def _reorder_replicas(cluster: SimulatedCluster) -> None:
+@_procedure("reassignment.", _orders)
+def reassignment_reorder(cluster: SimulatedCluster) -> None:
     controller, one, two, *_ = _controller_first(cluster)
     cluster.begin(cluster.admin.alter_partition_reassignments({ORDERS_0: [two, one, controller]}))
 
 
-def _cancel_the_reassignment(cluster: SimulatedCluster) -> None:
+@_procedure("reassignment.", _orders_being_reassigned, brokers=5)
+def reassignment_cancel(cluster: SimulatedCluster) -> None:
     cluster.begin(cluster.admin.alter_partition_reassignments({ORDERS_0: None}))
 
 
-def _override_the_reassignment(cluster: SimulatedCluster) -> None:
+@_procedure("reassignment.", _orders_being_reassigned, brokers=5)
+def reassignment_override(cluster: SimulatedCluster) -> None:
     _, one, two, three, _ = _controller_first(cluster)
     cluster.begin(cluster.admin.alter_partition_reassignments({ORDERS_0: [one, three, two]}))
 
 
-def _delete_a_topic_being_reassigned(cluster: SimulatedCluster) -> None:
+@_procedure("deletion.", _orders_being_reassigned, brokers=5, lasts_ms=8_000)
+def reassignment_and_deletion(cluster: SimulatedCluster) -> None:
     """Delete a topic whose reassignment and deletion both wait for a dead broker."""
-    _delete_a_topic_by_marker(cluster)
+    topic_deletion_by_marker(cluster)
     cluster.after(4_000, cluster.broker(_controller_first(cluster)[4]).begin_start)
 
 
-def _wait(cluster: SimulatedCluster) -> None:
-    """Do nothing: the controller starts the procedure by itself."""
-
-
-def _take_over(cluster: SimulatedCluster) -> None:
+@_procedure("failover.", _orders_with_other_leaders_and_clicks, brokers=5, lasts_ms=14_000)
+def takeover(cluster: SimulatedCluster) -> None:
     """Kill the controller and a broker, and write a new topic and requests for an election, a reassignment and a
     deletion.
 
@@ -217,103 +252,8 @@ def _take_over(cluster: SimulatedCluster) -> None:
     controller, follower = cluster.controller(), _first_follower(cluster)
     controller.kill()
     follower.kill()
-    _elect_preferred_leaders_by_znode(cluster)
-    _reassign_partitions_by_znode(cluster)
+    preferred_election_by_znode(cluster)
+    reassignment_by_znode(cluster)
     cluster.write(DeleteTopicsTopicZNode.path("clicks"))
     cluster.write(TopicZNode.path("payments"), b'{"partitions":{"0":[1,2,3],"1":[4,3,2]},"version":1}')
     cluster.after(12_000, controller.begin_start)
-
-
-PROCEDURES: tuple[Procedure, ...] = (
-    Procedure(name="topic-creation", point_prefix="partition.", prepare=_orders, trigger=_create_topic),
-    Procedure(name="partition-addition", point_prefix="partition.", prepare=_orders, trigger=_add_partitions),
-    Procedure(name="broker-death", point_prefix="replica.", prepare=_orders, trigger=_kill_a_broker, lasts_ms=8_000),
-    Procedure(
-        name="broker-bounce", point_prefix="partition.", prepare=_orders, trigger=_bounce_a_broker, lasts_ms=8_000
-    ),
-    Procedure(name="controlled-shutdown", point_prefix="controlled_shutdown.", prepare=_orders, trigger=_stop_a_broker),
-    Procedure(
-        name="controlled-shutdown-of-the-controller",
-        point_prefix="controlled_shutdown.",
-        prepare=_orders,
-        trigger=_stop_the_controller,
-    ),
-    Procedure(
-        name="preferred-election",
-        point_prefix="partition.",
-        prepare=_orders_with_other_leaders,
-        trigger=_elect_preferred_leaders,
-    ),
-    Procedure(
-        name="preferred-election-by-znode",
-        point_prefix="preferred_election.",
-        prepare=_orders_with_other_leaders,
-        trigger=_elect_preferred_leaders_by_znode,
-    ),
-    Procedure(
-        name="auto-rebalance",
-        point_prefix="partition.",
-        prepare=_orders_with_other_leaders,
-        trigger=_wait,
-        lasts_ms=25_000,
-    ),
-    Procedure(
-        name="unclean-election",
-        point_prefix="partition.",
-        prepare=_payments_without_a_leader,
-        trigger=_elect_an_unclean_leader,
-    ),
-    Procedure(name="topic-deletion", point_prefix="deletion.", prepare=_orders, trigger=_delete_a_topic),
-    Procedure(
-        name="topic-deletion-by-marker", point_prefix="deletion.", prepare=_orders, trigger=_delete_a_topic_by_marker
-    ),
-    Procedure(
-        name="topic-deletion-with-a-dead-replica",
-        point_prefix="deletion.",
-        prepare=_orders,
-        trigger=_delete_a_topic_with_a_dead_replica,
-        lasts_ms=12_000,
-    ),
-    Procedure(
-        name="reassignment", point_prefix="reassignment.", brokers=5, prepare=_orders, trigger=_reassign_a_partition
-    ),
-    Procedure(
-        name="reassignment-by-znode",
-        point_prefix="reassignment.znode.",
-        brokers=5,
-        prepare=_orders,
-        trigger=_reassign_partitions_by_znode,
-    ),
-    Procedure(name="reassignment-reorder", point_prefix="reassignment.", prepare=_orders, trigger=_reorder_replicas),
-    Procedure(
-        name="reassignment-cancel",
-        point_prefix="reassignment.",
-        brokers=5,
-        prepare=_orders_being_reassigned,
-        trigger=_cancel_the_reassignment,
-    ),
-    Procedure(
-        name="reassignment-override",
-        point_prefix="reassignment.",
-        brokers=5,
-        prepare=_orders_being_reassigned,
-        trigger=_override_the_reassignment,
-    ),
-    Procedure(
-        name="reassignment-and-deletion",
-        point_prefix="deletion.",
-        brokers=5,
-        prepare=_orders_being_reassigned,
-        trigger=_delete_a_topic_being_reassigned,
-        lasts_ms=8_000,
-    ),
-    Procedure(
-        name="takeover",
-        point_prefix="failover.",
-        brokers=5,
-        prepare=_orders_with_other_leaders_and_clicks,
-        trigger=_take_over,
-        lasts_ms=14_000,
-    ),
-)
-"""Every scenario; `name` is the argument of `understudy crash-points --procedure`."""
