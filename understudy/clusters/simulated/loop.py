@@ -442,6 +442,12 @@ def current_process() -> Process | None:
     return _process.get()
 
 
+def resolve(future: asyncio.Future[_T], result: _T) -> None:
+    """Give the task that waits for a future its result, unless it has been cancelled."""
+    if not future.done():
+        future.set_result(result)
+
+
 def _close_coroutine(coroutine: Any) -> None:
     """Close `coroutine`. One that awaits while it is closed, as a task group does, must be closed more than once."""
     for _ in range(5):

@@ -143,12 +143,6 @@ class ZnodeTree:
             applied.append(outcome)
         return applied
 
-    def remove(self, path: str, *, zxid: int) -> Applied:
-        """Delete an ephemeral znode whose session has ended."""
-        outcome = self._delete(Delete(path), zxid, [])
-        assert isinstance(outcome, Applied), f"ephemeral {path} could not be removed: {outcome}"
-        return outcome
-
     def _create(
         self, op: Create, zxid: int, session_id: int, ctime_ms: int, undo: list[Callable[[], object]]
     ) -> Applied | Failure:

@@ -16,15 +16,17 @@ import random
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias, TypeVar, cast
 
-from understudy.checks.history import OpKind, ZnodeOp, ZnodeTransaction
+from understudy.checks.history import OpKind, ZnodeTransaction
 from understudy.clusters.simulated.loop import Process, SimulatedLoop
-from understudy.clusters.simulated.znode_tree import Refusal, Touched, ZnodeTree
+from understudy.clusters.simulated.znode_tree import Applied, Refusal, Touched, ZnodeTree
 from understudy.clusters.simulated.zookeeper_connection import Deliver, Link, ServerConnection, Session
 from understudy.foundation.zk.client import (
     Children,
     Create,
+    Delete,
     Failure,
     MultiFailed,
     MultiOk,
@@ -179,13 +181,7 @@ class SimulatedZooKeeper:
 
     def operate(self, ops: Sequence[Op]) -> bool:
         """Apply a transaction as an operator with a ZooKeeper shell does; return whether it was applied."""
-        self.zxid += 1
-        outcome = self.tree.transact(ops, zxid=self.zxid, session_id=0, wall_ms=self._wall_ms())
-        if isinstance(outcome, Refusal):
-            return False
-        self._record(0, tuple(applied.op for applied in outcome))
-        self._fire([touched for applied in outcome for touched in applied.touched])
-        return True
+        return not isinstance(self._apply(0, ops), Refusal)
 
     @property
     def live_sessions(self) -> tuple[int, ...]:
@@ -282,15 +278,9 @@ class SimulatedZooKeeper:
     def _end(self, session: Session) -> None:
         """Delete all ephemeral znodes of the session in one transaction, then close its connection."""
         del self._sessions[session.session_id]
-        self.zxid += 1
-        ops: list[ZnodeOp] = []
-        touched: list[Touched] = []
-        for path in self.tree.ephemerals(session.session_id):
-            outcome = self.tree.remove(path, zxid=self.zxid)
-            ops.append(outcome.op)
-            touched.extend(outcome.touched)
-        self._record(session.session_id, tuple(ops), closed_session=True)
-        self._fire(touched)
+        ephemerals = [Delete(path) for path in self.tree.ephemerals(session.session_id)]
+        outcome = self._apply(session.session_id, ephemerals, closed_session=True)
+        assert not isinstance(outcome, Refusal), f"ephemeral znodes could not be removed: {outcome}"
         if session.connection is not None:
             session.connection.close_at_server()
 
@@ -301,55 +291,45 @@ class SimulatedZooKeeper:
             result = self.tree.get(path)
             if watch and not isinstance(result, Failure):
                 self._data_watches.setdefault(path, {})[connection] = None
-            zxid = self.zxid
-            connection.answer(lambda: reply(result, zxid))
+            connection.answer(partial(reply, result, self.zxid))
 
     def exists(self, connection: ServerConnection, path: str, watch: bool, reply: Reply[Stat | Failure]) -> None:
         if self._serves(connection):
             result = self.tree.exists(path)
             if watch and result is not Failure.BAD_ARGUMENTS:
                 self._data_watches.setdefault(path, {})[connection] = None
-            zxid = self.zxid
-            connection.answer(lambda: reply(result, zxid))
+            connection.answer(partial(reply, result, self.zxid))
 
     def children(self, connection: ServerConnection, path: str, watch: bool, reply: Reply[Children | Failure]) -> None:
         if self._serves(connection):
             result = self.tree.children(path)
             if watch and not isinstance(result, Failure):
                 self._child_watches.setdefault(path, {})[connection] = None
-            zxid = self.zxid
-            connection.answer(lambda: reply(result, zxid))
+            connection.answer(partial(reply, result, self.zxid))
 
     def get_many(
         self, connection: ServerConnection, paths: Sequence[str], reply: Reply[list[ZNodeData | Failure]]
     ) -> None:
         if self._serves(connection):
-            results = [self.tree.get(path) for path in paths]
-            zxid = self.zxid
-            connection.answer(lambda: reply(results, zxid))
+            connection.answer(partial(reply, [self.tree.get(path) for path in paths], self.zxid))
 
     def multi(self, connection: ServerConnection, ops: Sequence[Op], reply: Reply[MultiOk | MultiFailed]) -> None:
-        """Serve one transaction. A failed one also takes a zxid, as ZooKeeper's error transactions do."""
+        """Serve one transaction."""
         if not self._serves(connection):
             return
         breaks = self._breaks_connection(connection, ops)
         if breaks == "before":
             connection.reset(arriving=0)
             return
-        session_id = cast("Session", connection.session).session_id
-        self.zxid += 1
-        zxid = self.zxid
-        outcome = self.tree.transact(ops, zxid=zxid, session_id=session_id, wall_ms=self._wall_ms())
+        outcome = self._apply(cast("Session", connection.session).session_id, ops)
         if isinstance(outcome, Refusal):
             answer: MultiOk | MultiFailed = MultiFailed(outcome.position, outcome.failure)
         else:
-            answer = MultiOk(tuple(applied.result for applied in outcome), zxid)
-            self._record(session_id, tuple(applied.op for applied in outcome))
-            self._fire([touched for applied in outcome for touched in applied.touched])
+            answer = MultiOk(tuple(applied.result for applied in outcome), self.zxid)
         if breaks == "after":
             connection.reset(arriving=0)
         else:
-            connection.answer(lambda: reply(answer, zxid), after_ms=self._random.random())
+            connection.answer(partial(reply, answer, self.zxid), after_ms=self._random.random())
 
     def _breaks_connection(self, connection: ServerConnection, ops: Sequence[Op]) -> Literal["before", "after"] | None:
         """Return whether a fault breaks the connection before or after this write is applied; None if no fault does."""
@@ -361,9 +341,18 @@ class SimulatedZooKeeper:
             return "after" if self._random.random() < 0.5 else "before"
         return None
 
-    def _record(self, session_id: int, ops: tuple[ZnodeOp, ...], *, closed_session: bool = False) -> None:
-        if closed_session or any(op.kind is not OpKind.CHECK for op in ops):
-            self.transactions.append(ZnodeTransaction(self.zxid, self._wall_ms(), session_id, ops, closed_session))
+    def _apply(self, session_id: int, ops: Sequence[Op], *, closed_session: bool = False) -> list[Applied] | Refusal:
+        """Apply a transaction, note it, and fire watches. A failed one also takes a zxid, as ZooKeeper's error
+        transactions do."""
+        self.zxid += 1
+        outcome = self.tree.transact(ops, zxid=self.zxid, session_id=session_id, wall_ms=self._wall_ms())
+        if not isinstance(outcome, Refusal):
+            noted = tuple(applied.op for applied in outcome)
+            if closed_session or any(op.kind is not OpKind.CHECK for op in noted):
+                transaction = ZnodeTransaction(self.zxid, self._wall_ms(), session_id, noted, closed_session)
+                self.transactions.append(transaction)
+            self._fire([touched for applied in outcome for touched in applied.touched])
+        return outcome
 
     # ------------------------------------------------------------------ watches
 

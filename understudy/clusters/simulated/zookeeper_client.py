@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from understudy.clusters.simulated.loop import current_process
+from understudy.clusters.simulated.loop import current_process, resolve
 from understudy.clusters.simulated.zookeeper import Reply, SimulatedZooKeeper
 from understudy.clusters.simulated.zookeeper_connection import Link, ServerConnection
 from understudy.foundation.zk.client import (
@@ -181,8 +181,8 @@ class SimulatedSession:
         return results
 
     async def _get_batch(self, full: list[str]) -> list[ZNodeData | Failure]:
-        answer = await self._request(
-            lambda connection, reply: self._server.get_many(connection, full, reply), _ignore_nodes
+        answer: list[ZNodeData | Failure] | Failure = await self._request(
+            lambda connection, reply: self._server.get_many(connection, full, reply)
         )
         return [answer] * len(full) if isinstance(answer, Failure) else answer
 
@@ -202,8 +202,8 @@ class SimulatedSession:
         if sum(request_bytes(op) for op in ops) > MAX_REQUEST_BYTES:
             return Failure.TOO_LARGE
         full = [replace(op, path=self._with_chroot(op.path)) for op in ops]
-        answer = await self._request(
-            lambda connection, reply: self._server.multi(connection, full, reply), _ignore_result
+        answer: MultiOk | MultiFailed | Failure = await self._request(
+            lambda connection, reply: self._server.multi(connection, full, reply)
         )
         if not self._chroot or not isinstance(answer, MultiOk):
             return answer
@@ -221,7 +221,7 @@ class SimulatedSession:
         if was_connected and connection is not None:
             closed = self._loop.create_future()
             self._pending[closed] = None
-            connection.send(functools.partial(self._server.close_session, connection, lambda: _resolve(closed, None)))
+            connection.send(functools.partial(self._server.close_session, connection, lambda: resolve(closed, None)))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._timeout_ms / 1000):
                     await closed  # after that long the server has ended the session by itself
@@ -240,7 +240,7 @@ class SimulatedSession:
     async def _request(
         self,
         serve: Callable[[ServerConnection, Reply[_T]], None],
-        answered: Callable[[_T], None],
+        answered: Callable[[_T], None] | None = None,
     ) -> _T | Failure:
         """Send a request and wait for its answer.
 
@@ -264,8 +264,9 @@ class SimulatedSession:
             self._pending.pop(future, None)
             self._last_packet_at = self._loop.time()
             self._last_zxid = max(self._last_zxid, zxid)
-            answered(result)
-            _resolve(future, result)
+            if answered is not None:
+                answered(result)
+            resolve(future, result)
 
         connection.send(lambda: serve(connection, reply))
         result = await future
@@ -395,13 +396,13 @@ class SimulatedSession:
     def _complete_pending(self, failure: Failure) -> None:
         pending, self._pending = self._pending, {}
         for future in pending:
-            _resolve(future, failure)
+            resolve(future, failure)
 
     # ------------------------------------------------------------------ watches
 
     def _watch_fired(self, fired: WatchFired) -> None:
         own = WatchFired(self._without_chroot(fired.path), fired.kind)
-        if not any(own.path in armed for armed in (self._data_watches, self._absent_watches, self._child_watches)):
+        if not any(own.path in armed for armed in self._watch_tables()):
             # A znode deleted during a cut fires both its data watch and its child watch; the deletion is reported once.
             return
         if fired.kind is WatchKind.CHILDREN:
@@ -416,20 +417,6 @@ class SimulatedSession:
     def _notify_listener(self, notification: Notification) -> None:
         if self._state is not _ConnectionState.CLOSED:
             self._listener(notification)
-
-
-def _ignore_nodes(_: list[ZNodeData | Failure]) -> None:
-    """Ignore the answer to a bulk read: it sets no watch."""
-
-
-def _ignore_result(_: MultiOk | MultiFailed) -> None:
-    """Ignore the answer to a write: it sets no watch."""
-
-
-def _resolve(future: asyncio.Future[object], result: object) -> None:
-    """Give the waiting task its answer, unless it has been cancelled."""
-    if not future.done():
-        future.set_result(result)
 
 
 def _as_client(session: SimulatedSession) -> ZooKeeperClient:

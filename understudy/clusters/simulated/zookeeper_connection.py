@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import contextvars
 import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from understudy.clusters.simulated.loop import Process, SimulatedLoop
+from understudy.clusters.simulated.loop import Process
+
+if TYPE_CHECKING:
+    from understudy.clusters.simulated.zookeeper import SimulatedZooKeeper
 
 Deliver: TypeAlias = Callable[[], None]
 """Function of the client for a packet that reaches it."""
-
-
-class Server(Protocol):
-    """The part of the server that a connection uses."""
-
-    loop: SimulatedLoop
-    context: contextvars.Context
-    slow_ms: float
-    waiting: deque[Callable[[], None]] | None
-
-    def forget(self, connection: ServerConnection) -> None: ...
 
 
 class Link:
@@ -41,8 +32,8 @@ class Link:
         self.answers_held = False
         self.requests = 0
         """Number of requests that the node has sent; `before_request` and `after_answer` are called with it."""
-        self.before_request: Callable[[int], None] = _do_nothing
-        self.after_answer: Callable[[int], None] = _do_nothing
+        self.before_request: Callable[[int], None] = lambda number: None
+        self.after_answer: Callable[[int], None] = lambda number: None
         self.connections: list[ServerConnection] = []
 
     def delay_s(self) -> float:
@@ -52,7 +43,7 @@ class Link:
 class ServerConnection:
     """One TCP connection between a client and the server; it has the state of both ends."""
 
-    def __init__(self, server: Server, link: Link, process: Process | None, ended: Deliver) -> None:
+    def __init__(self, server: SimulatedZooKeeper, link: Link, process: Process | None, ended: Deliver) -> None:
         self.link = link
         self.session: Session | None = None
         self.client_open = True
@@ -130,13 +121,11 @@ class ServerConnection:
 
     def abandon(self) -> None:
         """Close the client's end: answers are lost, and a drawn number of the requests on their way still arrives."""
-        if self.client_open:
-            self._close_at_client(self.link.random.randint(0, self._in_flight + len(self._held_requests)))
+        self._close_at_client(None)
 
     def client_killed(self) -> None:
         """Close the end of a killed process: all requests that it had sent still arrive."""
-        if self.client_open:
-            self._close_at_client(self._in_flight + len(self._held_requests))
+        self._close_at_client(self._in_flight + len(self._held_requests))
 
     def reset(self, *, arriving: int | None = None) -> None:
         """Break the connection, and notify the client at once.
@@ -144,17 +133,17 @@ class ServerConnection:
         `arriving` of the requests on their way still arrive; None for a drawn number.
         """
         if self.client_open:
-            self._close_at_client(
-                self.link.random.randint(0, self._in_flight + len(self._held_requests))
-                if arriving is None
-                else arriving
-            )
+            self._close_at_client(arriving)
             self._loop.call_soon(self._ended, context=self._context)
 
-    def _close_at_client(self, still_arriving: int) -> None:
+    def _close_at_client(self, arriving: int | None) -> None:
+        if not self.client_open:
+            return
         self.client_open = False
-        self._still_arriving = still_arriving
-        if still_arriving == 0:
+        if arriving is None:
+            arriving = self.link.random.randint(0, self._in_flight + len(self._held_requests))
+        self._still_arriving = arriving
+        if arriving == 0:
             self.close_at_server()
         self._forget_if_closed()
 
@@ -181,7 +170,3 @@ class Session:
     timeout_ms: int
     expires_at_ms: float = 0.0
     connection: ServerConnection | None = None
-
-
-def _do_nothing(_: int) -> None:
-    """Ignore the number of a request: no fault depends on it."""
