@@ -6,7 +6,7 @@ the bytes that are sent and loses none, as TCP does; resetting a connection lose
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from understudy.brokers.exits import TEMPORARY
@@ -230,13 +230,13 @@ class SimulatedEnvironment:
         self._isolated.clear()
         self.network.heal()
 
-    def isolate_node(self, node: str, others: Iterable[str]) -> None:
+    def isolate_node(self, node: str, others: Sequence[str]) -> None:
         """Hold everything between a node and `others`, and between it and ZooKeeper."""
         self._isolated.add(node)
         self.network.partition([node], others)
         self.zookeeper.hold(node)
 
-    def end_isolation(self, node: str, others: Iterable[str]) -> None:
+    def end_isolation(self, node: str, others: Sequence[str]) -> None:
         """End what `isolate_node` began, except for the links to nodes that are isolated themselves."""
         self._isolated.discard(node)
         self.network.heal_between([node], [other for other in others if other not in self._isolated])

@@ -12,12 +12,12 @@ import asyncio
 import contextvars
 import functools
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 
-from understudy.clusters.simulated.loop import Process, SimulatedLoop
+from understudy.clusters.simulated.loop import Process, SimulatedLoop, resolve
 from understudy.clusters.simulated.randomness import derived
-from understudy.clusters.simulated.request_faults import End, RequestFaults
+from understudy.clusters.simulated.request_faults import RequestFaults
 from understudy.foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network, ServerSocket
 
 BUFFER_BYTES = 4 * 1024 * 1024
@@ -61,19 +61,6 @@ class _Link:
                 send()
 
 
-@dataclass(slots=True)
-class _Listener:
-    """A listening socket: its connections that wait to be accepted, and its served connections."""
-
-    process: Process
-    host: str
-    port: int
-    serve: Callable[[Connection], Awaitable[None]]
-    started: bool = False
-    backlog: deque[SimulatedConnection] = field(default_factory=deque)
-    accepted: dict[SimulatedConnection, asyncio.Task[None]] = field(default_factory=dict)
-
-
 class SimulatedNetwork:
     """All links of one run. A node's host name is its node name."""
 
@@ -87,7 +74,8 @@ class SimulatedNetwork:
         self._links: dict[tuple[str, str], _Link] = {}
         self._jitter = derived(seed, "network", "jitter")
         self._fragments = derived(seed, "network", "fragments")
-        self._listeners: dict[tuple[str, int], _Listener] = {}
+        self._servers: dict[tuple[str, int], SimulatedServer] = {}
+        """The listening sockets, by node and port."""
         self._connections: dict[SimulatedConnection, None] = {}
         self.requests = RequestFaults(lambda ms, act: self._after(ms / 1000, act))
 
@@ -106,48 +94,41 @@ class SimulatedNetwork:
 
     # ------------------------------------------------------------------ injected faults
 
-    def cut(self, sources: Iterable[str], destinations: Iterable[str]) -> None:
+    def cut(self, sources: Collection[str], destinations: Collection[str]) -> None:
         """Hold everything that `sources` send to `destinations`, but not the opposite direction."""
-        for source in sources:
-            for destination in destinations:
-                if source != destination:
-                    self._link(source, destination).cut = True
+        for link in self._links_from(sources, destinations):
+            link.cut = True
 
-    def partition(self, one_side: Iterable[str], other_side: Iterable[str]) -> None:
+    def partition(self, one_side: Collection[str], other_side: Collection[str]) -> None:
         """Hold everything between two groups of nodes, both ways."""
-        one, other = tuple(one_side), tuple(other_side)
-        self.cut(one, other)
-        self.cut(other, one)
+        for link in self._both_ways(one_side, other_side):
+            link.cut = True
 
-    def delay(self, one_side: Iterable[str], other_side: Iterable[str], by_ms: float) -> None:
+    def delay(self, one_side: Collection[str], other_side: Collection[str], by_ms: float) -> None:
         """Add `by_ms` to the latency of the links between two groups of nodes, both ways; 0 ends it."""
-        other = tuple(other_side)
-        for source in one_side:
-            for destination in other:
-                if source != destination:
-                    self._link(source, destination).delay_ms = self._link(destination, source).delay_ms = by_ms
+        for link in self._both_ways(one_side, other_side):
+            link.delay_ms = by_ms
 
-    def throttle(self, one_side: Iterable[str], other_side: Iterable[str], bytes_per_s: float) -> None:
+    def throttle(self, one_side: Collection[str], other_side: Collection[str], bytes_per_s: float) -> None:
         """Limit each connection between two groups of nodes to `bytes_per_s`, both ways; 0 ends the limit."""
         for link in self._both_ways(one_side, other_side):
             link.bytes_per_s = bytes_per_s
 
-    def split(self, one_side: Iterable[str], other_side: Iterable[str], piece_bytes: int) -> None:
+    def split(self, one_side: Collection[str], other_side: Collection[str], piece_bytes: int) -> None:
         """Carry what two groups of nodes send to each other in pieces, one a millisecond; 0 ends it."""
         for link in self._both_ways(one_side, other_side):
             link.piece_bytes = piece_bytes
 
-    def refuse(self, sources: Iterable[str], destinations: Iterable[str], is_refusing: bool) -> None:
+    def refuse(self, sources: Collection[str], destinations: Collection[str], is_refusing: bool) -> None:
         """Refuse the connections that `sources` open to `destinations`, or accept them again; open ones stay."""
-        others = tuple(destinations)
-        for source in sources:
-            for destination in others:
-                self._link(source, destination).is_refusing = is_refusing
+        for link in self._links_from(sources, destinations):
+            link.is_refusing = is_refusing
 
-    def _both_ways(self, one_side: Iterable[str], other_side: Iterable[str]) -> list[_Link]:
-        other = tuple(other_side)
-        pairs = [(source, destination) for source in one_side for destination in other if source != destination]
-        return [self._link(*ends) for pair in pairs for ends in (pair, pair[::-1])]
+    def _links_from(self, sources: Collection[str], destinations: Collection[str]) -> list[_Link]:
+        return [self._link(source, other) for source in sources for other in destinations if source != other]
+
+    def _both_ways(self, one_side: Collection[str], other_side: Collection[str]) -> list[_Link]:
+        return [*self._links_from(one_side, other_side), *self._links_from(other_side, one_side)]
 
     def heal(self) -> None:
         """End all faults of links and requests; what was held arrives, late and in order."""
@@ -158,9 +139,8 @@ class SimulatedNetwork:
             link.heal()
         self.requests.clear()
 
-    def heal_between(self, one_side: Iterable[str], other_side: Iterable[str]) -> None:
+    def heal_between(self, one: Collection[str], other: Collection[str]) -> None:
         """End the cuts between two groups of nodes, both ways."""
-        one, other = frozenset(one_side), frozenset(other_side)
         for (source, destination), link in sorted(self._links.items()):
             if (source in one and destination in other) or (source in other and destination in one):
                 link.heal()
@@ -221,7 +201,7 @@ class SimulatedNetwork:
 
     def listen(
         self, process: Process, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]
-    ) -> _Listener:
+    ) -> SimulatedServer:
         """Bind a listening socket; port 0 takes a free one.
 
         Raises:
@@ -229,27 +209,24 @@ class SimulatedNetwork:
         """
         if port == 0:
             port = next(
-                free for free in range(_FIRST_EPHEMERAL_PORT, 65_536) if (process.name, free) not in self._listeners
+                free for free in range(_FIRST_EPHEMERAL_PORT, 65_536) if (process.name, free) not in self._servers
             )
         if host not in (*_LOCAL_HOSTS, process.name):
             raise ConnectionFailed(f"{host}:{port} cannot be bound: {process.name} has no such address")
-        if (process.name, port) in self._listeners:
+        if (process.name, port) in self._servers:
             raise ConnectionFailed(f"{process.name}:{port} cannot be bound: the address is in use")
-        listener = self._listeners[process.name, port] = _Listener(process, process.name, port, serve)
-        return listener
+        server = self._servers[process.name, port] = SimulatedServer(self, process, port, serve)
+        return server
 
-    def stop_listening(self, listener: _Listener) -> None:
-        """Close a listening socket and the connections that it has not accepted."""
-        if self._listeners.get((listener.host, listener.port)) is listener:
-            del self._listeners[listener.host, listener.port]
-        for waiting in listener.backlog:
-            waiting.close()
-        listener.backlog.clear()
+    def unbind(self, server: SimulatedServer) -> None:
+        """Make the address of a listening socket free. Harmless if it is."""
+        if self._servers.get((server.process.name, server.port)) is server:
+            del self._servers[server.process.name, server.port]
 
     def open_connection(
         self, process: Process, host: str, port: int, opened: asyncio.Future[SimulatedConnection | None]
     ) -> None:
-        """Connect to a listener; set `opened` to the connection, or to None if it is refused.
+        """Connect to a listening socket; set `opened` to the connection, or to None if it is refused.
 
         While a link between the two nodes is cut, `opened` is not set.
         """
@@ -257,19 +234,16 @@ class SimulatedNetwork:
         there, back = self._link(process.name, destination), self._link(destination, process.name)
 
         def arrive() -> None:
-            listener = self._listeners.get((destination, port))
-            is_listening = listener is not None and listener.process.alive and len(listener.backlog) < _BACKLOG
-            if listener is None or not is_listening or there.is_refusing:
-                self.carry(back, None, lambda: _resolve(opened, None))
+            server = self._servers.get((destination, port))
+            if server is None or not server.is_listening or there.is_refusing:
+                self.carry(back, None, lambda: resolve(opened, None))
                 return
             near = SimulatedConnection(self, process, there, f"{destination}:{port}", has_opened=True)
-            far = SimulatedConnection(self, listener.process, back, f"{process.name}:{40_000 + len(self._connections)}")
+            far = SimulatedConnection(self, server.process, back, f"{process.name}:{40_000 + len(self._connections)}")
             near.other, far.other = far, near
             self._connections |= {near: None, far: None}
             self.carry(back, far, lambda: self._opened(near, opened))
-            listener.backlog.append(far)
-            if listener.started:
-                self.accept(listener)
+            server.connected(far)
 
         self.carry(there, None, arrive)
 
@@ -279,26 +253,13 @@ class SimulatedNetwork:
         else:
             opened.set_result(near)
 
-    def accept(self, listener: _Listener) -> None:
-        """Accept and serve the connections that wait."""
-        while listener.backlog:
-            connection = listener.backlog.popleft()
-            listener.accepted[connection] = listener.process.spawn(self._serve(listener, connection))
-
-    async def _serve(self, listener: _Listener, connection: SimulatedConnection) -> None:
-        try:
-            await listener.serve(connection)
-        finally:
-            connection.close()
-            listener.accepted.pop(connection, None)
-
     def forget(self, connection: SimulatedConnection) -> None:
         self._connections.pop(connection, None)
 
     def _close_sockets(self, process: Process) -> None:
         """Close the sockets of a killed process, as its operating system does."""
-        for listener in [listener for listener in self._listeners.values() if listener.process is process]:
-            self.stop_listening(listener)
+        for server in [server for server in self._servers.values() if server.process is process]:
+            server.stop_listening()
         for connection in [connection for connection in self._connections if connection.process is process]:
             connection.close()
 
@@ -323,31 +284,63 @@ class NodeNetwork:
         return connection
 
     async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> ServerSocket:
-        return SimulatedServer(self._network, self._network.listen(self._process, host, port, serve))
+        return self._network.listen(self._process, host, port, serve)
 
 
+@dataclass(slots=True, eq=False)
 class SimulatedServer:
-    """A bound listening socket; implements `ServerSocket`."""
+    """A listening socket, its connections that wait to be accepted, and its served ones; implements `ServerSocket`."""
 
-    def __init__(self, network: SimulatedNetwork, listener: _Listener) -> None:
-        self._network = network
-        self._listener = listener
+    network: SimulatedNetwork
+    process: Process
+    port: int
+    serve: Callable[[Connection], Awaitable[None]]
+    started: bool = False
+    backlog: deque[SimulatedConnection] = field(default_factory=deque)
+    accepted: dict[SimulatedConnection, asyncio.Task[None]] = field(default_factory=dict)
 
     @property
-    def port(self) -> int:
-        return self._listener.port
+    def is_listening(self) -> bool:
+        """Whether its process lives and its backlog has room."""
+        return self.process.alive and len(self.backlog) < _BACKLOG
 
     def start(self) -> None:
-        self._listener.started = True
-        self._network.accept(self._listener)
+        self.started = True
+        self._accept()
+
+    def connected(self, connection: SimulatedConnection) -> None:
+        """Let a new connection wait, or accept it."""
+        self.backlog.append(connection)
+        if self.started:
+            self._accept()
+
+    def stop_listening(self) -> None:
+        """Close the socket and the connections that it has not accepted."""
+        self.network.unbind(self)
+        for waiting in self.backlog:
+            waiting.close()
+        self.backlog.clear()
 
     async def close(self) -> None:
-        self._network.stop_listening(self._listener)
-        serving = tuple(self._listener.accepted.items())
+        self.stop_listening()
+        serving = tuple(self.accepted.items())
         for connection, task in serving:
             connection.close()
             task.cancel()
         await asyncio.gather(*(task for _, task in serving), return_exceptions=True)
+
+    def _accept(self) -> None:
+        """Accept and serve the connections that wait."""
+        while self.backlog:
+            connection = self.backlog.popleft()
+            self.accepted[connection] = self.process.spawn(self._serve(connection))
+
+    async def _serve(self, connection: SimulatedConnection) -> None:
+        try:
+            await self.serve(connection)
+        finally:
+            connection.close()
+            self.accepted.pop(connection, None)
 
 
 class SimulatedConnection:
@@ -360,6 +353,7 @@ class SimulatedConnection:
     ) -> None:
         self.process = process
         self.has_opened = has_opened
+        """Whether this end has opened the connection, and so sends the requests."""
         self.last_arrival = 0.0
         """Time at which the last packet that this end has sent reaches the other end."""
         self._network = network
@@ -382,6 +376,7 @@ class SimulatedConnection:
 
     @property
     def nodes(self) -> tuple[str, str]:
+        """The nodes of this end and of the other end."""
         return self.process.name, self.other.process.name
 
     @property
@@ -435,7 +430,7 @@ class SimulatedConnection:
         self._network.forget(self)
         self._wake()
 
-    # ------------------------------------------------------------------ faults of requests (`request_faults.End`)
+    # ------------------------------------------------------------------ faults of requests (see `RequestFaults`)
 
     def transmit(self, data: bytes) -> None:
         """Carry bytes to the other end."""
@@ -445,9 +440,11 @@ class SimulatedConnection:
             self._carry(functools.partial(self.other.arrived, piece), len(piece))
 
     def hold(self) -> None:
+        """Keep everything that this end sends from now on, its closing included."""
         self._holds += 1
 
     def release(self) -> None:
+        """Send the kept packets, in order."""
         self._holds -= 1
         if not self._holds:
             held, self._held = self._held, deque()
@@ -455,6 +452,7 @@ class SimulatedConnection:
                 self._carry(arrive, size)
 
     def lose_answer(self, correlation_id: int) -> None:
+        """Break the connection instead of carrying the answer to this request."""
         self.other._lost_answers.add(correlation_id)
 
     def is_lost(self, correlation_id: int) -> bool:
@@ -465,10 +463,12 @@ class SimulatedConnection:
         self.other.break_now()
 
     def break_after_sending(self) -> None:
+        """Break this end; the other end receives everything sent before."""
         self.break_now()
         self._carry(lambda: self.other.end("closed"))
 
     def send_again(self, data: bytes) -> None:
+        """Send a request on a second connection, and ignore its answer."""
         opened: asyncio.Future[SimulatedConnection | None] = self._network.loop.create_future()
         opened.add_done_callback(functools.partial(self._send_once, data), context=self._network.context)
         host, _, port = self._peer.rpartition(":")
@@ -496,9 +496,7 @@ class SimulatedConnection:
         """Make room for `size` bytes that the other end has read."""
         self._in_transit_bytes -= size
         while self._writers and self._in_transit_bytes <= BUFFER_BYTES:
-            writer = self._writers.popleft()
-            if not writer.done():
-                writer.set_result(None)
+            resolve(self._writers.popleft(), None)
 
     def end(self, ending: str) -> None:
         """Note that the other end has closed (`closed`) or reset (`reset`) the connection."""
@@ -524,19 +522,8 @@ class SimulatedConnection:
             self._reader.set_result(None)
         if not self._open or self._ended == "reset":
             for writer in self._writers:
-                if not writer.done():
-                    writer.set_result(None)
+                resolve(writer, None)
             self._writers.clear()
-
-
-def _resolve(opened: asyncio.Future[SimulatedConnection | None], connection: SimulatedConnection | None) -> None:
-    if not opened.done():
-        opened.set_result(connection)
-
-
-def _as_end(connection: SimulatedConnection) -> End:
-    """Let mypy check that rules can be applied to an end of a connection."""
-    return connection
 
 
 def _as_network(network: NodeNetwork) -> Network:

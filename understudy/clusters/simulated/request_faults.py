@@ -6,44 +6,14 @@ A request is one call of `send` on the end of a connection that has opened it, a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from understudy.clusters.request_rules import KAFKA_ANSWER, KAFKA_REQUEST, Effect, RequestRule, corrupted, shortened
 
+if TYPE_CHECKING:
+    from understudy.clusters.simulated.network import SimulatedConnection
+
 _SIZE_BYTES: Final = 4
-
-
-class End(Protocol):
-    """The part of one end of a connection that the faults use."""
-
-    @property
-    def nodes(self) -> tuple[str, str]:
-        """The nodes of this end and of the other end."""
-
-    @property
-    def has_opened(self) -> bool:
-        """Whether this end has opened the connection, and so sends the requests."""
-
-    def transmit(self, data: bytes) -> None: ...
-
-    def hold(self) -> None:
-        """Keep everything that this end sends from now on, its closing included."""
-
-    def release(self) -> None:
-        """Send the kept packets, in order."""
-
-    def lose_answer(self, correlation_id: int) -> None:
-        """Break the connection instead of carrying the answer to this request."""
-
-    def is_lost(self, correlation_id: int) -> bool: ...
-
-    def break_both(self) -> None: ...
-
-    def break_after_sending(self) -> None:
-        """Break this end; the other end receives everything sent before."""
-
-    def send_again(self, data: bytes) -> None:
-        """Send a request on a second connection, and ignore its answer."""
 
 
 class RequestFaults:
@@ -56,7 +26,7 @@ class RequestFaults:
     def __init__(self, after: Callable[[float, Callable[[], None]], None]) -> None:
         self._after = after
         self._rules: list[RequestRule] = []
-        self._held: dict[str, list[End]] = {}
+        self._held: dict[str, list[SimulatedConnection]] = {}
         """The ends that a rule holds, by its name."""
         self._missed: list[str] = []
         self.is_used = False
@@ -85,7 +55,7 @@ class RequestFaults:
         """The rules that have found no request so far, in words."""
         return [*self._missed, *(rule.missed for rule in self._rules if not rule.applied)]
 
-    def send(self, end: End, data: bytes) -> None:
+    def send(self, end: SimulatedConnection, data: bytes) -> None:
         """Transmit the data that an end sends, with the effect of the first rule that selects the request."""
         if not end.has_opened:
             is_answer = len(data) >= KAFKA_ANSWER.size
@@ -104,7 +74,7 @@ class RequestFaults:
                     return
         end.transmit(data)
 
-    def _apply(self, rule: RequestRule, end: End, data: bytes, correlation_id: int) -> None:
+    def _apply(self, rule: RequestRule, end: SimulatedConnection, data: bytes, correlation_id: int) -> None:
         match rule.effect:
             case Effect.HOLD:
                 end.hold()
