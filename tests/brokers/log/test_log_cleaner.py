@@ -310,7 +310,7 @@ def test_a_log_that_cannot_be_read_is_left_as_it_is(directory: Directory) -> Non
 
 def test_a_disk_that_fails_ends_the_compaction(directory: Directory) -> None:
     directory.append()
-    directory.disk.fail("table-0/00000000000000000000.log.cleaned", "append", 28)
+    directory.disk.faults.fail("table-0/00000000000000000000.log.cleaned", "append", 28)
     with pytest.raises(OSError, match="No space"):
         directory.clean()
 

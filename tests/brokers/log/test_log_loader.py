@@ -321,7 +321,7 @@ def test_what_was_appended_before_a_failure_of_the_disk_is_there(path: str, oper
     data = with_batches(disk, 2)
     log = loaded(disk)
     following = batch(b"a", b"b", b"c", offset=6, leader_epoch=1)
-    disk.fail(path, operation, error, times=1)
+    disk.faults.fail(path, operation, error, times=1)
     with pytest.raises(OSError, match="Errno") as failure:
         log.append_as_follower(following, now_ms=NOW_MS)
     assert failure.value.errno == error

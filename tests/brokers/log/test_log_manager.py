@@ -207,7 +207,7 @@ def test_a_log_that_is_closed_and_opened_again_is_written_only_where_it_changed(
     directory.append(ORDERS_0, 3)
     asyncio.run(directory.logs.close(1))
     directory.start()
-    directory.disk.fail("orders-0", "write", 5)
+    directory.disk.faults.fail("orders-0", "write", 5)
     asyncio.run(directory.logs.close(2))
 
 

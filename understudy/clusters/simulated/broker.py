@@ -207,17 +207,22 @@ class SimulatedBroker:
         self._record("heal")
         self._environment.end_isolation(self.name, self._peers)
 
-    def arm(self, point: str, action: str, *, resume_after_ms: float | None = None) -> None:
+    def arm(
+        self, point: str, action: str, *, resume_after_ms: float | None = None, start_after_ms: float | None = None
+    ) -> None:
         """Pause or crash the broker when it next reaches a named point. See `BrokerHandle.arm`.
 
         Args:
             resume_after_ms: end the pause after this time; None leaves it to `resume`.
+            start_after_ms: start the crashed broker again after this time; None leaves it to `start`.
         """
         check_point(point, action)
-        if action == "crash":
+        if action == "pause":
+            self.node.arm(point, action, lambda: self._pause_at_point(resume_after_ms))
+        elif start_after_ms is None:
             self.node.arm(point, action, self.kill)
         else:
-            self.node.arm(point, action, lambda: self._pause_at_point(resume_after_ms))
+            self.node.arm(point, action, lambda: self.bounce(start_after_ms))
 
     def _pause_at_point(self, resume_after_ms: float | None) -> None:
         self.pause()

@@ -247,7 +247,7 @@ class SimulatedCluster(SimulatedEnvironment):
         self.start_zookeeper()
         self.heal_network()
         for broker in self.brokers:
-            broker.node.disarm()
+            broker.node.armed.clear()
             self.heal_zookeeper(broker.id)
             broker.resume_if_paused()
             if not broker.is_stopping:

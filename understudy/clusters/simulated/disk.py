@@ -94,11 +94,11 @@ class SimulatedDisk:
         """Do nothing: no other process uses these files."""
 
     def volume(self) -> Volume:
-        self._fail_by_rule("volume", "")
+        self.faults.apply("volume", "")
         return Volume(self.volume_bytes, max(0, self.volume_bytes - self._used_bytes))
 
     def read(self, path: str) -> bytes | None:
-        self._fail_by_rule("read", path)
+        self.faults.apply("read", path)
         file = self._files.get(path)
         if file is not None:
             return bytes(file.data)
@@ -108,7 +108,7 @@ class SimulatedDisk:
 
     def read_at(self, path: str, position: int, size: int) -> bytes:
         file = self._file(path)
-        self._fail_by_rule("read_at", path)
+        self.faults.apply("read_at", path)
         if position < 0:
             raise _error(errno.EINVAL, path)
         return bytes(file.data[position : position + size])
@@ -121,7 +121,7 @@ class SimulatedDisk:
         return len(file.data)
 
     def list_folder(self, folder: str) -> tuple[str, ...]:
-        self._fail_by_rule("list_folder", folder)
+        self.faults.apply("list_folder", folder)
         if not self.is_folder(folder):
             return ()
         return tuple(sorted(name for name in self._folders[folder].names if not name.endswith(".tmp")))
@@ -132,7 +132,7 @@ class SimulatedDisk:
         return path in self._folders
 
     def make_folder(self, folder: str) -> None:
-        self._fail_by_rule("make_folder", folder)
+        self.faults.apply("make_folder", folder)
         if self.is_folder(folder):
             return
         if folder in self._files:
@@ -143,7 +143,7 @@ class SimulatedDisk:
 
     def write(self, path: str, data: bytes, *, flush: bool = True) -> None:
         folder, name = self._place_of_file(path)
-        self._fail_by_rule("write", path)
+        self.faults.apply("write", path)
         if self._used_bytes + len(data) > self.volume_bytes:
             raise _error(errno.ENOSPC, path)
         replaced = self._files.get(path)
@@ -162,7 +162,7 @@ class SimulatedDisk:
             self._change(((folder, name, file),))
         size = len(data)
         try:
-            self._fail_by_rule("append", path)
+            self.faults.apply("append", path)
         except (OSError, ProcessEnded):
             self._add(file, data[: size // 2])
             raise
@@ -174,7 +174,7 @@ class SimulatedDisk:
 
     def truncate(self, path: str, size: int) -> None:
         file = self._file(path)
-        self._fail_by_rule("truncate", path)
+        self.faults.apply("truncate", path)
         self._used_bytes -= max(0, len(file.data) - size)
         del file.data[size:]
         if len(file.data) <= file.flushed:
@@ -185,7 +185,7 @@ class SimulatedDisk:
         file = self._file(path)
         self._refuse_second_flush(file, path)
         try:
-            is_skipped = self._fail_by_rule("flush", path)
+            is_skipped = self.faults.apply("flush", path)
         except OSError:
             self._failed_flushes.add(file)
             file.is_rest_lost = file.flushed < len(file.data)
@@ -199,7 +199,7 @@ class SimulatedDisk:
         found = self._folders[folder]
         self._refuse_second_flush(found, folder)
         try:
-            is_skipped = self._fail_by_rule("flush_directory", folder)
+            is_skipped = self.faults.apply("flush_directory", folder)
         except OSError:
             self._failed_flushes.add(found)
             raise
@@ -209,7 +209,7 @@ class SimulatedDisk:
     def rename(self, path: str, to: str) -> None:
         check_path(path)
         check_path(to)
-        self._fail_by_rule("rename", path)
+        self.faults.apply("rename", path)
         node = self._files.get(path) or self._folders.get(path)
         if node is None:
             raise _error(errno.ENOENT, path)
@@ -234,7 +234,7 @@ class SimulatedDisk:
 
     def delete(self, path: str) -> None:
         check_path(path)
-        self._fail_by_rule("delete", path)
+        self.faults.apply("delete", path)
         if path in self._folders:
             raise _error(errno.EISDIR, path)
         if path in self._files:
@@ -242,30 +242,13 @@ class SimulatedDisk:
 
     def delete_folder(self, folder: str) -> None:
         check_path(folder)
-        self._fail_by_rule("delete_folder", folder)
+        self.faults.apply("delete_folder", folder)
         if folder in self._files:
             raise _error(errno.ENOTDIR, folder)
         if folder in self._folders:
             self._remove_folder(folder)
 
     # ------------------------------------------------------------------ faults
-
-    def fail(self, path_prefix: str, operation: str, error: int, *, times: int | None = None) -> None:
-        """Make an operation on paths with this prefix fail, until `clear_faults`.
-
-        An append that fails adds half of its data first. A failed `flush` loses the bytes that were not flushed, at
-        the next loss of power; a process that flushes such a file again fails an assertion.
-
-        Args:
-            operation: one of `OPERATIONS`; a rename fails by the path that it renames.
-            error: an errno, such as `errno.EIO` or `errno.ENOSPC`.
-            times: the number of calls that fail; None for all.
-        """
-        self.faults.fail(path_prefix, operation, error, times=times)
-
-    def clear_faults(self) -> None:
-        """Let every operation succeed again. The bytes that a failed flush has lost stay lost."""
-        self.faults.clear()
 
     def end_process(self) -> None:
         """Forget failed flushes: the next process cannot detect them, and may flush these files. No file changes."""
@@ -296,9 +279,6 @@ class SimulatedDisk:
                 node.lose_power(source)
             else:
                 self._lose_unflushed_bytes(node, source)
-
-    def _fail_by_rule(self, operation: str, path: str) -> bool:
-        return self.faults.apply(operation, path)
 
     def _refuse_second_flush(self, node: _File | _Folder, path: str) -> None:
         if node in self._failed_flushes:

@@ -44,7 +44,16 @@ class DiskFaults:
     def fail(
         self, path_prefix: str, operation: str, error: int, *, times: int | None = None, name: str = "fail"
     ) -> None:
-        """Make an operation on paths with this prefix fail, until `clear`. See `SimulatedDisk.fail`."""
+        """Make an operation on paths with this prefix fail, until `clear`.
+
+        An append that fails adds half of its data first. A failed `flush` loses the bytes that were not flushed, at
+        the next loss of power; a process that flushes such a file again fails an assertion.
+
+        Args:
+            operation: one of `OPERATIONS`; a rename fails by the path that it renames.
+            error: an errno, such as `errno.EIO` or `errno.ENOSPC`.
+            times: the number of calls that fail; None for all.
+        """
         if operation not in OPERATIONS:
             raise ValueError(f"no operation {operation!r} can fail; the operations are {', '.join(OPERATIONS)}")
         self._rules.append(_Rule(name=name, path_prefix=path_prefix, operation=operation, error=error, times=times))
@@ -68,7 +77,7 @@ class DiskFaults:
         self._rules = [rule for rule in self._rules if rule.name != name]
 
     def clear(self) -> None:
-        """End all faults."""
+        """End all faults. The bytes that a failed flush has lost stay lost."""
         self._rules.clear()
         self._missed.clear()
 

@@ -200,10 +200,6 @@ class Node:
         """
         self.armed[point] = Armed(action, inject)
 
-    def disarm(self) -> None:
-        """Remove all armed faults."""
-        self.armed.clear()
-
     def dump(self, folder: Path) -> None:
         """Write the event log as the files that a broker process leaves."""
         folder.mkdir(parents=True, exist_ok=True)

@@ -300,12 +300,7 @@ class _Run:
             if fault is ControllerFault.DEPOSE:
                 cluster.after(_TAKEOVER_MS, cluster.depose)
             return
-
-        def kill() -> None:
-            broker.kill()
-            cluster.after(away_ms, broker.begin_start)
-
-        broker.node.arm(point, "crash", kill)
+        broker.arm(point, "crash", start_after_ms=away_ms)
         if fault is ControllerFault.KILL_AND_EXPIRE:
             cluster.after(0, broker.expire_session)
 

@@ -166,9 +166,4 @@ def _inject(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) ->
         case "point-pause":
             broker.arm(fault.detail, "pause", resume_after_ms=fault.lasts_ms)
         case "point-crash":
-
-            def crash_and_restart() -> None:
-                broker.kill()
-                after(broker.begin_start)
-
-            broker.node.arm(fault.detail, "crash", crash_and_restart)
+            broker.arm(fault.detail, "crash", start_after_ms=fault.lasts_ms)

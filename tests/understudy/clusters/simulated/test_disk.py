@@ -274,8 +274,8 @@ def test_rule_fails_an_operation_below_a_path_so_often_or_until_faults_end() -> 
     disk.make_folder("orders-0")
     disk.append("orders-0/log", b"123456")
     disk.append("other", b"1")
-    disk.fail("orders-0/", "read_at", errno.EIO, times=2)
-    disk.fail("orders-0", "truncate", errno.EIO)
+    disk.faults.fail("orders-0/", "read_at", errno.EIO, times=2)
+    disk.faults.fail("orders-0", "truncate", errno.EIO)
     for _ in range(2):
         with pytest.raises(OSError, match="Input/output error") as failure:
             disk.read_at("orders-0/log", 0, 1)
@@ -285,7 +285,7 @@ def test_rule_fails_an_operation_below_a_path_so_often_or_until_faults_end() -> 
     assert (disk.read_at("orders-0/log", 0, 1), disk.read_at("other", 0, 1)) == (b"1", b"1")
     with pytest.raises(OSError, match="Input/output error"):
         disk.truncate("orders-0/log", 0)
-    disk.clear_faults()
+    disk.faults.clear()
     disk.truncate("orders-0/log", 0)
     assert disk.read("orders-0/log") == b""
 
@@ -310,7 +310,7 @@ def test_every_operation_can_fail_and_changes_nothing_then(operation: str) -> No
         "volume": lambda: disk.volume(),
         "write": lambda: disk.write("a/1", b"2"),
     }
-    disk.fail("", operation, errno.EIO, times=1)
+    disk.faults.fail("", operation, errno.EIO, times=1)
     with pytest.raises(OSError, match="Input/output error"):
         calls[operation]()
     assert contents(disk) == {"a/1": b"1"}
@@ -320,13 +320,13 @@ def test_every_operation_can_fail_and_changes_nothing_then(operation: str) -> No
 
 def test_rule_for_an_unknown_operation_is_refused() -> None:
     with pytest.raises(ValueError, match="no operation 'fsync' can fail; the operations are append, delete"):
-        SimulatedDisk().fail("", "fsync", errno.EIO)
+        SimulatedDisk().faults.fail("", "fsync", errno.EIO)
 
 
 def test_append_that_fails_by_rule_adds_half_of_its_data() -> None:
     disk = SimulatedDisk()
     disk.append("log", b"whole,")
-    disk.fail("log", "append", errno.ENOSPC, times=1)
+    disk.faults.fail("log", "append", errno.ENOSPC, times=1)
     with pytest.raises(OSError, match="No space left"):
         disk.append("log", b"half,lost")
     assert disk.read("log") == b"whole,half"
@@ -375,7 +375,7 @@ def test_failed_flush_is_never_repeated_and_loses_the_bytes() -> None:
         disk.flush("log")
         disk.flush_directory("")
         disk.append("log", b", not flushed")
-        disk.fail("log", "flush", errno.EIO, times=1)
+        disk.faults.fail("log", "flush", errno.EIO, times=1)
         with pytest.raises(OSError, match="Input/output error"):
             disk.flush("log")
         assert disk.read("log") == b"flushed, not flushed", "the operating system still has them"
@@ -399,7 +399,7 @@ def test_file_that_is_truncated_to_its_flushed_bytes_has_none_that_are_lost() ->
     disk.truncate("log", 7)
     disk.flush("log")
     disk.append("log", b", lost")
-    disk.fail("log", "flush", errno.EIO, times=1)
+    disk.faults.fail("log", "flush", errno.EIO, times=1)
     with pytest.raises(OSError, match="Input/output error"):
         disk.flush("log")
     disk.end_process()
@@ -412,7 +412,7 @@ def test_file_that_is_truncated_to_its_flushed_bytes_has_none_that_are_lost() ->
 
 def test_failed_flush_of_a_folder_is_never_repeated() -> None:
     disk = SimulatedDisk()
-    disk.fail("", "flush_directory", errno.EIO, times=1)
+    disk.faults.fail("", "flush_directory", errno.EIO, times=1)
     disk.append("log", b"")
     with pytest.raises(OSError, match="Input/output error"):
         disk.flush_directory("")

@@ -54,7 +54,7 @@ class SimulatedMachines(MachineFaultsOfBrokers):
     def heal(self) -> None:
         """End all faults."""
         for broker in self._cluster.brokers:
-            broker.node.disk.clear_faults()
+            broker.node.disk.faults.clear()
             broker.node.clock.correct()
 
     def _clock(self, broker_id: int) -> SimulatedClock:
