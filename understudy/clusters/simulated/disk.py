@@ -79,9 +79,6 @@ class SimulatedDisk:
         self.volume_bytes = volume_bytes
         self._used_bytes = 0
         self._root = _Folder()
-        self._files: dict[str, _File] = {}
-        """All files, by path."""
-        self._folders: dict[str, _Folder] = {"": self._root}
         self._changes: deque[_Change] = deque()
         """The changes of names that a loss of power may undo, oldest first."""
         self.faults = DiskFaults()
@@ -99,12 +96,10 @@ class SimulatedDisk:
 
     def read(self, path: str) -> bytes | None:
         self.faults.apply("read", path)
-        file = self._files.get(path)
-        if file is not None:
-            return bytes(file.data)
-        if check_path(path) in self._folders:
-            raise _error(errno.EISDIR, path)
-        return None
+        node = self._node(path)
+        if isinstance(node, _Folder):
+            raise _error(errno.EISDIR, check_path(path))
+        return None if node is None else bytes(node.data)
 
     def read_at(self, path: str, position: int, size: int) -> bytes:
         file = self._file(path)
@@ -114,51 +109,49 @@ class SimulatedDisk:
         return bytes(file.data[position : position + size])
 
     def size(self, path: str) -> int | None:
-        file = self._files.get(path)
-        if file is None:
+        node = self._node(path)
+        if not isinstance(node, _File):
             check_path(path)
             return None
-        return len(file.data)
+        return len(node.data)
 
     def list_folder(self, folder: str) -> tuple[str, ...]:
         self.faults.apply("list_folder", folder)
-        if not self.is_folder(folder):
+        node = self._node(folder)
+        if not isinstance(node, _Folder):
             return ()
-        return tuple(sorted(name for name in self._folders[folder].names if not name.endswith(".tmp")))
+        return tuple(sorted(name for name in node.names if not name.endswith(".tmp")))
 
     def is_folder(self, path: str) -> bool:
-        if path:
-            check_path(path)
-        return path in self._folders
+        return isinstance(self._node(path), _Folder)
 
     def make_folder(self, folder: str) -> None:
         self.faults.apply("make_folder", folder)
-        if self.is_folder(folder):
+        node = self._node(folder)
+        if isinstance(node, _Folder):
             return
-        if folder in self._files:
+        if node is not None:
             raise _error(errno.EEXIST, folder)
         above, name = self._place(folder)
-        self._folders[folder] = made = _Folder()
-        self._change(((above, name, made),))
+        self._change(((above, name, _Folder()),))
 
     def write(self, path: str, data: bytes, *, flush: bool = True) -> None:
         folder, name = self._place_of_file(path)
         self.faults.apply("write", path)
         if self._used_bytes + len(data) > self.volume_bytes:
             raise _error(errno.ENOSPC, path)
-        replaced = self._files.get(path)
-        self._used_bytes += len(data) - (0 if replaced is None else len(replaced.data))
-        self._files[path] = file = _File(data)
+        self._used_bytes += len(data) - (self.size(path) or 0)
+        file = _File(data)
         self._change(((folder, name, file),))
         if flush:
             file.flushed = len(data)
             self._flush_names(folder, path.rpartition("/")[0])
 
     def append(self, path: str, data: Buffer) -> None:
-        file = self._files.get(path)
-        if file is None:
+        file = self._node(path)
+        if not isinstance(file, _File):
             folder, name = self._place_of_file(path)
-            self._files[path] = file = _File()
+            file = _File()
             self._change(((folder, name, file),))
         size = len(data)
         try:
@@ -194,9 +187,9 @@ class SimulatedDisk:
             file.flushed = len(file.data)
 
     def flush_directory(self, folder: str) -> None:
-        if not self.is_folder(folder):
+        found = self._node(folder)
+        if not isinstance(found, _Folder):
             raise self._missing(folder)
-        found = self._folders[folder]
         self._refuse_second_flush(found, folder)
         try:
             is_skipped = self.faults.apply("flush_directory", folder)
@@ -210,43 +203,38 @@ class SimulatedDisk:
         check_path(path)
         check_path(to)
         self.faults.apply("rename", path)
-        node = self._files.get(path) or self._folders.get(path)
+        node, replaced = self._node(path), self._node(to)
         if node is None:
             raise _error(errno.ENOENT, path)
-        if to in self._folders or (isinstance(node, _Folder) and to in self._files):
+        if isinstance(replaced, _Folder) or (isinstance(node, _Folder) and replaced is not None):
             raise _error(errno.EEXIST, to)
         (folder, name), (target, new_name) = self._place(path), self._place(to)
         if isinstance(node, _Folder) and to.startswith(f"{path}/"):
             raise _error(errno.EINVAL, to)
         if path == to:
             return
-        replaced = self._files.pop(to, None)
         self._used_bytes -= 0 if replaced is None else len(replaced.data)
         if isinstance(node, _Folder) and folder is not target:
             self._keep_all_changes()  # otherwise a loss of power could leave two folders inside each other
         self._change(((folder, name, None), (target, new_name, node)))
-        if isinstance(node, _File):
-            del self._files[path]
-            self._files[to] = node
-        else:
-            self._forget(path, node)
-            self._index(to, node)
 
     def delete(self, path: str) -> None:
         check_path(path)
         self.faults.apply("delete", path)
-        if path in self._folders:
+        node = self._node(path)
+        if isinstance(node, _Folder):
             raise _error(errno.EISDIR, path)
-        if path in self._files:
-            self._remove_file(path)
+        if node is not None:
+            self._remove(*self._place(path))
 
     def delete_folder(self, folder: str) -> None:
         check_path(folder)
         self.faults.apply("delete_folder", folder)
-        if folder in self._files:
+        node = self._node(folder)
+        if isinstance(node, _File):
             raise _error(errno.ENOTDIR, folder)
-        if folder in self._folders:
-            self._remove_folder(folder)
+        if node is not None:
+            self._remove(*self._place(folder))
 
     # ------------------------------------------------------------------ faults
 
@@ -265,18 +253,16 @@ class SimulatedDisk:
             else:
                 _make_durable(change)
         self._changes.clear()
-        self._files.clear()
-        self._folders.clear()
         self.end_process()
+        self._used_bytes = 0
         self._lose_unflushed_bytes(self._root, source)
-        self._index("", self._root)
-        self._used_bytes = sum(len(file.data) for file in self._files.values())
 
     def _lose_unflushed_bytes(self, folder: _Folder, source: random.Random) -> None:
         folder.names = {name: folder.durable[name] for name in sorted(folder.durable)}
         for node in folder.names.values():
             if isinstance(node, _File):
                 node.lose_power(source)
+                self._used_bytes += len(node.data)
             else:
                 self._lose_unflushed_bytes(node, source)
 
@@ -289,10 +275,9 @@ class SimulatedDisk:
     # ------------------------------------------------------------------ bytes
 
     def _file(self, path: str) -> _File:
-        file = self._files.get(path)
-        if file is None:
-            check_path(path)
-            raise self._missing(path)
+        file = self._node(path)
+        if not isinstance(file, _File):
+            raise self._missing(check_path(path))
         return file
 
     def _add(self, file: _File, data: Buffer) -> None:
@@ -301,6 +286,15 @@ class SimulatedDisk:
 
     # ------------------------------------------------------------------ names
 
+    def _node(self, path: str) -> _File | _Folder | None:
+        """The file or folder of a path, which is the disk itself if it is empty; None if there is none."""
+        node: _File | _Folder | None = self._root
+        for name in path.split("/") if path else ():
+            node = node.names.get(name) if isinstance(node, _Folder) else None
+        if node is None:
+            check_path(path)
+        return node
+
     def _place(self, path: str) -> tuple[_Folder, str]:
         """The folder of `path`, and the name in it.
 
@@ -308,24 +302,24 @@ class SimulatedDisk:
             OSError: its folder is missing or a file.
         """
         above, _, name = check_path(path).rpartition("/")
-        folder = self._folders.get(above)
-        if folder is None:
+        folder = self._node(above)
+        if not isinstance(folder, _Folder):
             raise self._missing(path)
         return folder, name
 
     def _place_of_file(self, path: str) -> tuple[_Folder, str]:
         """As `_place`. Also raises OSError if `path` is a folder."""
-        if path in self._folders:
+        if self.is_folder(path):
             raise _error(errno.EISDIR, check_path(path))
         return self._place(path)
 
     def _missing(self, path: str) -> OSError:
         """The error for a path without a file; it depends on whether there is a folder, or a file above it."""
-        if path in self._folders:
+        if self.is_folder(path):
             return _error(errno.EISDIR, path)
         folder = path
         while folder:
-            if folder in self._files:
+            if isinstance(self._node(folder), _File):
                 return _error(errno.ENOTDIR, path)
             folder = folder.rpartition("/")[0]
         return _error(errno.ENOENT, path)
@@ -362,40 +356,15 @@ class SimulatedDisk:
         while self._changes:
             _make_durable(self._changes.popleft())
 
-    def _remove_file(self, path: str) -> None:
-        folder, name = self._place(path)
-        self._used_bytes -= len(self._files.pop(path).data)
+    def _remove(self, folder: _Folder, name: str) -> None:
+        """Remove a file, or a folder and all below it."""
+        node = folder.names[name]
+        if isinstance(node, _File):
+            self._used_bytes -= len(node.data)
+        else:
+            for below in sorted(node.names):
+                self._remove(node, below)
         self._change(((folder, name, None),))
-
-    def _remove_folder(self, path: str) -> None:
-        for name in sorted(self._folders[path].names):
-            child = f"{path}/{name}"
-            if child in self._files:
-                self._remove_file(child)
-            else:
-                self._remove_folder(child)
-        del self._folders[path]
-        above, _, name = path.rpartition("/")
-        self._change(((self._folders[above], name, None),))
-
-    def _forget(self, path: str, folder: _Folder) -> None:
-        """Remove a folder and all below it from the paths, not from the names."""
-        del self._folders[path]
-        for name, node in folder.names.items():
-            if isinstance(node, _File):
-                del self._files[f"{path}/{name}"]
-            else:
-                self._forget(f"{path}/{name}", node)
-
-    def _index(self, path: str, folder: _Folder) -> None:
-        """Add a folder and all below it to the paths."""
-        self._folders[path] = folder
-        for name, node in folder.names.items():
-            child = f"{path}/{name}" if path else name
-            if isinstance(node, _File):
-                self._files[child] = node
-            else:
-                self._index(child, node)
 
 
 def _make_durable(change: _Change) -> None:
