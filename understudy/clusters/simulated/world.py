@@ -44,17 +44,14 @@ class RunLog(list[bytes]):
 
 
 class SimulatedClock:
-    """A node's clock.
+    """A node's clock."""
 
-    Args:
-        offset_ms: the time by which its wall clock is ahead; may be changed during the run (a step).
-        drift: the fraction by which its monotonic clock runs too fast, for example 0.001.
-    """
-
-    def __init__(self, loop: SimulatedLoop, *, offset_ms: float = 0.0, drift: float = 0.0) -> None:
+    def __init__(self, loop: SimulatedLoop) -> None:
         self._loop = loop
-        self.offset_ms = offset_ms
-        self.drift = drift
+        self.offset_ms = 0.0
+        """Time by which its wall clock is ahead; may be changed during the run (a step)."""
+        self.drift = 0.0
+        """Fraction by which its monotonic clock runs too fast, for example 0.001."""
         self._rate = 1.0
         self._since_ms = 0.0
 
@@ -76,23 +73,6 @@ class SimulatedClock:
 
     def _drifted_ms(self) -> float:
         return (self._rate - 1.0) * (self._loop.now * 1000 - self._since_ms) if self._rate != 1.0 else 0.0
-
-
-class SimulatedPoints:
-    """The named points of one incarnation; an armed point pauses or crashes its process when it is reached, once."""
-
-    def __init__(self, node: Node, events: EventLog) -> None:
-        self._node = node
-        self._events = events
-
-    async def reach(self, name: str) -> None:
-        node = self._node
-        if node.at_point is not None:
-            node.at_point(name)
-        if (armed := node.armed.pop(name, None)) is not None:
-            self._events.append(PointReached(point=name, action=armed.action))
-            armed.inject()
-            await asyncio.sleep(0)  # the process has been paused or killed: it does not continue
 
 
 class Armed(NamedTuple):
@@ -185,7 +165,7 @@ class Node:
             disk=self.disk,
             events=self.events,
             fences=fences,
-            points=SimulatedPoints(self, self.events),
+            points=self,
         )
 
     def lose_power(self) -> None:
@@ -199,6 +179,16 @@ class Node:
             action: the name of the fault in the event log: `pause` or `crash`.
         """
         self.armed[point] = Armed(action, inject)
+
+    async def reach(self, name: str) -> None:
+        """Inject the fault that is armed at a point, if there is one; it is injected once. Implements `Points`."""
+        if self.at_point is not None:
+            self.at_point(name)
+        if (armed := self.armed.pop(name, None)) is not None:
+            assert self.events is not None, "a process has reached the point"
+            self.events.append(PointReached(point=name, action=armed.action))
+            armed.inject()
+            await asyncio.sleep(0)  # the process has been paused or killed: it does not continue
 
     def dump(self, folder: Path) -> None:
         """Write the event log as the files that a broker process leaves."""
