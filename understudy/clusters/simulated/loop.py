@@ -55,19 +55,15 @@ class Process:
         self.alive = True
         self.context = contextvars.Context()
         self.context.run(_process.set, self)
+        self.paused = False
         self._loop = loop
         self._collected: list[_Handle] | None = None
-        self._is_stopped = False
         self._stalled_until = -1.0
         self._on_kill: list[Callable[[], None]] = []
 
     def __repr__(self) -> str:
         state = "killed" if not self.alive else "paused" if self.paused else "running"
         return f"<{self.name}#{self.incarnation} {state}>"
-
-    @property
-    def paused(self) -> bool:
-        return self._is_stopped
 
     def spawn(self, coroutine: Coroutine[Any, Any, _T], *, name: str | None = None) -> asyncio.Task[_T]:
         """Start a task that belongs to this process."""
@@ -81,8 +77,7 @@ class Process:
         """End the process as SIGKILL does. Harmless if it has been killed."""
         if not self.alive:
             return
-        self.alive = False
-        self._is_stopped = False
+        self.alive = self.paused = False
         self._collected = None
         callbacks, self._on_kill = self._on_kill, []
         for callback in callbacks:
@@ -91,12 +86,12 @@ class Process:
     def pause(self) -> None:
         """Collect its callbacks from now on, as SIGSTOP does. Harmless if it is paused or has been killed."""
         if self.alive:
-            self._is_stopped = True
+            self.paused = True
             self._collect()
 
     def resume(self) -> None:
         """Make the collected callbacks ready in their order, as SIGCONT does."""
-        self._is_stopped = False
+        self.paused = False
         self._release()
 
     def stall(self, ms: float) -> None:
@@ -111,7 +106,7 @@ class Process:
             self._collected = []
 
     def _release(self) -> None:
-        if not self._is_stopped and self._loop.time() >= self._stalled_until:
+        if not self.paused and self._loop.time() >= self._stalled_until:
             collected, self._collected = self._collected, None
             if collected is not None:
                 self._loop.make_ready(collected)
@@ -196,7 +191,6 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._sweep_at = _FIRST_SWEEP
         self._closed = False
         self._running = False
-        self._stopping = False
         self._dropping = False
         self._until: asyncio.Future[None] | None = None
         """The end of the last `run_for`."""
@@ -292,11 +286,6 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._run(awaited)
         return awaited.result()
 
-    def run_forever(self) -> None:
-        """Run until `stop`, or until there is nothing left to do."""
-        self._stopping = False
-        self._run(None)
-
     def run_for(self, seconds: float) -> None:
         """Run everything that is due within the next `seconds`, and advance the time by them; or until `interrupt`."""
         self._until = until = self.create_future()
@@ -309,10 +298,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         if self._until is not None and not self._until.done():
             self._until.set_result(None)
 
-    def stop(self) -> None:
-        self._stopping = True
-
-    def _run(self, awaited: asyncio.Future[Any] | None) -> None:
+    def _run(self, awaited: asyncio.Future[Any]) -> None:
         if self._closed:
             raise RuntimeError("the simulated loop is closed")
         previous = asyncio._get_running_loop()
@@ -321,10 +307,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         asyncio._set_running_loop(self)
         self._running = True
         try:
-            while not (awaited.done() if awaited is not None else self._stopping):
+            while not awaited.done():
                 if not self._ready and not self._advance():
-                    if awaited is None:
-                        return
                     raise Deadlock(
                         f"at {self.now * 1000:.3f} ms nothing can run and no timer is set; awaited: {awaited!r}"
                     )
@@ -347,7 +331,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             ready.append(handle)
         return bool(ready)
 
-    def _run_ready(self, awaited: asyncio.Future[Any] | None) -> None:
+    def _run_ready(self, awaited: asyncio.Future[Any]) -> None:
         """Run ready callbacks, also those that become ready meanwhile, until none is left or `awaited` is done."""
         ready = self._ready
         if self._reordering is not None and len(ready) > 1:
@@ -374,7 +358,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                 handle._context.run(callback, *handle._args)
             except Exception as error:  # noqa: BLE001  a callback's exception is reported; the run continues
                 self.failures.append(f"{process}: {handle!r} raised {error!r}")
-            if self._stopping or (awaited is not None and awaited.done()):
+            if awaited.done():
                 return
 
     def _reorder(self, source: random.Random) -> None:
@@ -412,12 +396,6 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             return
         self.failures.append(f"{process}: {context.get('message')}: {context.get('exception')!r} in {task!r}")
 
-    def default_exception_handler(self, context: dict[str, Any]) -> None:
-        self.call_exception_handler(context)
-
-    def get_exception_handler(self) -> None:
-        return None
-
     def is_running(self) -> bool:
         return self._running
 
@@ -426,15 +404,6 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def get_debug(self) -> bool:
         return False
-
-    def set_debug(self, enabled: bool) -> None:
-        """Do nothing: the debug mode of asyncio uses the machine's time."""
-
-    async def shutdown_asyncgens(self) -> None:
-        return None
-
-    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
-        return None
 
 
 def current_process() -> Process | None:
@@ -463,6 +432,7 @@ def _close_coroutine(coroutine: Any) -> None:
 def new_loop(*, reordering: random.Random | None = None, trace: bool = False) -> SimulatedLoop:
     """Create a loop.
 
-    Its class stays abstract: the methods of asyncio that it lacks are about sockets, threads and child processes.
+    Its class stays abstract: nothing in a simulation calls the methods of asyncio that it lacks, such as those about
+    sockets, threads and child processes.
     """
     return SimulatedLoop(reordering=reordering, trace=trace)  # type: ignore[abstract]  # see the docstring
