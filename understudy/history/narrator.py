@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Final
+from typing import Any, Final, get_args, get_type_hints
 
 from understudy.foundation.eventlog.fences import ROUTINE_FENCES
 from understudy.foundation.eventlog.records import (
@@ -110,7 +110,7 @@ class Narrator:
 def describe(record: Envelope) -> str | None:
     """Describe a record in a sentence without a full stop; None for a record that is left out."""
     sentence = _SENTENCES.get(type(record.data))
-    return None if sentence is None else sentence(record)
+    return None if sentence is None else sentence(record.data)
 
 
 def _expected_failure(outcome: str, write: ZkWrite) -> str | None:
@@ -129,8 +129,8 @@ def _expected_failure(outcome: str, write: ZkWrite) -> str | None:
     return None
 
 
-def _describe_fault(record: Envelope) -> str | None:
-    match record.data:
+def _describe_fault(data: FaultInjected | PointReached | FenceHit | StepReached | RunDescribed) -> str:
+    match data:
         case FaultInjected(fault=fault, target=target, role=role):
             return f"{fault} {target}{f' ({role})' if role else ''}"
         case PointReached(point=point, action=action):
@@ -147,11 +147,12 @@ def _describe_fault(record: Envelope) -> str | None:
         case RunDescribed(world=world, brokers=brokers):
             size = f" with {_count(brokers, 'broker')}" if brokers is not None else ""
             return f"describes the run: {world or 'an unknown world'}{size}"
-    return None
 
 
-def _describe_session(record: Envelope) -> str | None:
-    match record.data:
+def _describe_session(
+    data: SessionOpened | SessionSuspendedRecord | SessionResumedRecord | SessionExpiredRecord | BrokerRegistered,
+) -> str:
+    match data:
         case SessionOpened():
             return "opens a ZooKeeper session"
         case SessionSuspendedRecord():
@@ -162,11 +163,10 @@ def _describe_session(record: Envelope) -> str | None:
             return "is notified that its session has expired"
         case BrokerRegistered(broker_epoch=broker_epoch):
             return f"registers with broker epoch {broker_epoch}"
-    return None
 
 
-def _describe_process(record: Envelope) -> str | None:
-    match record.data:
+def _describe_process(data: ProcessStarted | ProcessExiting | StillRunning | TaskFailed | ConnectionRefused) -> str:
+    match data:
         case ProcessStarted(role=role, pid=pid):
             return f"starts as {role}{f', pid {pid}' if pid else ''}"
         case ProcessExiting(reason=reason):
@@ -178,11 +178,10 @@ def _describe_process(record: Envelope) -> str | None:
         case ConnectionRefused(peer=peer, reason=reason, left_out=left_out):
             more = f", and {left_out} more" if left_out else ""
             return f"closes the connection of {peer}: {reason}{more}"
-    return None
 
 
-def _describe_zookeeper(record: Envelope) -> str | None:
-    match record.data:
+def _describe_zookeeper(data: WatchFiredRecord | ZkWrite | ZkWriteDone) -> str:
+    match data:
         case WatchFiredRecord(path=path, kind=kind):
             return f"receives a watch notification: {path} {kind}"
         case ZkWrite(purpose=purpose, paths=paths, operations=operations, fenced=fenced, epoch_zk_version=version):
@@ -198,11 +197,12 @@ def _describe_zookeeper(record: Envelope) -> str | None:
             return "finds that a znode of its write exists already: NodeExists"
         case ZkWriteDone(outcome=outcome):
             return f"has its write to ZooKeeper refused: {outcome}"
-    return None
 
 
-def _describe_role(record: Envelope) -> str | None:
-    match record.data:
+def _describe_role(
+    data: ControllerElected | ElectionLost | ContextLoaded | ControllerReady | ControllerResigned,
+) -> str:
+    match data:
         case ControllerElected(epoch=epoch):
             return f"wins the election: controller epoch {epoch}"
         case ElectionLost(winner=winner):
@@ -216,11 +216,18 @@ def _describe_role(record: Envelope) -> str | None:
             return f"is ready to serve as controller, epoch {epoch}"
         case ControllerResigned(epoch=epoch, why=why):
             return f"resigns from controller epoch {epoch}: {why}"
-    return None
 
 
-def _describe_decision(record: Envelope) -> str | None:
-    match record.data:
+def _describe_decision(
+    data: BrokersChanged
+    | TopicsChanged
+    | LeadershipWritten
+    | LeadershipNotWritten
+    | PartitionsMoved
+    | ReplicasMoved
+    | InvalidTransition,
+) -> str:
+    match data:
         case BrokersChanged(new=new, dead=dead, bounced=bounced):
             changes = (("new", new), ("dead", dead), ("bounced", bounced))
             return "finds " + ", ".join(f"{name} brokers {_numbers(ids)}" for name, ids in changes if ids)
@@ -238,11 +245,10 @@ def _describe_decision(record: Envelope) -> str | None:
             return f"moves {_transitions(moved)} to {target}"
         case InvalidTransition(source=source, target=target, topic=topic, partition=partition):
             return f"refuses the transition of {topic}-{partition} from {source} to {target}"
-    return None
 
 
-def _describe_event(record: Envelope) -> str | None:
-    match record.data:
+def _describe_event(data: EventQueued | EventStarted | EventEnded | EventPreempted) -> str:
+    match data:
         case EventQueued(event=event):
             return f"queues the controller event {event}"
         case EventStarted(event=event, queued_ms=queued_ms):
@@ -252,11 +258,10 @@ def _describe_event(record: Envelope) -> str | None:
             return f"has processed {event} in {took_ms:.1f} ms{end}"
         case EventPreempted(event=event):
             return f"discards the controller event {event}"
-    return None
 
 
-def _describe_broker(record: Envelope) -> str | None:
-    match record.data:
+def _describe_broker(data: LeaderAndIsrApplied | StopReplicaApplied | MetadataUpdated) -> str:
+    match data:
         case LeaderAndIsrApplied(leaders=leaders, followers=followers, controller_id=controller):
             roles = (("leads", leaders), ("follows", followers))
             changes = " and ".join(f"{verb} {_names(states)}" for verb, states in roles if states)
@@ -267,20 +272,20 @@ def _describe_broker(record: Envelope) -> str | None:
         case MetadataUpdated(live_brokers=live, partitions=partitions, controller_id=controller):
             states = f", {_count(len(partitions))}" if partitions else ""
             return f"applies UpdateMetadata from controller {controller}: live brokers {_numbers(live)}{states}"
-    return None
 
 
-def _describe_isr(record: Envelope) -> str | None:
-    match record.data:
+def _describe_isr(data: IsrProposed | IsrResult) -> str:
+    match data:
         case IsrProposed(topic=topic, partition=partition, isr=isr):
             return f"proposes ISR {_numbers(isr)} for {topic}-{partition}"
         case IsrResult(topic=topic, partition=partition, error=error, isr=isr):
             return f"receives {error} for its ISR change of {topic}-{partition}: ISR {_numbers(isr)}"
-    return None
 
 
-def _describe_request(record: Envelope) -> str | None:
-    match record.data:
+def _describe_request(
+    data: RequestQueued | RequestSent | RequestReceived | RequestFailed | ChannelOpened | ChannelClosed,
+) -> str:
+    match data:
         case RequestQueued(to=to, api=api, partitions=partitions, depth=depth):
             size = f" with {_count(partitions)}" if partitions else ""
             waits = f"{_count(depth, 'request')} wait{'s' if depth == 1 else ''}"
@@ -299,21 +304,27 @@ def _describe_request(record: Envelope) -> str | None:
         case ChannelClosed(to=to, dropped=dropped):
             lost = f" and drops {_count(dropped, 'request')}" if dropped else ""
             return f"closes its channel to broker {to}{lost}"
-    return None
 
 
-def _describe_response(record: Envelope) -> str | None:
-    match record.data:
+def _describe_response(data: ResponseSent | ResponseReceived) -> str:
+    match data:
         case ResponseSent(api=api, client_id=client_id, error=error):
             return f"answers {api} of {client_id or 'a client without an id'}: {error}"
         case ResponseReceived(sender=sender, api=api, error=error, refused_count=refused):
             some = f", {_count(refused)} refused" if refused and error == "NONE" else ""
             return f"receives {error} from broker {sender} ({api}){some}"
-    return None
 
 
-def _describe_log(record: Envelope) -> str | None:
-    match record.data:
+def _describe_log(
+    data: LogOpened
+    | LeaderStarted
+    | RecordsAppended
+    | HighWatermarkChanged
+    | LogTruncated
+    | RecordsAcknowledged
+    | LogCleaned,
+) -> str | None:
+    match data:
         case LogOpened(topic=topic, partition=partition, log_end_offset=end, high_watermark=high_watermark):
             return f"opens the log of {topic}-{partition}: log end offset {end}, high watermark {high_watermark}"
         case LeaderStarted(topic=topic, partition=partition, leader_epoch=epoch, log_end_offset=end):
@@ -334,8 +345,10 @@ def _describe_log(record: Envelope) -> str | None:
     return None
 
 
-def _describe_group(record: Envelope) -> str | None:
-    match record.data:
+def _describe_group(
+    data: GroupTransition | GroupAssigned | GroupsLoaded | GroupsUnloaded | OffsetsCommitted | OffsetsRemoved,
+) -> str:
+    match data:
         case GroupTransition(group=group, source=source, target=target, generation=generation, reason=reason):
             return f"group {group} goes from {source} to {target} in generation {generation}: {reason}"
         case GroupAssigned(group=group, generation=generation, members=members):
@@ -352,7 +365,6 @@ def _describe_group(record: Envelope) -> str | None:
             return f"commits offsets of group {group}: {_offsets(offsets)}"
         case OffsetsRemoved(group=group, offsets=offsets, reason=reason):
             return f"removes offsets of group {group}, {reason}: {_offsets(offsets)}"
-    return None
 
 
 def _partitions_of(member: AssignedMember) -> str:
@@ -405,92 +417,22 @@ def _numbers(numbers: Iterable[int]) -> str:
     return " ".join(map(str, numbers)) or "none"
 
 
-_TYPES: Final[Mapping[Callable[[Envelope], str | None], tuple[type, ...]]] = {
-    _describe_fault: (
-        FaultInjected,
-        PointReached,
-        FenceHit,
-        StepReached,
-        RunDescribed,
-    ),
-    _describe_session: (
-        SessionOpened,
-        SessionSuspendedRecord,
-        SessionResumedRecord,
-        SessionExpiredRecord,
-        BrokerRegistered,
-    ),
-    _describe_process: (
-        ProcessStarted,
-        ProcessExiting,
-        StillRunning,
-        TaskFailed,
-        ConnectionRefused,
-    ),
-    _describe_zookeeper: (
-        WatchFiredRecord,
-        ZkWrite,
-        ZkWriteDone,
-    ),
-    _describe_role: (
-        ControllerElected,
-        ElectionLost,
-        ContextLoaded,
-        ControllerReady,
-        ControllerResigned,
-    ),
-    _describe_decision: (
-        BrokersChanged,
-        TopicsChanged,
-        LeadershipWritten,
-        LeadershipNotWritten,
-        PartitionsMoved,
-        ReplicasMoved,
-        InvalidTransition,
-    ),
-    _describe_event: (
-        EventQueued,
-        EventStarted,
-        EventEnded,
-        EventPreempted,
-    ),
-    _describe_broker: (
-        LeaderAndIsrApplied,
-        StopReplicaApplied,
-        MetadataUpdated,
-    ),
-    _describe_isr: (
-        IsrProposed,
-        IsrResult,
-    ),
-    _describe_request: (
-        RequestQueued,
-        RequestSent,
-        RequestReceived,
-        RequestFailed,
-        ChannelOpened,
-        ChannelClosed,
-    ),
-    _describe_response: (
-        ResponseSent,
-        ResponseReceived,
-    ),
-    _describe_log: (
-        LogOpened,
-        LeaderStarted,
-        RecordsAppended,
-        HighWatermarkChanged,
-        LogTruncated,
-        RecordsAcknowledged,
-        LogCleaned,
-    ),
-    _describe_group: (
-        GroupTransition,
-        GroupAssigned,
-        GroupsLoaded,
-        GroupsUnloaded,
-        OffsetsCommitted,
-        OffsetsRemoved,
-    ),
+_DESCRIBERS: Final = (
+    _describe_fault,
+    _describe_session,
+    _describe_process,
+    _describe_zookeeper,
+    _describe_role,
+    _describe_decision,
+    _describe_event,
+    _describe_broker,
+    _describe_isr,
+    _describe_request,
+    _describe_response,
+    _describe_log,
+    _describe_group,
+)
+_SENTENCES: Final[Mapping[type, Callable[[Any], str | None]]] = {
+    kind: describer for describer in _DESCRIBERS for kind in get_args(get_type_hints(describer)["data"])
 }
-_SENTENCES: Final = {kind: sentence for sentence, kinds in _TYPES.items() for kind in kinds}
+"""The function that describes each record type: its argument names the types."""
