@@ -25,7 +25,7 @@ from understudy.foundation.eventlog.records import (
 )
 from understudy.history.metrics.metric_tables import PartitionNumbers
 from understudy.history.metrics.silences import Silences
-from understudy.history.reading.run_records import At, Incarnation, RunRecords, StateRecord, broker_node, millis
+from understudy.history.reading.run_records import At, RunRecords, StateRecord, broker_node, firsts, grouped, millis
 
 UNCLEAN = "unclean"
 NO_ELECTION = ("alter-partition", "isr-removal")
@@ -271,10 +271,8 @@ def _down_times(run: RunRecords) -> dict[str, list[tuple[int, int]]]:
 
 def _silences(run: RunRecords, known: Iterable[_Mark]) -> Iterator[_Mark]:
     """Yield the beginning of the silence of each broker that was seen to be gone, unless it was known to be down."""
-    marks: dict[str, list[_Mark]] = {}
-    for mark in sorted(known):
-        marks.setdefault(mark.node, []).append(mark)
-    silences, registered = Silences(run), _by_node(run.of(BrokerRegistered))
+    marks = grouped((mark.node, mark) for mark in sorted(known))
+    silences, registered = Silences(run), grouped((at.node, at) for at in run.of(BrokerRegistered))
     for node, us in _gone_brokers(run, registered):
         before = [mark for mark in marks.get(node, ()) if mark.us <= us]
         if before and not before[-1].is_up:
@@ -290,9 +288,7 @@ def _gone_brokers(
     """Yield the node of each broker that a controller saw to be gone, with the time in microseconds."""
     for changed in run.of(BrokersChanged):
         yield from ((broker_node(broker), changed.us) for broker in changed.data.dead)
-    ready: dict[tuple[Incarnation, int], At[ControllerReady]] = {}
-    for at in run.of(ControllerReady):
-        ready.setdefault((at.incarnation, at.data.epoch), at)
+    ready = firsts(((at.incarnation, at.data.epoch), at) for at in run.of(ControllerReady))
     for elected in run.of(ControllerElected):
         took_over = ready.get((elected.incarnation, elected.data.epoch))
         if took_over is not None:
@@ -300,10 +296,3 @@ def _gone_brokers(
             for node, records in registered.items():
                 if node not in live and records[0].us <= elected.us:
                     yield node, elected.us
-
-
-def _by_node(records: Iterable[At[BrokerRegistered]]) -> dict[str, list[At[BrokerRegistered]]]:
-    found: dict[str, list[At[BrokerRegistered]]] = {}
-    for at in records:
-        found.setdefault(at.node, []).append(at)
-    return found

@@ -6,8 +6,7 @@ Tests compare the numbers with results of SQL in Spark, which is written from th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
 from understudy.foundation.eventlog.records import (
     Envelope,
@@ -39,13 +38,17 @@ from understudy.history.metrics.metric_tables import (
 )
 from understudy.history.metrics.reigns import ReignTimes, failover_rows, find_reigns
 from understudy.history.metrics.settings import settings_row
-from understudy.history.reading.run_records import Key, RunRecords, micros, millis, optional_millis
+from understudy.history.reading.run_records import (
+    RunRecords,
+    first_by_cause,
+    grouped,
+    micros,
+    millis,
+    optional_millis,
+)
 
 NO_ERROR = "NONE"
 ORDERLY_ENDS = ("stop", "exit")
-
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
 
 
 def measure(run: str, records: Iterable[Envelope]) -> RunMetrics:
@@ -118,12 +121,11 @@ def failed_election_rows(run: RunRecords) -> tuple[FailedElections, ...]:
 
 
 def request_rows(run: RunRecords) -> tuple[Requests, ...]:
-    sent_by_kind = _grouped(((at.data.event, at.data.api), at) for at in run.of(RequestSent))
-    answers = _by_request((at.key, at.cause) for at in run.of(ResponseReceived))
-    failures = _by_request((at.key, at.cause) for at in run.of(RequestFailed))
+    sent_by_kind = grouped(((at.data.event, at.data.api), at) for at in run.of(RequestSent))
+    answers, failures = first_by_cause(run.of(ResponseReceived)), first_by_cause(run.of(RequestFailed))
     rows = []
     for (event, api), sent in sorted(sent_by_kind.items()):
-        requests = [((at.key.node, at.key.incarnation, at.key.seq), at) for at in sent]
+        requests = [((at.incarnation, at.key.seq), at) for at in sent]
         waited = sorted(answers[name].us - at.us for name, at in requests if name in answers)
         rows.append(
             Requests(
@@ -155,7 +157,7 @@ def refusal_rows(run: RunRecords) -> tuple[Refusals, ...]:
 
 
 def fence_rows(run: RunRecords) -> tuple[FenceHits, ...]:
-    hits = _grouped(
+    hits = grouped(
         ((at.data.fence, at.node, at.data.what, at.data.offered, at.data.known), at) for at in run.of(FenceHit)
     )
     return tuple(
@@ -177,8 +179,8 @@ def event_rows(run: RunRecords) -> tuple[EventNumbers, ...]:
     queued = Counter(at.data.event for at in run.of(EventQueued))
     preempted = Counter(at.data.event for at in run.of(EventPreempted))
     not_done = Counter(at.data.event for at in run.of(EventEnded) if at.data.outcome != "done")
-    waited = _grouped((at.data.event, micros(at.data.queued_ms)) for at in run.of(EventStarted))
-    took = _grouped((at.data.event, micros(at.data.took_ms)) for at in run.of(EventEnded))
+    waited = grouped((at.data.event, micros(at.data.queued_ms)) for at in run.of(EventStarted))
+    took = grouped((at.data.event, micros(at.data.took_ms)) for at in run.of(EventEnded))
     rows = []
     for event in sorted({*queued, *preempted, *waited, *took}):
         queued_us, took_us = sorted(waited.get(event, ())), sorted(took.get(event, ()))
@@ -251,19 +253,3 @@ def _without_controller(reigns: Sequence[ReignTimes], end: int) -> int | None:
         return None
     first_ready = min(since for since, _ in spans)
     return end - first_ready - sum(until - since for since, until in spans)
-
-
-def _grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    groups: dict[K, list[V]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return groups
-
-
-def _by_request(caused: Iterable[tuple[Key, int | None]]) -> dict[tuple[str, int, int], Key]:
-    """Return the first record that each request caused, by the request's node, incarnation and sequence number."""
-    first: dict[tuple[str, int, int], Key] = {}
-    for key, cause in caused:
-        if cause is not None:
-            first.setdefault((key.node, key.incarnation, cause), key)
-    return first

@@ -27,7 +27,16 @@ from understudy.foundation.eventlog.records import (
 )
 from understudy.history.metrics.metric_tables import Failover, Reign
 from understudy.history.metrics.silences import Silences
-from understudy.history.reading.run_records import At, Incarnation, Key, RunRecords, millis, optional_millis
+from understudy.history.reading.run_records import (
+    At,
+    Key,
+    RunRecords,
+    first_by_cause,
+    firsts,
+    grouped,
+    millis,
+    optional_millis,
+)
 
 CONTROLLER = "/controller"
 NOT_A_FAULT = "start"
@@ -73,9 +82,7 @@ class ReignTimes:
 def find_reigns(run: RunRecords) -> list[ReignTimes]:
     """Return all reigns, by epoch."""
     elections = sorted(run.of(ControllerElected), key=lambda elected: (elected.data.epoch, elected.key))
-    ready: dict[tuple[tuple[str, int], int], At[ControllerReady]] = {}
-    for at in run.of(ControllerReady):
-        ready.setdefault((at.incarnation, at.data.epoch), at)
+    ready = firsts(((at.incarnation, at.data.epoch), at) for at in run.of(ControllerReady))
     losses = _Losses(run)
     return [
         ReignTimes(
@@ -290,23 +297,12 @@ class _TakeoverWrites:
     """The times when each new controller had read the cluster's state, and its writes to ZooKeeper."""
 
     def __init__(self, run: RunRecords) -> None:
-        self._loaded: dict[Incarnation, list[Key]] = {}
-        for state in run.states:
-            if state.kind is ContextLoaded:
-                self._loaded.setdefault((state.key.node, state.key.incarnation), []).append(state.key)
-        done: dict[tuple[Incarnation, int], int] = {}
-        for at in run.of(ZkWriteDone):
-            if at.cause is not None:
-                done.setdefault((at.incarnation, at.cause), at.us)
-        self._writes: dict[tuple[Incarnation, int], list[tuple[int, int | None]]] = {}
-        """The times when a write was sent and was done, by incarnation and cause."""
-        self._recorded: set[Incarnation] = set()
+        loaded = (state.key for state in run.states if state.kind is ContextLoaded)
+        self._loaded = grouped(((key.node, key.incarnation), key) for key in loaded)
+        self._done = first_by_cause(run.of(ZkWriteDone))
+        self._writes = grouped(((write.incarnation, write.cause), write) for write in run.of(ZkWrite))
+        self._recorded = frozenset(write.incarnation for write in run.of(ZkWrite))
         """The incarnations whose writes are on record."""
-        for write in run.of(ZkWrite):
-            self._recorded.add(write.incarnation)
-            if write.cause is not None:
-                spans = self._writes.setdefault((write.incarnation, write.cause), [])
-                spans.append((write.us, done.get((write.incarnation, write.key.seq))))
 
     def loaded(self, elected: At[ControllerElected], ready: At[ControllerReady]) -> int | None:
         """Return when the cluster's state had been read, in microseconds."""
@@ -321,9 +317,10 @@ class _TakeoverWrites:
         if elected.cause is None or elected.incarnation not in self._recorded:
             return None
         total, covered = 0, since
-        for sent, done in self._writes.get((elected.incarnation, elected.cause), ()):
-            end = until if done is None else min(done, until)
-            begin = max(sent, covered)
+        for write in self._writes.get((elected.incarnation, elected.cause), ()):
+            done = self._done.get((write.incarnation, write.key.seq))
+            end = until if done is None else min(done.us, until)
+            begin = max(write.us, covered)
             total += max(0, end - begin)
             covered = max(covered, end)
         return total

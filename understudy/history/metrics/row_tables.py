@@ -25,7 +25,15 @@ from understudy.history.metrics.leadership_history import LeadershipHistory
 from understudy.history.metrics.metric_tables import Table
 from understudy.history.metrics.metrics import end_of_run
 from understudy.history.metrics.reigns import NOT_A_FAULT, UNDONE, failover_rows, find_reigns
-from understudy.history.reading.run_records import At, Incarnation, P, RunRecords, millis, optional_millis
+from understudy.history.reading.run_records import (
+    At,
+    Incarnation,
+    RunRecords,
+    first_by_cause,
+    firsts,
+    millis,
+    optional_millis,
+)
 
 E = TypeVar("E", EventQueued, EventStarted, EventEnded, EventPreempted)
 
@@ -173,7 +181,7 @@ def rows(name: str, run: RunRecords) -> Iterator[Table]:
 
 
 def _request_rows(run: RunRecords) -> Iterator[Table]:
-    answers, failures = _first_by_cause(run.of(ResponseReceived)), _first_by_cause(run.of(RequestFailed))
+    answers, failures = first_by_cause(run.of(ResponseReceived)), first_by_cause(run.of(RequestFailed))
     for sent in run.of(RequestSent):
         answer = answers.get((sent.incarnation, sent.key.seq))
         failure = failures.get((sent.incarnation, sent.key.seq))
@@ -196,14 +204,6 @@ def _request_rows(run: RunRecords) -> Iterator[Table]:
             failed_at_ms=millis(failure.us) if failure else None,
             failure=failure.data.why if failure else "",
         )
-
-
-def _first_by_cause(records: list[At[P]]) -> dict[tuple[Incarnation, int], At[P]]:
-    first: dict[tuple[Incarnation, int], At[P]] = {}
-    for at in records:
-        if at.cause is not None:
-            first.setdefault((at.incarnation, at.cause), at)
-    return first
 
 
 def _leadership_rows(run: RunRecords) -> Iterator[Table]:
@@ -248,10 +248,7 @@ def _event_rows(run: RunRecords) -> Iterator[Table]:
 
 def _by_event(records: Iterable[At[E]]) -> dict[tuple[Incarnation, int], At[E]]:
     """Return the first record of each event, by incarnation and event id."""
-    first: dict[tuple[Incarnation, int], At[E]] = {}
-    for at in records:
-        first.setdefault((at.incarnation, at.data.event_id), at)
-    return first
+    return firsts(((at.incarnation, at.data.event_id), at) for at in records)
 
 
 def _fault_rows(run: RunRecords) -> Iterator[Table]:

@@ -6,7 +6,7 @@ from bisect import bisect_right
 
 from understudy.foundation.eventlog.records import SessionOpened
 from understudy.history.metrics.settings import settings_row
-from understudy.history.reading.run_records import At, Incarnation, RunRecords
+from understudy.history.reading.run_records import Incarnation, RunRecords, grouped
 
 
 class Silences:
@@ -15,9 +15,7 @@ class Silences:
     def __init__(self, run: RunRecords) -> None:
         self._signs = run.signs
         self._setting_ms = settings_row(run).session_timeout_ms
-        self._opened: dict[str, list[At[SessionOpened]]] = {}
-        for opened in run.of(SessionOpened):
-            self._opened.setdefault(opened.node, []).append(opened)
+        self._opened = grouped((opened.node, opened) for opened in run.of(SessionOpened))
 
     def began(self, incarnation: Incarnation, until: int) -> int | None:
         """Return when the silence before `until` began; None if no record has the session timeout.

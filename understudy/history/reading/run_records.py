@@ -29,6 +29,8 @@ from understudy.history.reading.lines import HEADER_DECODER, MAX_LINE_BYTES, PAY
 LARGE_BYTES: Final = 64 * 1024
 """Size above which the payload of a line is not kept, but decoded again from its file."""
 
+K = TypeVar("K")
+V = TypeVar("V")
 P = TypeVar("P", bound=Payload)
 
 StatePayload: TypeAlias = LeadershipWritten | ContextLoaded | TopicsChanged
@@ -312,6 +314,30 @@ def _read_again(name: str, file: str, offset: int) -> StatePayload:
 
 def _moved(key: Key, us: int) -> Key:
     return key._replace(us=key.us + us)
+
+
+# ------------------------------------------------------------------ records of one kind
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return the values of each key, in their order."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
+def firsts(pairs: Iterable[tuple[K, V]]) -> dict[K, V]:
+    """Return the first value of each key."""
+    found: dict[K, V] = {}
+    for key, value in pairs:
+        found.setdefault(key, value)
+    return found
+
+
+def first_by_cause(records: Iterable[At[P]]) -> dict[tuple[Incarnation, int], At[P]]:
+    """Return the first record that each record caused, by the incarnation and the sequence number of the cause."""
+    return firsts(((at.incarnation, at.cause), at) for at in records if at.cause is not None)
 
 
 # ------------------------------------------------------------------ times and names

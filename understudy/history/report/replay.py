@@ -19,7 +19,7 @@ from understudy.history.metrics.metrics import measure_records
 from understudy.history.metrics.row_tables import ROW_TABLES, rows
 from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.reader import RunsReading, read_runs
-from understudy.history.reading.run_records import RunRecords
+from understudy.history.reading.run_records import RunRecords, grouped
 from understudy.history.report.runs import FoundLogs, RunFiles, find_logs, joined
 
 WORST_PARTITIONS = 5
@@ -93,10 +93,7 @@ def groups_to_join(results: Iterable[Measured]) -> list[RunFiles]:
 
     The results of the groups that were joined are wrong; `without` leaves them out.
     """
-    holders: dict[str, list[RunFiles]] = {}
-    for result in results:
-        for metrics in result.runs:
-            holders.setdefault(metrics.run, []).append(result.group)
+    holders = grouped((metrics.run, result.group) for result in results for metrics in result.runs)
     parts: list[set[RunFiles]] = []
     for groups in holders.values():
         if len(groups) > 1:
