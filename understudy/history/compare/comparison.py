@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from understudy.history.compare.groups import (
 )
 from understudy.history.compare.statistics import (
     PERMUTATIONS,
-    Integers,
     bootstrap_quantiles,
     difference_interval,
     holm,
@@ -82,7 +81,7 @@ class MetricChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSummary:
-    """The numbers of one group on the pages, without its changes. Its size does not depend on the number of runs."""
+    """The numbers of one group on the pages. Its size does not depend on the number of runs."""
 
     key: Key
     runs: int
@@ -98,15 +97,8 @@ class GroupSummary:
     """The mean leaderless partition-seconds of the runs with each cause, and the number of these runs."""
     worst: Mapping[str, tuple[WorstRun, ...]]
     """As in `Comparison`, of this group alone."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupResult:
-    """The numbers of one group."""
-
-    group: GroupSummary
-    changes: Mapping[str, MetricChange]
-    """By the name of the quantity, without quantities that cannot be compared."""
+    changes: Mapping[str, MetricChange] = field(default_factory=dict)
+    """The changes of quantities that can be compared; `assemble` adds them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +118,7 @@ class Comparison:
 
     by: tuple[str, ...]
     baseline: Mapping[str, str]
-    groups: tuple[GroupResult, ...]
+    groups: tuple[GroupSummary, ...]
     tests: int
     """Number of tests, for which the p values are corrected."""
     worst: Mapping[str, tuple[WorstRun, ...]]
@@ -134,11 +126,11 @@ class Comparison:
 
     @property
     def runs(self) -> int:
-        return sum(result.group.runs for result in self.groups)
+        return sum(group.runs for group in self.groups)
 
     @property
     def failovers(self) -> int:
-        return sum(result.group.failovers for result in self.groups)
+        return sum(group.failovers for group in self.groups)
 
 
 def compare(runs: Iterable[Observation], by: Sequence[str], baseline: Mapping[str, str]) -> Comparison:
@@ -168,14 +160,14 @@ def permutations_for(pairs: Sized) -> int:
 
 def summarize(group: RunGroup) -> GroupSummary:
     """Return the numbers of one group."""
-    samples = {quantity.name: _RunSample.of(group, quantity.name) for quantity in QUANTITIES}
+    samples = {quantity.name: _sampled(group, quantity.name) for quantity in QUANTITIES}
     return GroupSummary(
         key=group.key,
         runs=len(group.runs),
         failovers=group.failovers,
-        distributions={name: sample.distribution for name, sample in samples.items()},
+        distributions={name: distribution for name, (distribution, _) in samples.items()},
         curves={name: _curve(group.values(name)) for name in samples},
-        medians={name: tuple(sample.medians.tolist()) for name, sample in samples.items()},
+        medians={name: medians for name, (_, medians) in samples.items()},
         mean_phases_ms=group.mean_phases_ms(),
         leaderless_s_by_cause=group.leaderless_s_by_cause(),
         worst={name: _worst(group, name) for name in WORST_BY},
@@ -225,7 +217,7 @@ def assemble(
     return Comparison(
         by=tuple(by),
         baseline=baseline,
-        groups=tuple(GroupResult(group=group, changes=changes[group.key]) for group in groups.values()),
+        groups=tuple(replace(group, changes=changes[group.key]) for group in groups.values()),
         tests=len(tests),
         worst={name: _largest(worst for group in groups.values() for worst in group.worst[name]) for name in WORST_BY},
     )
@@ -259,31 +251,20 @@ def _change(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RunSample:
-    """One quantity in one group, with the medians of its bootstrap samples."""
-
-    distribution: ValueDistribution
-    medians: Integers
-    """Empty if there is no value, or if the median has no interval."""
-
-    @staticmethod
-    def of(group: RunGroup, quantity: str) -> _RunSample:
-        by_run = group.values_by_run(quantity)
-        values = group.values(quantity)
-        runs = sum(bool(found) for found in by_run)
-        percents = [percent for percent in PERCENTS if runs >= runs_needed(percent)]
-        intervals: dict[int, tuple[int, int] | None] = dict.fromkeys(PERCENTS)
-        medians = np.empty(0, dtype=np.int64)
-        if percents:
-            found, places = bootstrap_quantiles(by_run, percents, _generator(*group.key, quantity))
-            intervals |= {
-                percent: quantile_interval(found, places[:, column]) for column, percent in enumerate(percents)
-            }
-            medians = found[places[:, 0]]
-        quantiles = {percent: nearest_rank(values, percent) for percent in (*PERCENTS, 100)}
-        distribution = ValueDistribution(n=len(values), runs=runs, quantiles=quantiles, intervals=intervals)
-        return _RunSample(distribution=distribution, medians=medians)
+def _sampled(group: RunGroup, quantity: str) -> tuple[ValueDistribution, tuple[int, ...]]:
+    """Return one quantity in one group, and the medians of its bootstrap samples, as in `GroupSummary`."""
+    by_run = group.values_by_run(quantity)
+    values = group.values(quantity)
+    runs = sum(bool(found) for found in by_run)
+    percents = [percent for percent in PERCENTS if runs >= runs_needed(percent)]
+    intervals: dict[int, tuple[int, int] | None] = dict.fromkeys(PERCENTS)
+    medians: tuple[int, ...] = ()
+    if percents:
+        found, places = bootstrap_quantiles(by_run, percents, _generator(*group.key, quantity))
+        intervals |= {percent: quantile_interval(found, places[:, column]) for column, percent in enumerate(percents)}
+        medians = tuple(found[places[:, 0]].tolist())
+    quantiles = {percent: nearest_rank(values, percent) for percent in (*PERCENTS, 100)}
+    return ValueDistribution(n=len(values), runs=runs, quantiles=quantiles, intervals=intervals), medians
 
 
 def _curve(values: Sequence[int]) -> tuple[tuple[int, float], ...]:

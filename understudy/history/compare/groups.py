@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TypeAlias
 
-from understudy.history.metrics.metric_tables import Failover, RunMetrics, Settings
-from understudy.history.reading.run_records import micros
+from understudy.history.metrics.metric_tables import PHASES, Failover, RunMetrics, Settings
+from understudy.history.reading.run_records import grouped, micros
 
 SETTINGS: tuple[str, ...] = tuple(Settings.__struct_fields__)
 """Names of the settings by which runs can be grouped."""
@@ -49,16 +49,6 @@ QUANTITIES: tuple[Quantity, ...] = (
 )
 """Quantities that are compared: four phases of each failover, the outage, and the leaderless time of each run. Their
 values are compared as whole microseconds or partition-microseconds."""
-PHASES = ("detection", "election", "takeover", "propagation")
-"""Names of the quantities that add up to a failover."""
-
-_PER_FAILOVER: dict[str, Callable[[Failover], float | None]] = {
-    "detection": lambda row: row.detection_ms,
-    "election": lambda row: row.election_ms,
-    "takeover": lambda row: row.takeover_ms,
-    "propagation": lambda row: row.propagation_ms,
-    "outage": lambda row: row.outage_ms,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +83,10 @@ def observe_rows(
 ) -> Observation:
     """Return the compared values of a run, from its rows in the three tables that have them."""
     values = {
-        name: tuple(micros(ms) for row in failovers if (ms := read(row)) is not None)
-        for name, read in _PER_FAILOVER.items()
+        name: tuple(micros(ms) for row in failovers if (ms := row.time_ms(name)) is not None)
+        for name in (*PHASES, "outage")
     }
-    rows = [[_PER_FAILOVER[phase](row) for phase in PHASES] for row in failovers]
+    rows = [[row.time_ms(phase) for phase in PHASES] for row in failovers]
     causes = sorted({row.cause for row in failovers})
     return Observation(
         run=run,
@@ -139,9 +129,7 @@ class RunGroup:
 
     def leaderless_s_by_cause(self) -> dict[str, tuple[float, int]]:
         """Return the mean leaderless partition-seconds of the runs with each cause, and the number of these runs."""
-        by_cause: dict[str, list[int]] = {}
-        for run in self.runs:
-            by_cause.setdefault(run.cause, []).extend(run.values["leaderless"])
+        by_cause = grouped((run.cause, value) for run in self.runs for value in run.values["leaderless"])
         return {cause: (fmean(found) / 1_000_000, len(found)) for cause, found in sorted(by_cause.items())}
 
 
@@ -167,9 +155,8 @@ def group_runs(runs: Iterable[Observation], by: Sequence[str]) -> tuple[RunGroup
         CannotCompare: a name is no setting, or no run has a failover.
     """
     check_settings(by, "--by")
-    groups: dict[Key, list[Observation]] = {}
-    for run in sorted(runs, key=lambda run: (run.run, run.opened_by)):
-        groups.setdefault(tuple(run.settings[name] for name in by), []).append(run)
+    in_sequence = sorted(runs, key=lambda run: (run.run, run.opened_by))
+    groups = grouped((tuple(run.settings[name] for name in by), run) for run in in_sequence)
     check_failovers(sum(run.failovers for found in groups.values() for run in found))
     return tuple(RunGroup(key=key, runs=tuple(groups[key])) for key in sorted(groups, key=in_order))
 
@@ -196,17 +183,21 @@ def baseline_keys(keys: Iterable[Key], by: Sequence[str], baseline: Mapping[str,
     found = sorted(keys, key=in_order)
     wanted = {name: baseline[name] for name in by if name in baseline}
     if not any(_has(key, by, wanted) for key in found):
-        described = ", ".join(f"{name}={value}" for name, value in wanted.items())
         present = "; ".join(
             f"{name} is {', '.join(dict.fromkeys(key[by.index(name)] for key in found))}" for name in wanted
         )
-        raise CannotCompare(f"--baseline {described} matches no run: {present}")
+        raise CannotCompare(f"--baseline {assignments(wanted)} matches no run: {present}")
     counterparts = {
         key: tuple(wanted.get(name, value) for name, value in zip(by, key, strict=True))
         for key in found
         if not _has(key, by, wanted)
     }
     return {key: other for key, other in counterparts.items() if other in found}
+
+
+def assignments(settings: Mapping[str, str]) -> str:
+    """Return the names and values of settings as text."""
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
 
 
 def _has(key: Key, by: Sequence[str], wanted: Mapping[str, str]) -> bool:

@@ -12,20 +12,20 @@ from understudy.history.compare.comparison import (
     SIGNIFICANT,
     TOO_FEW,
     Comparison,
-    GroupResult,
+    GroupSummary,
     MetricChange,
 )
-from understudy.history.compare.groups import PHASES, QUANTITIES, Quantity
+from understudy.history.compare.groups import QUANTITIES, Quantity, assignments
 from understudy.history.compare.pictures import (
     distributions,
     leaderless_by_cause,
     legend,
     patterns,
-    quantity_named,
     stacked_phases,
 )
 from understudy.history.compare.statistics import CONFIDENCE, RESAMPLES, runs_needed
-from understudy.history.compare.text_page import assignments, difference, name, number, p_value, signed
+from understudy.history.compare.text_page import difference, name, number, p_value, size
+from understudy.history.metrics.metric_tables import PHASES
 from understudy.history.writing import Html, counted, element, joined, note, page, table
 
 DRAWN_GROUPS = 24
@@ -42,8 +42,7 @@ def html_page(comparison: Comparison) -> str:
     return page(
         f"Failovers by {', '.join(comparison.by)}",
         patterns(),
-        f"{counted(comparison.runs, 'run')}, {counted(comparison.failovers, 'failover')}, "
-        f"{counted(len(comparison.groups), 'group')}. {_baseline(comparison)}",
+        f"{size(comparison)}. {_baseline(comparison)}",
         *_pictures(comparison),
         element("h2", "Numbers"),
         *(_table(comparison, quantity) for quantity in QUANTITIES),
@@ -56,7 +55,7 @@ def html_page(comparison: Comparison) -> str:
 def _baseline(comparison: Comparison) -> str:
     if not comparison.baseline:
         return "Without a baseline, no change is tested."
-    return f"Compared with {assignments(comparison.baseline.items())}."
+    return f"Compared with {assignments(comparison.baseline)}."
 
 
 def _pictures(whole: Comparison) -> Iterator[str]:
@@ -84,34 +83,33 @@ def _pictures(whole: Comparison) -> Iterator[str]:
 
 
 def _table(comparison: Comparison, quantity: Quantity) -> str:
-    if not any(result.group.distributions[quantity.name].n for result in comparison.groups):
+    if not any(group.distributions[quantity.name].n for group in comparison.groups):
         return f"{quantity.name}: no run has a value."
     head = [" · ".join(comparison.by), "n", *(f"p{percent}" for percent in PERCENTS), "max"]
     head += ["change of p50", "test"] if comparison.baseline else []
     caption = joined((element("b", quantity.name), f", {quantity.unit}: {quantity.meaning}"))
-    rows = (_row(comparison, result, quantity) for result in comparison.groups)
+    rows = (_row(comparison, group, quantity) for group in comparison.groups)
     return table(head, rows, caption=caption, numbers=True)
 
 
-def _row(comparison: Comparison, result: GroupResult, quantity: Quantity) -> Sequence[str]:
-    found = result.group.distributions[quantity.name]
+def _row(comparison: Comparison, group: GroupSummary, quantity: Quantity) -> Sequence[str]:
+    found = group.distributions[quantity.name]
     return (
-        name(result.group.key),
+        name(group.key),
         f"{found.n:,}",
         *(
             _with_small(number(found.quantiles[percent], quantity), _interval(found.intervals[percent], quantity))
             for percent in PERCENTS
         ),
         number(found.quantiles[100], quantity),
-        *(_change(result.changes.get(quantity.name), quantity) if comparison.baseline else ()),
+        *(_change(group.changes.get(quantity.name), quantity) if comparison.baseline else ()),
     )
 
 
 def _change(change: MetricChange | None, quantity: Quantity) -> tuple[str, str]:
     if change is None:
         return "", ""
-    share = "" if change.share is None else f" ({signed(100 * change.share, '.0f')} %)"
-    moved = _with_small(f"{difference(change.difference, quantity)}{share}", _interval(change.interval, quantity))
+    moved = _with_small(difference(change, quantity), _interval(change.interval, quantity))
     if change.verdict == TOO_FEW:
         return moved, TOO_FEW
     verdict = element("span", change.verdict, class_="changed") if change.verdict == CHANGED else change.verdict
@@ -131,14 +129,14 @@ def _with_small(text: str, small: str) -> str:
 
 
 def _worst(comparison: Comparison) -> Iterator[Html]:
-    for wanted, runs in comparison.worst.items():
-        quantity = quantity_named(wanted)
-        rows = (
-            (worst.run, number(worst.value, quantity), name(worst.key), element("code", worst.opened_by))
-            for worst in runs
-        )
-        yield element("h2", f"Worst runs by {wanted}")
-        yield table(("run", f"{wanted}, {quantity.unit}", "group", "opened by"), rows)
+    for quantity in QUANTITIES:
+        if quantity.name in comparison.worst:
+            rows = (
+                (worst.run, number(worst.value, quantity), name(worst.key), element("code", worst.opened_by))
+                for worst in comparison.worst[quantity.name]
+            )
+            yield element("h2", f"Worst runs by {quantity.name}")
+            yield table(("run", f"{quantity.name}, {quantity.unit}", "group", "opened by"), rows)
 
 
 def _method(comparison: Comparison) -> str:

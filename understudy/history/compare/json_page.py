@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from understudy.history.compare.comparison import Comparison, MetricChange, ValueDistribution
-from understudy.history.compare.groups import PHASES, QUANTITIES, Quantity
+from understudy.history.compare.groups import QUANTITIES, Quantity
+from understudy.history.metrics.metric_tables import PHASES
 
 VERSION = 1
 
@@ -19,22 +20,22 @@ def as_json(comparison: Comparison) -> str:
         "tests": comparison.tests,
         "groups": [
             {
-                "settings": dict(zip(comparison.by, result.group.key, strict=True)),
-                "runs": result.group.runs,
-                "failovers": result.group.failovers,
+                "settings": dict(zip(comparison.by, group.key, strict=True)),
+                "runs": group.runs,
+                "failovers": group.failovers,
                 "quantities": {
-                    quantity.name: _distribution(result.group.distributions[quantity.name], quantity)
+                    quantity.name: _distribution(group.distributions[quantity.name], quantity)
                     | ({"change": _change(change, quantity, comparison.by)} if change else {})
                     for quantity in QUANTITIES
-                    for change in [result.changes.get(quantity.name)]
+                    for change in [group.changes.get(quantity.name)]
                 },
-                "mean_phases_ms": result.group.mean_phases_ms,
+                "mean_phases_ms": group.mean_phases_ms,
                 "leaderless_by_cause": {
                     cause: {"mean_partition_s": mean, "runs": runs}
-                    for cause, (mean, runs) in result.group.leaderless_s_by_cause.items()
+                    for cause, (mean, runs) in group.leaderless_s_by_cause.items()
                 },
             }
-            for result in comparison.groups
+            for group in comparison.groups
         ],
         "worst": {
             quantity.name: [

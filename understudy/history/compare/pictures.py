@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from understudy.history.compare.comparison import Comparison, GroupSummary
-from understudy.history.compare.groups import PHASES, QUANTITIES, Quantity
+from understudy.history.compare.groups import Quantity
 from understudy.history.compare.text_page import name, number
+from understudy.history.metrics.metric_tables import PHASES
 from understudy.history.writing import Html, cut, element, joined
 
 SERIES = 6
@@ -47,7 +48,7 @@ class _Scale:
 def distributions(comparison: Comparison, quantity: Quantity) -> Html:
     """Return the share of values up to each value, as a line for each group; empty if there are no values."""
     width, height, left, right, top, bottom = 460, 280, 52, 14, 34, 46
-    found = [(result.group, result.group.curves[quantity.name]) for result in comparison.groups]
+    found = [(group, group.curves[quantity.name]) for group in comparison.groups]
     largest = max((points[-1][0] for _, points in found if points), default=None)
     if largest is None:
         return Html()
@@ -92,16 +93,16 @@ def _stroke(series: int) -> dict[str, str]:
 def legend(comparison: Comparison) -> Html:
     """Return the list of groups with the line of each."""
     items = []
-    for series, result in enumerate(comparison.groups):
+    for series, group in enumerate(comparison.groups):
         line = element("line", class_="line", x1=0, x2=34, y1=5, y2=5, **_stroke(series))
         drawn = element("svg", line, width=34, height=10, aria_hidden="true")
-        items.append(element("li", drawn, f" {name(result.group.key)}"))
+        items.append(element("li", drawn, f" {name(group.key)}"))
     return element("ul", *items, class_="legend")
 
 
 def stacked_phases(comparison: Comparison, phases: Sequence[str], title: str) -> Html:
     """Return the mean of `phases` of each group as a stacked bar; empty if no failover has all phases."""
-    rows = [(result.group, result.group.mean_phases_ms) for result in comparison.groups]
+    rows = [(group, group.mean_phases_ms) for group in comparison.groups]
     if not any(means for _, means in rows):
         return Html()
     top = 62
@@ -130,9 +131,9 @@ def leaderless_by_cause(comparison: Comparison) -> Html:
     """Return the mean leaderless time of each group's runs, a bar for each cause."""
     title = "Time without a leader, by what ended the controller"
     rows = [
-        (result.group, cause, mean, runs)
-        for result in comparison.groups
-        for cause, (mean, runs) in result.group.leaderless_s_by_cause.items()
+        (group, cause, mean, runs)
+        for group in comparison.groups
+        for cause, (mean, runs) in group.leaderless_s_by_cause.items()
     ]
     causes = sorted({cause for _, cause, _, _ in rows})
     top = 40
@@ -152,11 +153,6 @@ def leaderless_by_cause(comparison: Comparison) -> Html:
         ]
     spoken = "; ".join(f"{name(group.key)}, {cause}: {mean:,.3f} in {runs} runs" for group, cause, mean, runs in rows)
     return _svg(width, height, title, f"Mean partition-seconds per run. {spoken}", parts)
-
-
-def quantity_named(wanted: str) -> Quantity:
-    """Return one of `QUANTITIES`."""
-    return next(quantity for quantity in QUANTITIES if quantity.name == wanted)
 
 
 # ------------------------------------------------------------------ parts of a picture

@@ -11,11 +11,11 @@ from understudy.history.compare.comparison import (
     SIGNIFICANT,
     TOO_FEW,
     Comparison,
-    GroupResult,
+    GroupSummary,
     MetricChange,
     ValueDistribution,
 )
-from understudy.history.compare.groups import QUANTITIES, Key, Quantity
+from understudy.history.compare.groups import QUANTITIES, Key, Quantity, assignments
 from understudy.history.compare.statistics import CONFIDENCE, runs_needed
 from understudy.history.writing import counted, cut, fitted
 
@@ -39,39 +39,37 @@ def render(comparison: Comparison) -> str:
 
 
 def _head(comparison: Comparison) -> list[str]:
-    lines = [
-        f"{counted(comparison.runs, 'run')}, {counted(comparison.failovers, 'failover')}, "
-        f"{counted(len(comparison.groups), 'group')} by {', '.join(comparison.by)}"
-    ]
+    lines = [f"{size(comparison)} by {', '.join(comparison.by)}"]
     if comparison.baseline:
-        lines.append(f"  compared with {assignments(comparison.baseline.items())}")
-    without = [result.group for result in comparison.groups if not result.group.failovers]
+        lines.append(f"  compared with {assignments(comparison.baseline)}")
+    without = [group for group in comparison.groups if not group.failovers]
     lines += [fitted(f"  no failover in the runs of {name(group.key)}") for group in without]
     return [fitted(line) for line in lines]
 
 
 def _quantity(comparison: Comparison, quantity: Quantity) -> list[str]:
-    if not any(result.group.distributions[quantity.name].n for result in comparison.groups):
+    if not any(group.distributions[quantity.name].n for group in comparison.groups):
         return [f"{quantity.name}: no run has a value"]
     columns = "".join(f"{f'p{percent}':>{_QUANTILE}}" for percent in PERCENTS)
     change = f"{'change of p50':>{_CHANGE}}" if comparison.baseline else ""
     width = _LABEL if comparison.baseline else _LABEL + _CHANGE
     by = _SEPARATOR.join(comparison.by)
     head = _labelled(by if _fits(by, width) else "group", f"{'n':>5}{columns}{'max':>10}{change}", width)
-    rows = [line for result in comparison.groups for line in _rows(result, quantity, width)]
+    rows = [line for group in comparison.groups for line in _rows(group, quantity, width)]
     return [f"{quantity.name}, {quantity.unit}: {quantity.meaning}", *head, *rows]
 
 
-def _rows(result: GroupResult, quantity: Quantity, width: int) -> list[str]:
+def _rows(group: GroupSummary, quantity: Quantity, width: int) -> list[str]:
     """Return the row of quantiles, and below it the row of their intervals and of the test."""
-    found = result.group.distributions[quantity.name]
-    change = result.changes.get(quantity.name)
+    found = group.distributions[quantity.name]
+    change = group.changes.get(quantity.name)
+    moved = "" if change is None else difference(change, quantity)
     quantiles = "".join(f"{number(found.quantiles[percent], quantity):>{_QUANTILE}}" for percent in PERCENTS)
     largest = f"{number(found.quantiles[100], quantity):>10}"
     intervals = "".join(f"{_interval(found, percent, quantity):>{_QUANTILE}}" for percent in PERCENTS)
     second = f"{'':<{width + 5}}{intervals}{'':>10}{_verdict(change):>{_CHANGE}}".rstrip()
-    first = f"{found.n:>5,}{quantiles}{largest}{_difference(change, quantity):>{_CHANGE}}".rstrip()
-    return [*_labelled(name(result.group.key), first, width), *([second] if second else [])]
+    first = f"{found.n:>5,}{quantiles}{largest}{moved:>{_CHANGE}}".rstrip()
+    return [*_labelled(name(group.key), first, width), *([second] if second else [])]
 
 
 def _labelled(label: str, columns: str, width: int) -> list[str]:
@@ -90,13 +88,6 @@ def _interval(found: ValueDistribution, percent: int, quantity: Quantity) -> str
     return "" if ends is None else f"{number(ends[0], quantity)}–{number(ends[1], quantity)}"
 
 
-def _difference(change: MetricChange | None, quantity: Quantity) -> str:
-    if change is None:
-        return ""
-    share = "" if change.share is None else f" ({signed(100 * change.share, '.0f')} %)"
-    return f"{difference(change.difference, quantity)}{share}"
-
-
 def _verdict(change: MetricChange | None) -> str:
     if change is None:
         return ""
@@ -105,9 +96,9 @@ def _verdict(change: MetricChange | None) -> str:
 
 def _causes(comparison: Comparison) -> list[str]:
     rows = [
-        fitted(f"  {cut(name(result.group.key), 40):<40}{cause:<20}{runs:>8,}{mean:>24,.3f}")
-        for result in comparison.groups
-        for cause, (mean, runs) in result.group.leaderless_s_by_cause.items()
+        fitted(f"  {cut(name(group.key), 40):<40}{cause:<20}{runs:>8,}{mean:>24,.3f}")
+        for group in comparison.groups
+        for cause, (mean, runs) in group.leaderless_s_by_cause.items()
     ]
     head = f"  {cut(_SEPARATOR.join(comparison.by), 40):<40}{'cause':<20}{'runs':>8}{'partition-s per run':>24}"
     return ["Leaderless time by what ended the controller, mean", head, *rows]
@@ -142,15 +133,15 @@ def _legend(comparison: Comparison) -> list[str]:
 # ------------------------------------------------------------------ formats, which the HTML page also uses
 
 
+def size(comparison: Comparison) -> str:
+    """Return the numbers of runs, failovers and groups."""
+    counts = ((comparison.runs, "run"), (comparison.failovers, "failover"), (len(comparison.groups), "group"))
+    return ", ".join(counted(count, noun) for count, noun in counts)
+
+
 def name(key: Key) -> str:
     """Return the name of a group."""
     return _SEPARATOR.join(key)
-
-
-def assignments(settings: object) -> str:
-    """Return pairs of a name and a value as text."""
-    assert hasattr(settings, "__iter__")
-    return ", ".join(f"{setting}={value}" for setting, value in settings)
 
 
 def number(value: int | None, quantity: Quantity) -> str:
@@ -163,14 +154,11 @@ def number(value: int | None, quantity: Quantity) -> str:
     return f"{scaled:,.{decimals}f}"
 
 
-def difference(value: int, quantity: Quantity) -> str:
-    """Return a difference with its sign."""
-    return f"{'+' if value > 0 else '−' if value < 0 else '±'}{number(abs(value), quantity)}"
-
-
-def signed(value: float, form: str) -> str:
-    """Return a number with its sign."""
-    return f"{'−' if value < 0 else '+'}{abs(value):{form}}"
+def difference(change: MetricChange, quantity: Quantity) -> str:
+    """Return a difference with its sign, and its share of the baseline."""
+    value, share = change.difference, change.share
+    moved = f"{'+' if value > 0 else '−' if value < 0 else '±'}{number(abs(value), quantity)}"
+    return moved if share is None else f"{moved} ({'−' if share < 0 else '+'}{abs(100 * share):.0f} %)"
 
 
 def p_value(p: float) -> str:

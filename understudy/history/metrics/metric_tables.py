@@ -130,6 +130,15 @@ class Failover(Table, frozen=True, kw_only=True, gc=False):
     partitions: int | None
     """Partitions in `ControllerReady`; `None` without one, or if it has −1: an imported log did not state it."""
 
+    def time_ms(self, name: str) -> float | None:
+        """Return the length of one of `PHASES`, or of the `outage`."""
+        found: float | None = getattr(self, f"{name}_ms")
+        return found
+
+
+PHASES = ("detection", "election", "takeover", "propagation")
+"""Names of the phases of a failover."""
+
 
 class PartitionNumbers(Table, frozen=True, kw_only=True, gc=False):
     """One topic-partition.

@@ -8,12 +8,13 @@ page of many runs compares their failovers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from understudy.foundation.eventlog.fences import Fence
 from understudy.history.metrics.metric_tables import (
+    PHASES,
     Failover,
     FenceHits,
     Moment,
@@ -24,7 +25,7 @@ from understudy.history.metrics.metric_tables import (
 )
 from understudy.history.metrics.metrics import nearest_rank
 from understudy.history.reading.findings import LogFinding
-from understudy.history.reading.run_records import micros
+from understudy.history.reading.run_records import grouped, micros
 from understudy.history.report.replay import Replay, worst_partitions
 from understudy.history.report.runs import DIFFERENT_RUNS
 from understudy.history.writing import WIDTH, counted, fitted
@@ -37,13 +38,6 @@ SHOWN = 6
 
 _FENCE_OF_EVERY_FAILOVER = Fence.FETCH_LEADER_EPOCH.value
 """The fence that refuses fetches with the former leader epoch, as after every change of a leader."""
-
-_PHASES: tuple[tuple[str, Callable[[Failover], float | None]], ...] = (
-    ("detection", lambda row: row.detection_ms),
-    ("election", lambda row: row.election_ms),
-    ("takeover", lambda row: row.takeover_ms),
-    ("propagation", lambda row: row.propagation_ms),
-)
 
 
 def render(replay: Replay) -> str:
@@ -120,13 +114,13 @@ def _failover(failover: Failover) -> list[str]:
         "no controller followed" if failover.outage_ms is None else f"{_ms(failover.outage_ms)} without a controller"
     )
     brokers = f"broker {failover.previous_broker} → {failover.broker}"
-    times = [time(failover) for _, time in _PHASES]
+    times = [failover.time_ms(name) for name in PHASES]
     longest = max((time for time in times if time is not None), default=0.0)
     counts = ((failover.partitions, "partition"), (failover.brokers, "broker"))
     read = ", ".join(counted(number, noun) for number, noun in counts if number is not None)
     phases = [
         f"  {name:<11} {_ms_column(time)}  {_bar(time, longest):<{BAR}} {note}"
-        for (name, _), time, note in zip(_PHASES, times, ("", "", read, _answers(failover)), strict=True)
+        for name, time, note in zip(PHASES, times, ("", "", read, _answers(failover)), strict=True)
     ]
     return [
         f"Failover to epoch {failover.epoch}: {brokers} ({failover.cause}{noticed}), {outage}",
@@ -197,9 +191,8 @@ def _fences(hits: Sequence[FenceHits]) -> list[str]:
     head = f"Fences: refused {refused:,}" + (
         f", let {through:,} through because they were switched off" if through else ""
     )
-    by_fence: dict[tuple[str, str], list[FenceHits]] = {}
-    for hit in sorted(hits, key=lambda hit: (hit.fence == _FENCE_OF_EVERY_FAILOVER, hit.first_at_ms)):
-        by_fence.setdefault((hit.fence, hit.node), []).append(hit)
+    in_order = sorted(hits, key=lambda hit: (hit.fence == _FENCE_OF_EVERY_FAILOVER, hit.first_at_ms))
+    by_fence = grouped(((hit.fence, hit.node), hit) for hit in in_order)
     return [head, *_some([f"  {_fence(same)}" for same in by_fence.values()], SHOWN)]
 
 
@@ -212,7 +205,7 @@ def _fence(hits: Sequence[FenceHits]) -> str:
 
 # ------------------------------------------------------------------ many runs
 
-_COLUMNS: tuple[tuple[str, Callable[[Failover], float | None]], ...] = (*_PHASES, ("outage", lambda row: row.outage_ms))
+_COLUMNS = (*PHASES, "outage")
 
 
 def _many_runs(replay: Replay) -> list[list[str]]:
@@ -226,7 +219,7 @@ def _many_runs(replay: Replay) -> list[list[str]]:
             f"  computed by {replay.engine}",
         ],
         [
-            f"{'Failovers, in ms':<29}" + "".join(f"{name:>14}" for name, _ in _COLUMNS),
+            f"{'Failovers, in ms':<29}" + "".join(f"{name:>14}" for name in _COLUMNS),
             *_some(
                 [line for cause in sorted({row.cause for row in failovers}) for line in _cause(cause, failovers)], 15
             ),
@@ -267,7 +260,7 @@ def _cause(cause: str, failovers: Sequence[Failover]) -> list[str]:
     names = (f"  {cause}, {len(rows):,}×", "")
     return [
         f"{name:<25} p{percent}"
-        + "".join(f"{_percentile([time(row) for row in rows], percent):>14}" for _, time in _COLUMNS)
+        + "".join(f"{_percentile([row.time_ms(time) for row in rows], percent):>14}" for time in _COLUMNS)
         for name, percent in zip(names, (50, 99), strict=True)
     ]
 
