@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from understudy.clusters.software import software_version
 from understudy.foundation.eventlog.records import Envelope, RunDescribed
@@ -163,5 +164,5 @@ def _shown(finding: LogFinding, folder: Path | None) -> dict[str, Any]:
     file = Path(finding.file)
     if folder is not None and file.is_relative_to(folder):
         file = file.relative_to(folder)
-    shown = replace(finding, file=text_of(file))
-    return {**asdict(shown), "text": str(shown)}
+    shown = msgspec.structs.replace(finding, file=text_of(file))
+    return {**msgspec.structs.asdict(shown), "text": str(shown)}

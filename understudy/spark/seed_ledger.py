@@ -19,24 +19,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from understudy.clusters.software import software_commit, software_version
+from understudy.history.lake.columns import struct_type
 from understudy.history.lake.ingest import find_logs, ingest
 from understudy.history.lake.writer import SEEDS, check_is_lake
 from understudy.trials.hunt.seed_tasks import SeedOutcome
 
-SCHEMA = pa.schema(
-    [
-        pa.field("software", pa.string()),
-        pa.field("seed", pa.int64()),
-        pa.field("seconds", pa.int64()),
-        pa.field("failed", pa.bool_()),
-        pa.field("faults", pa.int64()),
-        pa.field("actions", pa.int64()),
-        pa.field("elections", pa.int64()),
-        pa.field("records", pa.int64()),
-        pa.field("acknowledged", pa.int64()),
-        pa.field("report", pa.string()),
-    ]
-)
+SCHEMA = pa.schema([pa.field("software", pa.string()), *struct_type(SeedOutcome)])
 """Columns of the ledger: `software` is the version that ran the seed; the others are as in `SeedOutcome`."""
 
 

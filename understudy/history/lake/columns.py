@@ -18,8 +18,9 @@ import pyarrow as pa
 from msgspec import inspect
 
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, Payload
-from understudy.history.metrics.metric_tables import TABLES, Table
+from understudy.history.metrics.metric_tables import TABLES
 from understudy.history.metrics.row_tables import ROW_TABLES
+from understudy.history.reading.findings import LogFinding
 
 RUN = pa.field("run", pa.string())
 
@@ -36,8 +37,9 @@ ENVELOPE_FIELDS: tuple[pa.Field, ...] = (
 )
 """Columns before the payload's columns in a table of records: the envelope without its version and its type."""
 
-RUN_TABLES: dict[str, type[Table]] = TABLES | ROW_TABLES
-"""All tables that are computed from the records of a run, by name."""
+FINDINGS = "findings"
+RUN_TABLES: dict[str, type[msgspec.Struct]] = {**TABLES, **ROW_TABLES, FINDINGS: LogFinding}
+"""All tables with rows of runs, by name: those that are computed from records, and the damage to the logs."""
 
 _ENVELOPE_NAMES = frozenset(field.name for field in ENVELOPE_FIELDS)
 
@@ -74,9 +76,9 @@ def arrow_type(field: inspect.Type) -> pa.DataType:
 
 
 @cache
-def payload_type(payload: type[Payload]) -> pa.StructType:
-    """Return the Arrow type of a record's `data`, with the names that its fields have in a line."""
-    return arrow_type(_info(payload))
+def struct_type(struct: type[msgspec.Struct]) -> pa.StructType:
+    """Return the Arrow type of a struct, for example of a record's `data`, with the names that its fields have in JSON."""
+    return arrow_type(_info(struct))
 
 
 @cache
@@ -86,13 +88,13 @@ def record_schema(name: str) -> pa.Schema:
     A field of the payload with the name of an envelope column gets the prefix `data_`, for example
     `data_controller_epoch`.
     """
-    return pa.schema([*ENVELOPE_FIELDS, *(_payload_column(field) for field in payload_type(PAYLOAD_BY_TYPE[name]))])
+    return pa.schema([*ENVELOPE_FIELDS, *(_payload_column(field) for field in struct_type(PAYLOAD_BY_TYPE[name]))])
 
 
 @cache
 def table_schema(name: str) -> pa.Schema:
     """Return the schema of one of `RUN_TABLES`: `run`, then the fields of its struct."""
-    return pa.schema([RUN, *arrow_type(_info(RUN_TABLES[name]))])
+    return pa.schema([RUN, *struct_type(RUN_TABLES[name])])
 
 
 def _payload_column(field: pa.Field) -> pa.Field:

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 from msgspec import inspect
 
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
-from understudy.history.lake.columns import RUN_TABLES
+from understudy.history.lake.columns import FINDINGS, RUN_TABLES
 from understudy.history.lake.manifest import LakeError, NotALake, Part, RunEntry, read_newest
-from understudy.history.lake.parts import FINDINGS, RECORDS, TABLES_FOLDER, path_of, schema_of
+from understudy.history.lake.parts import RECORDS, TABLES_FOLDER, path_of, schema_of
 from understudy.history.metrics.metric_tables import TABLES, RunMetrics, Table
 from understudy.history.reading.findings import LogFinding
 
@@ -75,11 +75,11 @@ class Lake:
         Raises:
             LakeError: neither a table nor a record type has this name.
         """
-        if name in RUN_TABLES or name == FINDINGS or name in self.tables:
+        if name in RUN_TABLES or name in self.tables:
             return f"{TABLES_FOLDER}/{name}"
         if name in PAYLOAD_BY_TYPE or name in self.record_types:
             return f"{RECORDS}/{name}"
-        known = ", ".join((*RUN_TABLES, FINDINGS, *sorted(PAYLOAD_BY_TYPE)))
+        known = ", ".join((*RUN_TABLES, *sorted(PAYLOAD_BY_TYPE)))
         raise LakeError(f"there is no table {name!r}; expected one of {known}")
 
     def schema(self, name: str) -> pa.Schema:
@@ -88,7 +88,7 @@ class Lake:
         A table that only later software knows has the columns with which it was written.
         """
         folder = self.folder(name)
-        if name in RUN_TABLES or name == FINDINGS or name in PAYLOAD_BY_TYPE:
+        if name in RUN_TABLES or name in PAYLOAD_BY_TYPE:
             return schema_of(folder)
         return pq.read_schema(self.files(*folder.split("/"))[0])
 
@@ -132,8 +132,8 @@ class Lake:
 
     def findings(self) -> tuple[LogFinding, ...]:
         """Return the damage to the logs of all runs, sorted by file and line."""
-        columns = [self.read(FINDINGS)[name].to_pylist() for name in LogFinding.__dataclass_fields__]
-        return tuple(sorted(LogFinding(*row) for row in zip(*columns, strict=True)))
+        rows = self.read(FINDINGS).drop_columns("run").to_pylist()
+        return tuple(sorted(LogFinding(**row) for row in rows))
 
     @property
     def lines(self) -> int:

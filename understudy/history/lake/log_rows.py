@@ -22,7 +22,7 @@ from understudy.history.lake.columns import (
     column,
     fits,
     payload_columns,
-    payload_type,
+    struct_type,
 )
 from understudy.history.reading.findings import EMPTY_FILE, NOT_A_RECORD, TORN_LINE, UNREADABLE_FILE
 from understudy.history.reading.lines import MAX_LINE_BYTES, EventLine, LineDecoder, bounded_lines, rest_of_line
@@ -61,7 +61,7 @@ def log_row_schema(types: Sequence[str] | None) -> pa.Schema:
     if types is None:
         payloads = [pa.field("data", pa.string())]
     else:
-        payloads = [pa.field(name, payload_type(PAYLOAD_BY_TYPE[name])) for name in types]
+        payloads = [pa.field(name, struct_type(PAYLOAD_BY_TYPE[name])) for name in types]
     return pa.schema([*_HEADER_FIELDS, *payloads, *_PLACE_FIELDS])
 
 
@@ -272,7 +272,7 @@ def _typed_column(name: str, lines: list[EventLine]) -> pa.Array:
         places.append(len(payloads) if found else None)
         if found:
             payloads.append(line.envelope.data)
-    structs = pa.StructArray.from_arrays(payload_columns(payload, payloads), fields=list(payload_type(payload)))
+    structs = pa.StructArray.from_arrays(payload_columns(payload, payloads), fields=list(struct_type(payload)))
     return structs.take(pa.array(places, pa.int32()))
 
 

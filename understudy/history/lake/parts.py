@@ -21,25 +21,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
-from understudy.history.lake.columns import RUN, RUN_TABLES, record_schema, table_schema
+from understudy.history.lake.columns import RUN_TABLES, record_schema, table_schema
 from understudy.history.lake.manifest import Part, sync_file, sync_folder
 from understudy.history.metrics.metric_tables import DEFINITIONS
 
 RECORDS = "records"
 TABLES_FOLDER = "tables"
-FINDINGS = "findings"
-
-FINDINGS_SCHEMA = pa.schema(
-    [
-        RUN,
-        pa.field("file", pa.string()),
-        pa.field("line", pa.int64()),
-        pa.field("kind", pa.string()),
-        pa.field("what", pa.string()),
-        pa.field("count", pa.int64()),
-    ]
-)
-"""Columns of the table of findings, as in `understudy.history.reading.findings.LogFinding`."""
 
 _PART_NAME = re.compile(r"[0-9a-f]{16}")
 _BUFFERED_BYTES = 64 * 1024 * 1024
@@ -49,15 +36,12 @@ _BUFFERED_BYTES = 64 * 1024 * 1024
 def schema_of(folder: str) -> pa.Schema:
     """Return the schema of a table by its folder, for example `tables/reigns`."""
     kind, _, name = folder.partition("/")
-    if kind == RECORDS:
-        return record_schema(name)
-    return FINDINGS_SCHEMA if name == FINDINGS else table_schema(name)
+    return record_schema(name) if kind == RECORDS else table_schema(name)
 
 
 def folders() -> list[str]:
     """Return the folders of all tables."""
-    tables = (f"{TABLES_FOLDER}/{name}" for name in (*RUN_TABLES, FINDINGS))
-    return [*tables, *(f"{RECORDS}/{name}" for name in PAYLOAD_BY_TYPE)]
+    return [f"{TABLES_FOLDER}/{name}" for name in RUN_TABLES] + [f"{RECORDS}/{name}" for name in PAYLOAD_BY_TYPE]
 
 
 @cache

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-import pyarrow as pa
 
-from understudy.history.lake.columns import IntegerTooLarge, fits, run_table
+from understudy.history.lake.columns import FINDINGS, IntegerTooLarge, fits, run_table
 from understudy.history.lake.manifest import Part, RunEntry
-from understudy.history.lake.parts import FINDINGS, FINDINGS_SCHEMA, TABLES_FOLDER, PartWriter
+from understudy.history.lake.parts import TABLES_FOLDER, PartWriter
 from understudy.history.lake.record_rows import RecordRows
 from understudy.history.metrics import row_tables
 from understudy.history.metrics.metric_tables import TABLES, RunMetrics
@@ -97,7 +96,9 @@ def _write_runs(writer: PartWriter, groups: Iterable[RunFiles]) -> dict[str, Run
         entries[group.run] = RunEntry(part=writer.name, files=run.marks, lines=run.measured.lines, records=0)
     records.flush()
     tables.flush()
-    _write_findings(writer, [*findings, *records.findings])
+    findings += records.findings
+    if findings:
+        writer.add(f"{TABLES_FOLDER}/{FINDINGS}", run_table(FINDINGS, sorted(findings)))
     return {run: msgspec.structs.replace(entry, records=records.written[run]) for run, entry in entries.items()}
 
 
@@ -143,15 +144,8 @@ def _measured(group: RunFiles) -> _MeasuredRun:
     return _MeasuredRun(measured, records[group.run], marks, findings)
 
 
-def _write_findings(writer: PartWriter, findings: Collection[tuple[str, LogFinding]]) -> None:
-    names = FINDINGS_SCHEMA.names[1:]
-    rows = [{"run": run} | {name: getattr(finding, name) for name in names} for run, finding in sorted(findings)]
-    if rows:
-        writer.add(f"{TABLES_FOLDER}/{FINDINGS}", pa.Table.from_pylist(rows, schema=FINDINGS_SCHEMA))
-
-
 class _Tables:
-    """Gathers the rows of all tables of `RUN_TABLES`, and hands them to the writer."""
+    """Gathers the rows of `TABLES` and `ROW_TABLES`, and hands them to the writer."""
 
     def __init__(self, writer: PartWriter) -> None:
         self._writer = writer

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
 
 TORN_LINE: Final = "torn line"
 """The last line of a file is not a whole record: its process was killed, or the disk was full."""
@@ -23,8 +24,7 @@ CLOCK_WENT_BACK: Final = "clock went back"
 """A record's monotonic clock is earlier than the clock of the record before it in its incarnation."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class LogFinding:
+class LogFinding(msgspec.Struct, frozen=True, order=True):
     """One kind of damage to one file of an event log: a single finding stands for all its occurrences in the file."""
 
     file: str
@@ -52,7 +52,8 @@ class LogFindings:
     def note(self, finding: LogFinding) -> None:
         key = (finding.file, finding.kind, finding.what)
         if known := self._found.get(key):
-            finding = replace(finding, line=min(known.line, finding.line), count=known.count + finding.count)
+            line, count = min(known.line, finding.line), known.count + finding.count
+            finding = msgspec.structs.replace(finding, line=line, count=count)
         self._found[key] = finding
 
     def sorted(self) -> tuple[LogFinding, ...]:

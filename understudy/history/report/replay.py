@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import nsmallest
 from pathlib import Path
 
@@ -72,7 +72,8 @@ def replay_of(results: Iterable[Measured], logs: FoundLogs, engine: str) -> Repl
     """Combine the results of all groups; findings name files as `logs` does."""
     names = {str(file.absolute()): str(file) for file in logs.files}
     results = list(results)
-    found = [replace(finding, file=names[finding.file]) for result in results for finding in result.findings]
+    damage = (finding for result in results for finding in result.findings)
+    found = [msgspec.structs.replace(finding, file=names[finding.file]) for finding in damage]
     return Replay(
         runs=tuple(sorted((metrics for result in results for metrics in result.runs), key=lambda run: run.run)),
         findings=tuple(sorted([*logs.findings, *found])),

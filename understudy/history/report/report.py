@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
+
+import msgspec
 
 from understudy.foundation.eventlog.fences import Fence
 from understudy.history.metrics.metric_tables import (
@@ -285,7 +286,9 @@ def _findings(replay: Replay) -> list[str]:
 def _shortened(finding: LogFinding) -> str:
     """Return the text of a finding; if it is too long, with the beginning of the path left out."""
     text = str(finding)
-    return text if len(text) <= WIDTH - 2 else str(replace(finding, file=f"…{finding.file[-45:]}"))
+    if len(text) <= WIDTH - 2:
+        return text
+    return str(msgspec.structs.replace(finding, file=f"…{finding.file[-45:]}"))
 
 
 def _some(lines: Sequence[str], most: int, *, of: int | None = None) -> list[str]:
