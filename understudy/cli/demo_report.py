@@ -33,11 +33,11 @@ def reporter(java: JavaRuntime) -> Iterator[Reporter]:
     if not is_installed("pyspark"):
         yield _InThisProcess()
         return
-    from understudy.spark.background import SparkInBackground  # noqa: PLC0415  the extra `spark`
     from understudy.spark.context import SparkFailed, SparkSettings  # noqa: PLC0415  the extra `spark`
+    from understudy.spark.replay_job import ReplayInBackground  # noqa: PLC0415  the extra `spark`
 
     try:
-        with SparkInBackground(SparkSettings.with_class_cache(java)) as spark:
+        with ReplayInBackground(SparkSettings.with_class_cache(java)) as spark:
             yield spark
     except SparkFailed as error:
         raise DemoFailed(str(error)) from None

@@ -2,53 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Generic, Protocol, Self, TypeVar
 
-from understudy.history.report.replay import Replay
-from understudy.history.report.runs import find_logs
-from understudy.spark.context import Progress, SparkSettings, no_progress
-from understudy.spark.replay_job import SparkReplay, check_output
+from pyspark import SparkContext
+
+from understudy.spark.context import Progress, SparkSettings, no_progress, spark_context
 
 
-class SparkInBackground:
-    """Runs Spark until its block ends. `start` returns at once, and `replay` waits until Spark has started."""
+class Work(Protocol):
+    """Work that is done in Spark."""
 
-    def __init__(self, settings: SparkSettings) -> None:
-        self._spark = SparkReplay(settings)
+    def warm_up(self) -> None:
+        """Run an empty job, so that the workers have been started when the first real one comes."""
+
+
+W = TypeVar("W", bound=Work)
+
+
+class SparkInBackground(Generic[W]):
+    """Runs Spark until its block ends. `start` returns at once, so that files can be listed while Java starts.
+
+    Args:
+        work: returns the work in a context, which is warmed up before `wait` returns it.
+    """
+
+    def __init__(self, settings: SparkSettings, work: Callable[[SparkContext], W]) -> None:
+        self._settings = settings
+        self._work = work
+        self._stack = contextlib.ExitStack()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="understudy-spark")
-        self._started: Future[None] | None = None
+        self._started: Future[W] | None = None
 
-    def start(self) -> None:
-        self._started = self._thread.submit(self._start)
+    def start(self, progress: Progress = no_progress) -> None:
+        """Start Spark, unless it has been started.
 
-    def replay(
-        self,
-        paths: Sequence[Path],
-        *,
-        output: Path | None = None,
-        whole: bool = False,
-        progress: Progress = no_progress,
-    ) -> Replay:
-        """Compute the metrics as `SparkReplay.replay`; start Spark if `start` has not, and list files meanwhile.
+        Args:
+            progress: called in another thread with the name of each step before the step begins.
+        """
+        if self._started is None:
+            self._started = self._thread.submit(self._start, progress)
+
+    def wait(self, progress: Progress) -> W:
+        """Wait until Spark has started, and return the work; start Spark if `start` has not.
 
         Raises:
-            SparkFailed: Java did not start, or Spark does not run, or `output` cannot be written.
-            TablesExist: `output` holds tables already.
+            SparkFailed: Java did not start, or Spark does not run with the `master` of the settings.
         """
-        if output is not None:
-            check_output(output)
-        if self._started is None:
-            self.start()
+        self.start(progress)
         assert self._started is not None
-        progress("listing the event logs")
-        logs = find_logs(paths)
         progress("waiting for Spark")
-        self._started.result()
-        return self._spark.replay_found(logs, output=output, whole=whole, progress=progress)
+        return self._started.result()
 
     def __enter__(self) -> Self:
         return self
@@ -57,8 +64,10 @@ class SparkInBackground:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._thread.shutdown()
-        self._spark.__exit__(kind, error, trace)
+        # If the cluster gave no executor, this raises an exception that says so.
+        self._stack.__exit__(kind, error, trace)
 
-    def _start(self) -> None:
-        self._spark.__enter__()
-        self._spark.warm_up()
+    def _start(self, progress: Progress) -> W:
+        work = self._work(self._stack.enter_context(spark_context(self._settings, progress)))
+        work.warm_up()
+        return work

@@ -85,4 +85,4 @@ class LakeSink:
             rest = max(INTERVAL_S, _REST * (time.monotonic() - began))
 
     def _write(self) -> None:
-        self.ingested = ingest(find_logs(self._paths), self._lake, lambda size: contextlib.nullcontext(self._engine))
+        self.ingested = ingest(find_logs(self._paths), self._lake, lambda size: self._engine)

@@ -4,10 +4,8 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TypeAlias
 
 from pyspark import RDD, SparkContext, StorageLevel
@@ -15,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from understudy.history.metrics.metric_tables import TABLES
 from understudy.history.metrics.row_tables import ROW_TABLES
-from understudy.history.report.replay import Measured, Replay, groups_to_join, replay_of, without
+from understudy.history.report.replay import Measured, Replay, groups_to_join, measure_groups, replay_of
 from understudy.history.report.runs import FoundLogs, RunFiles, find_logs, pack
 from understudy.history.report.spark_tasks import (
     decoded,
@@ -27,7 +25,8 @@ from understudy.history.report.spark_tasks import (
     rows_of,
     shortened_for_page,
 )
-from understudy.spark.context import Progress, SparkSettings, no_progress, spark_context, spark_errors
+from understudy.spark.background import SparkInBackground
+from understudy.spark.context import Progress, SparkSettings, no_progress, spark_errors
 from understudy.spark.table_schema import table_schema
 
 Work: TypeAlias = Callable[[Iterable[RunFiles]], Iterator[bytes]]
@@ -38,51 +37,25 @@ class TablesExist(Exception):
 
 
 class SparkReplay:
-    """Runs Spark while its block runs; `replay` may be called any number of times.
+    """Computes tables in Spark; `replay` may be called any number of times.
 
     Args:
-        progress: called with the name of each step of the start before it begins.
-
-    Raises:
-        SparkFailed: Java did not start, or Spark does not run with the `master` of the settings.
+        engine: the name of the engine, for the page.
     """
 
-    def __init__(self, settings: SparkSettings, *, progress: Progress = no_progress) -> None:
-        self._settings = settings
-        self._progress = progress
-        self._stack = contextlib.ExitStack()
-        self._context: SparkContext | None = None
-
-    def __enter__(self) -> SparkReplay:
-        self._context = self._stack.enter_context(spark_context(self._settings, self._progress))
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._context = None
-        # If the cluster gave no executor, this raises an exception that says so.
-        self._stack.__exit__(kind, error, trace)
-
-    @property
-    def session(self) -> SparkSession:
-        """A session for DataFrames and SQL in this context."""
-        return SparkSession(self._running())
+    def __init__(self, context: SparkContext, engine: str) -> None:
+        self._context = context
+        self._engine = engine
 
     def warm_up(self) -> None:
         """Run an empty job, so that the workers have been started when the first real one comes."""
         with spark_errors("Spark does not run"):
-            self._running().parallelize([()], 1).flatMap(measure_task_for_page).collect()
+            self._context.parallelize([()], 1).flatMap(measure_task_for_page).collect()
 
     def replay(
-        self,
-        paths: Sequence[Path],
-        *,
-        output: Path | None = None,
-        whole: bool = False,
-        progress: Progress = no_progress,
+        self, logs: FoundLogs, *, output: Path | None = None, whole: bool = False, progress: Progress = no_progress
     ) -> Replay:
-        """Compute the metrics of all runs in the logs at or below `paths`.
+        """Compute the metrics of all runs in some logs.
 
         Args:
             output: a folder for the tables as Parquet. Each table is a folder in it, and its first column is `run`.
@@ -93,13 +66,6 @@ class SparkReplay:
             SparkFailed: `output` cannot be written.
             TablesExist: `output` holds tables already.
         """
-        progress("listing the event logs")
-        return self.replay_found(find_logs(paths), output=output, whole=whole, progress=progress)
-
-    def replay_found(
-        self, logs: FoundLogs, *, output: Path | None = None, whole: bool = False, progress: Progress = no_progress
-    ) -> Replay:
-        """Compute the metrics of all runs in logs that have been found; see `replay`."""
         if output is not None:
             check_output(output)
         groups = logs.groups
@@ -109,20 +75,14 @@ class SparkReplay:
             results = self._measure(groups, measure_task if whole else measure_task_for_page)
         else:
             results = self._measure_and_write(groups, output, whole=whole, progress=progress)
-        return replay_of(results, logs, self._settings.engine)
-
-    def _running(self) -> SparkContext:
-        assert self._context is not None, "Spark is not running"
-        return self._context
+        return replay_of(results, logs, self._engine)
 
     def _measure(self, groups: Sequence[RunFiles], work: Work) -> list[Measured]:
+        def measure(groups: Sequence[RunFiles]) -> list[Measured]:
+            return [decoded(result) for result in self._distributed(groups).flatMap(work).collect()]
+
         with spark_errors("the event logs cannot be read in Spark"):
-            results = [decoded(result) for result in self._distributed(groups).flatMap(work).collect()]
-            again = groups_to_join(results)
-            if again:
-                results = without(results, again)
-                results += [decoded(result) for result in self._distributed(again).flatMap(work).collect()]
-        return results
+            return measure_groups(groups, measure)
 
     def _measure_and_write(
         self, groups: Sequence[RunFiles], output: Path, *, whole: bool, progress: Progress
@@ -139,7 +99,7 @@ class SparkReplay:
                 kept = kept.filter(holds_none_of(files)).union(joined)
                 results = [decoded(result) for result in kept.map(shortened).collect()]
         progress(f"writing the tables to {output}")
-        session = self.session
+        session = SparkSession(self._context)
         with spark_errors(f"the tables cannot be written to {output}"):
             for name, table in TABLES.items():
                 rows = session.read.schema(table_schema(table)).json(kept.flatMap(rows_of(name)))
@@ -153,7 +113,37 @@ class SparkReplay:
 
     def _distributed(self, groups: Sequence[RunFiles]) -> RDD[tuple[RunFiles, ...]]:
         tasks = pack(groups)
-        return self._running().parallelize(tasks, max(1, len(tasks)))
+        return self._context.parallelize(tasks, max(1, len(tasks)))
+
+
+class ReplayInBackground(SparkInBackground[SparkReplay]):
+    """Runs Spark until its block ends; `replay` waits until it has started."""
+
+    def __init__(self, settings: SparkSettings) -> None:
+        super().__init__(settings, lambda context: SparkReplay(context, settings.engine))
+
+    def replay(
+        self,
+        paths: Sequence[Path],
+        *,
+        output: Path | None = None,
+        whole: bool = False,
+        progress: Progress = no_progress,
+    ) -> Replay:
+        """Compute the metrics of all runs in the logs at or below `paths`; see `SparkReplay.replay`.
+
+        Spark is started if `start` has not, and files are listed meanwhile.
+
+        Raises:
+            SparkFailed: Java did not start, or Spark does not run, or `output` cannot be written.
+            TablesExist: `output` holds tables already.
+        """
+        if output is not None:
+            check_output(output)
+        self.start()
+        progress("listing the event logs")
+        logs = find_logs(paths)
+        return self.wait(progress).replay(logs, output=output, whole=whole, progress=progress)
 
 
 def check_output(output: Path) -> None:

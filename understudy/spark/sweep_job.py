@@ -5,7 +5,6 @@ The numbers are the same as from `understudy.trials.lessons.sweeping.measure_in_
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -52,7 +51,7 @@ def measure_in_spark(
         OSError: the lake cannot be written.
     """
     with spark_context(settings, progress) as context:
-        ingest(find_logs(sweeps), lake, lambda size: contextlib.nullcontext(SparkEngine(context)), progress)
+        ingest(find_logs(sweeps), lake, lambda size: SparkEngine(context), progress)
         progress("asking the lake")
         with spark_errors(f"the tables of {lake} cannot be read in Spark"):
             return _asked(SparkSession(context), lake, sweeps, settings.engine)

@@ -12,17 +12,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from understudy.clusters.java import choose_java
-from understudy.spark.context import SparkSettings
-from understudy.spark.replay_job import SparkReplay
+from understudy.spark.context import SparkSettings, spark_context
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkReplay]:
-    with SparkReplay(SparkSettings(java=choose_java(), memory="1g")) as replay:
-        yield replay
-
-
-@pytest.fixture(scope="module")
-def session(spark: SparkReplay) -> SparkSession:
-    """A session in the same Spark, for tests of code that runs if a session exists already."""
-    return spark.session
+def session() -> Iterator[SparkSession]:
+    with spark_context(SparkSettings(java=choose_java(), memory="1g")) as context:
+        yield SparkSession(context)

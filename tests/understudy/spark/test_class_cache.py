@@ -10,8 +10,9 @@ import pytest
 
 from tests.foundation.eventlog.stories import killed_controller
 from understudy.clusters.java import JavaRuntime, choose_java
+from understudy.history.report.runs import find_logs
 from understudy.spark import class_cache, class_cache_making
-from understudy.spark.context import SparkSettings
+from understudy.spark.context import SparkSettings, spark_context
 from understudy.spark.replay_job import SparkReplay
 
 
@@ -115,8 +116,8 @@ def test_java_accepts_the_cache_that_is_made(tmp_path: Path, run_folder: Path, m
     assert class_cache.flags(chosen) == (f"-XX:AOTCache={file}",)
     # With this mode Java ends if it cannot use the cache.
     settings = SparkSettings(java=chosen, flags=(*class_cache.flags(chosen), "-XX:AOTMode=on"))
-    with SparkReplay(settings) as spark:
-        assert len(spark.replay([run_folder]).runs) == 1
+    with spark_context(settings) as context:
+        assert len(SparkReplay(context, "Spark").replay(find_logs([run_folder])).runs) == 1
 
 
 @pytest.mark.xdist_group("spark class_cache")
@@ -127,5 +128,5 @@ def test_a_broken_cache_is_ignored(tmp_path: Path, run_folder: Path, monkeypatch
     if file is None:
         pytest.skip(f"a cache needs Java {class_cache.FIRST_JAVA}; this is {chosen}")
     file.write_bytes(b"no cache at all" * 1000)
-    with SparkReplay(SparkSettings.with_class_cache(chosen)) as spark:
-        assert len(spark.replay([run_folder]).runs) == 1
+    with spark_context(SparkSettings.with_class_cache(chosen)) as context:
+        assert len(SparkReplay(context, "Spark").replay(find_logs([run_folder])).runs) == 1

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from understudy.history.lake import writer
 from understudy.history.lake.ingest import find_logs, ingest
 from understudy.history.lake.lake import Lake
 from understudy.history.report.replay import replay_in_python
+from understudy.history.report.runs import find_logs as find_run_logs
 from understudy.history.report.runs import pack
 from understudy.history.report.spark_tasks import measure_task
 from understudy.spark import compare_job, ingest_job, replay_job
@@ -64,8 +64,8 @@ def test_a_killed_worker_changes_no_result(
     monkeypatch.setattr(replay_job, "pack", partial(pack, task_bytes=1))
     with KillInTheMiddle(tmp_path, cluster) as kill:
         monkeypatch.setattr(replay_job, "measure_task", kill.waiting(measure_task))
-        with SparkReplay(SparkSettings(java=choose_java(), master=cluster.master)) as spark:
-            found = spark.replay([logs], whole=True)
+        with spark_context(SparkSettings(java=choose_java(), master=cluster.master)) as context:
+            found = SparkReplay(context, "Spark").replay(find_run_logs([logs]), whole=True)
     assert cluster.workers[0].poll() is not None
     expected = replay_in_python([logs])
     assert found.runs == expected.runs
@@ -83,7 +83,7 @@ def test_a_killed_worker_changes_no_lake(
     with spark_context(settings) as context, KillInTheMiddle(tmp_path, cluster) as kill:
         task = ingest_job._IngestTask
         monkeypatch.setattr(ingest_job, "_IngestTask", lambda lake: kill.waiting(task(lake)))
-        result = ingest(find_logs([logs]), tmp_path / "lake", lambda _: nullcontext(SparkEngine(context)))
+        result = ingest(find_logs([logs]), tmp_path / "lake", lambda _: SparkEngine(context))
     assert cluster.workers[0].poll() is not None
     assert (len(result.added), result.refused) == (RUNS, [])
     assert len(Lake(tmp_path / "lake").files("tables", "totals")) == RUNS
@@ -126,9 +126,9 @@ def test_a_cluster_without_workers_is_given_up(tmp_path: Path, logs: Path) -> No
         settings = SparkSettings(java=choose_java(), master=cluster.master, executor_timeout_s=2)
         with (
             pytest.raises(SparkFailed, match="has given no executor for 2 s: its workers may be gone"),
-            SparkReplay(settings) as spark,
+            spark_context(settings) as context,
         ):
-            spark.replay([logs])
+            SparkReplay(context, "Spark").replay(find_run_logs([logs]))
 
 
 @pytest.mark.parametrize("master", ["spark://127.0.0.1:{port}", "spark://127.0.0.1:{port},127.0.0.1:{port}"])
@@ -137,7 +137,7 @@ def test_a_master_that_is_not_there_is_named_at_once(master: str) -> None:
         url = master.format(port=port)
         with (
             pytest.raises(SparkFailed, match=f"no Spark master listens at {url} .*refused"),
-            SparkReplay(SparkSettings(java=choose_java(), master=url)),
+            spark_context(SparkSettings(java=choose_java(), master=url)),
         ):
             pass
 
@@ -146,7 +146,7 @@ def test_a_master_that_is_not_there_is_named_at_once(master: str) -> None:
 def test_a_master_without_a_port_is_named(master: str) -> None:
     with (
         pytest.raises(SparkFailed, match="no Spark master listens"),
-        SparkReplay(SparkSettings(java=choose_java(), master=master)),
+        spark_context(SparkSettings(java=choose_java(), master=master)),
     ):
         pass
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.spark.test_replay_job import write
@@ -14,6 +15,7 @@ from understudy.cli.main import main
 from understudy.history.compare.comparison import Comparison, compare
 from understudy.history.compare.groups import CannotCompare, observe
 from understudy.history.report.replay import replay_in_python
+from understudy.history.report.runs import find_logs
 from understudy.spark.compare_job import compare_tables, read_tables
 from understudy.spark.replay_job import SparkReplay
 
@@ -33,17 +35,17 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tables(spark: SparkReplay, logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tables(session: SparkSession, logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tables")
-    spark.replay([logs], output=folder)
+    SparkReplay(session.sparkContext, "Spark").replay(find_logs([logs]), output=folder)
     return folder
 
 
-def in_spark(spark: SparkReplay, tables: Path, by: tuple[str, ...], baseline: dict[str, str]) -> Comparison:
-    return compare_tables(read_tables(spark.session, tables), by, baseline)
+def in_spark(session: SparkSession, tables: Path, by: tuple[str, ...], baseline: dict[str, str]) -> Comparison:
+    return compare_tables(read_tables(session, tables), by, baseline)
 
 
-def test_the_comparison_is_that_of_plain_python(spark: SparkReplay, logs: Path, tables: Path) -> None:
+def test_the_comparison_is_that_of_plain_python(session: SparkSession, logs: Path, tables: Path) -> None:
     runs = [observe(run, "") for run in replay_in_python([logs]).runs]
     assert len(runs) == 35
     for by, baseline in (
@@ -51,19 +53,19 @@ def test_the_comparison_is_that_of_plain_python(spark: SparkReplay, logs: Path, 
         (("world",), {}),
     ):
         expected = compare(runs, by, baseline)
-        found = in_spark(spark, tables, by, baseline)
+        found = in_spark(session, tables, by, baseline)
         assert found == expected
         assert found.runs == 35
         assert bool(baseline) == (found.tests > 0)
 
 
-def test_what_cannot_be_compared_is_named(spark: SparkReplay, tables: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_compared_is_named(session: SparkSession, tables: Path, tmp_path: Path) -> None:
     with pytest.raises(CannotCompare, match="--by: colour is no setting"):
-        in_spark(spark, tables, ("colour",), {})
+        in_spark(session, tables, ("colour",), {})
     with pytest.raises(CannotCompare, match="--baseline brokers=9 matches no run"):
-        in_spark(spark, tables, ("brokers",), {"brokers": "9"})
+        in_spark(session, tables, ("brokers",), {"brokers": "9"})
     with pytest.raises(CannotCompare, match="lacks the table settings, totals, failovers"):
-        in_spark(spark, tmp_path, ("brokers",), {})
+        in_spark(session, tmp_path, ("brokers",), {})
 
 
 def test_the_command_prints_the_same_page_from_tables_as_from_logs(logs: Path, tables: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.foundation.eventlog.lines import Logs, by_run
 from tests.foundation.eventlog.stories import RandomRun, controller_never_ready, killed_controller, silent_controllers
@@ -20,6 +21,7 @@ from understudy.history.reading import findings
 from understudy.history.reading.reader import read
 from understudy.history.report.replay import Replay, replay_in_python
 from understudy.history.report.report import render
+from understudy.history.report.runs import find_logs
 from understudy.spark.context import SparkFailed
 from understudy.spark.replay_job import SparkReplay, TablesExist
 from understudy.trials.seeds.seeds import run_seed
@@ -53,13 +55,17 @@ def rows(runs: dict[str, RunMetrics], name: str, table: str) -> object:
     return getattr(runs[name], table) if name in runs else None
 
 
-def assert_same_replay(spark: SparkReplay, paths: Iterable[Path]) -> Replay:
+def in_spark(session: SparkSession, paths: list[Path], *, output: Path | None = None, whole: bool = False) -> Replay:
+    return SparkReplay(session.sparkContext, "Spark").replay(find_logs(paths), output=output, whole=whole)
+
+
+def assert_same_replay(session: SparkSession, paths: Iterable[Path]) -> Replay:
     """Compare what Spark and plain Python compute with what the tolerant reader and SQL do."""
     expected = with_the_tolerant_reader(list(paths))
     by_engine = {
-        "Spark": spark.replay(list(paths), whole=True),
+        "Spark": in_spark(session, list(paths), whole=True),
         "Python": replay_in_python(list(paths)),
-        "SQL": replay_with_sql(spark.session, list(paths)),
+        "SQL": replay_with_sql(session, list(paths)),
     }
     for engine, found in by_engine.items():
         assert differences(found, expected) == [], engine
@@ -75,7 +81,7 @@ def with_the_tolerant_reader(paths: list[Path]) -> Replay:
 
 
 def test_runs_written_by_hand_random_runs_and_runs_of_the_simulator_and_of_an_earlier_release(
-    spark: SparkReplay, tmp_path: Path
+    session: SparkSession, tmp_path: Path
 ) -> None:
     """All at once, because SQL takes longer to plan its views than to compute them."""
     write(killed_controller(), tmp_path / "killed")
@@ -86,7 +92,7 @@ def test_runs_written_by_hand_random_runs_and_runs_of_the_simulator_and_of_an_ea
     simulated = ("seed-1", "seed-3")
     for seed in (1, 3):
         run_seed(seed, 30, events=tmp_path / f"seed-{seed}")
-    expected = assert_same_replay(spark, [tmp_path, SAMPLES])
+    expected = assert_same_replay(session, [tmp_path, SAMPLES])
     runs = {run.run: run for run in expected.runs}
     assert len(runs) == 28 + len(simulated) + len(EARLIER)
     for table in TABLES:
@@ -96,7 +102,7 @@ def test_runs_written_by_hand_random_runs_and_runs_of_the_simulator_and_of_an_ea
     assert expected.findings == ()
 
 
-def test_a_run_of_real_processes(spark: SparkReplay, tmp_path: Path) -> None:
+def test_a_run_of_real_processes(session: SparkSession, tmp_path: Path) -> None:
     """The controller is killed with SIGKILL, and another takes over."""
     with LocalCluster(brokers=3, directory=tmp_path / "run", session_timeout_ms=4_000) as cluster:
         killed = cluster.controller()
@@ -104,20 +110,20 @@ def test_a_run_of_real_processes(spark: SparkReplay, tmp_path: Path) -> None:
         cluster.wait_until(lambda: cluster.controller_id() not in (None, killed.id), "another broker is controller")
         killed.start()
         cluster.stop()
-    expected = assert_same_replay(spark, [tmp_path / "run"])
+    expected = assert_same_replay(session, [tmp_path / "run"])
     assert expected.findings == ()
     assert [failover.cause for failover in expected.runs[0].failovers][:1] == ["kill"]
 
 
-def test_every_record_type_of_every_version(spark: SparkReplay) -> None:
+def test_every_record_type_of_every_version(session: SparkSession) -> None:
     samples = Path(__file__).parents[2] / "foundation" / "eventlog" / "samples"
-    assert assert_same_replay(spark, sorted(samples.iterdir())).findings == ()
+    assert assert_same_replay(session, sorted(samples.iterdir())).findings == ()
 
 
-def test_logs_with_damaged_lines_and_records_of_newer_software(spark: SparkReplay, tmp_path: Path) -> None:
+def test_logs_with_damaged_lines_and_records_of_newer_software(session: SparkSession, tmp_path: Path) -> None:
     folder = write_damaged(tmp_path / "a folder with ünicode & 100%")
     (tmp_path / "empty").mkdir()
-    kinds = {finding.kind for finding in assert_same_replay(spark, [folder, tmp_path / "empty"]).findings}
+    kinds = {finding.kind for finding in assert_same_replay(session, [folder, tmp_path / "empty"]).findings}
     assert kinds == {
         findings.TORN_LINE,
         findings.NOT_A_RECORD,
@@ -142,91 +148,93 @@ WRONG_FIELDS = (
 )
 
 
-def test_records_with_missing_or_wrong_fields(spark: SparkReplay, tmp_path: Path) -> None:
+def test_records_with_missing_or_wrong_fields(session: SparkSession, tmp_path: Path) -> None:
     for number, (old, new) in enumerate(WRONG_FIELDS):
         log = write(killed_controller(f"run-{number}"), tmp_path / str(number)) / "broker-2-0001-0001.jsonl"
         whole = log.read_bytes()
         assert old in whole
         log.write_bytes(whole.replace(old, new, 1))
-    damaged = {Path(finding.file).parent.name for finding in assert_same_replay(spark, [tmp_path]).findings}
+    damaged = {Path(finding.file).parent.name for finding in assert_same_replay(session, [tmp_path]).findings}
     assert damaged == {str(number) for number in range(len(WRONG_FIELDS))}
 
 
-def test_an_incarnation_in_two_files_with_lines_out_of_order(spark: SparkReplay, tmp_path: Path) -> None:
+def test_an_incarnation_in_two_files_with_lines_out_of_order(session: SparkSession, tmp_path: Path) -> None:
     folder = write(RandomRun(7, records=300).logs, tmp_path / "run")
     log = next(iter(sorted(folder.iterdir())))
     lines = log.read_bytes().splitlines(keepends=True)
     middle = len(lines) // 2
     log.write_bytes(b"".join(lines[: middle + 1]))
     log.with_name(log.name.replace("-0001.jsonl", "-0002.jsonl")).write_bytes(b"".join(reversed(lines[middle:])))
-    assert [finding.kind for finding in assert_same_replay(spark, [folder]).findings] == [findings.REPEAT]
+    assert [finding.kind for finding in assert_same_replay(session, [folder]).findings] == [findings.REPEAT]
 
 
 @pytest.mark.representative("a Spark job")
-def test_tables_are_written_as_parquet_and_not_overwritten(spark: SparkReplay, tmp_path: Path) -> None:
+def test_tables_are_written_as_parquet_and_not_overwritten(session: SparkSession, tmp_path: Path) -> None:
     folder, output = write(killed_controller(), tmp_path / "run"), tmp_path / "tables"
-    spark.replay([folder], output=output)
+    in_spark(session, [folder], output=output)
     assert sorted(path.name for path in output.iterdir()) == sorted([*TABLES, *ROW_TABLES])
-    (row,) = spark.session.read.parquet(str(output / "failovers")).collect()
+    (row,) = session.read.parquet(str(output / "failovers")).collect()
     assert (row["run"], row["cause"], row["detection_ms"], row["epoch"]) == ("run-1", "kill", 3000.0, 2)
-    requests = spark.session.read.parquet(str(output / "request_log")).orderBy("sent_at_ms").collect()
+    requests = session.read.parquet(str(output / "request_log")).orderBy("sent_at_ms").collect()
     assert [(row["run"], row["api"], row["answered_at_ms"] - row["sent_at_ms"]) for row in requests] == [
         ("run-1", "LeaderAndIsr", 5.0),
         ("run-1", "UpdateMetadata", 4.0),
         ("run-1", "UpdateMetadata", 20.0),
     ]
     with pytest.raises(TablesExist, match="give another folder"):
-        spark.replay([folder], output=output)
+        in_spark(session, [folder], output=output)
     (tmp_path / "file").touch()
     with pytest.raises(SparkFailed, match=f"the tables cannot be written to {tmp_path}/file/tables: "):
-        spark.replay([folder], output=tmp_path / "file" / "tables")
+        in_spark(session, [folder], output=tmp_path / "file" / "tables")
 
 
-def test_logs_without_a_record(spark: SparkReplay, tmp_path: Path) -> None:
+def test_logs_without_a_record(session: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "broker-1-0001-0001.jsonl").touch()
-    assert assert_same_replay(spark, [tmp_path]).runs == ()
+    assert assert_same_replay(session, [tmp_path]).runs == ()
     (tmp_path / "broker-1-0001-0001.jsonl").write_bytes(b"{}\n")
-    assert assert_same_replay(spark, [tmp_path]).runs == ()
+    assert assert_same_replay(session, [tmp_path]).runs == ()
 
 
 def test_sql_computes_the_same_with_many_partitions_and_compiled_expressions(
-    spark: SparkReplay, tmp_path: Path
+    session: SparkSession, tmp_path: Path
 ) -> None:
     for seed in range(2):
         write(RandomRun(seed, records=300).logs, tmp_path / f"random-{seed}")
-    by_sql = replay_with_sql(spark.session, [tmp_path], small=False)
+    by_sql = replay_with_sql(session, [tmp_path], small=False)
     expected = replay_in_python([tmp_path])
     assert differences(by_sql, expected) == []
 
 
-def test_a_file_with_records_of_several_runs_is_read_with_the_files_of_each(spark: SparkReplay, tmp_path: Path) -> None:
+def test_a_file_with_records_of_several_runs_is_read_with_the_files_of_each(
+    session: SparkSession, tmp_path: Path
+) -> None:
     first, second = (write(RandomRun(seed, records=200).logs, tmp_path / str(seed)) for seed in (1, 2))
     moved = min(second.iterdir())
     kept = min(first.iterdir())
     kept.write_bytes(kept.read_bytes() + moved.read_bytes())
     moved.unlink()
-    expected = assert_same_replay(spark, [tmp_path])
+    expected = assert_same_replay(session, [tmp_path])
     assert len(expected.runs) == 2
     assert expected.findings == ()
 
 
-def test_tables_of_mixed_files_are_written_once(spark: SparkReplay, tmp_path: Path) -> None:
+def test_tables_of_mixed_files_are_written_once(session: SparkSession, tmp_path: Path) -> None:
     first, second = (write(RandomRun(seed, records=200).logs, tmp_path / "logs" / str(seed)) for seed in (1, 2))
     moved = min(second.iterdir())
     kept = min(first.iterdir())
     kept.write_bytes(kept.read_bytes() + moved.read_bytes())
     moved.unlink()
-    spark.replay([tmp_path / "logs"], output=tmp_path / "tables")
-    written = spark.session.read.parquet(str(tmp_path / "tables" / "partitions")).collect()
+    in_spark(session, [tmp_path / "logs"], output=tmp_path / "tables")
+    written = session.read.parquet(str(tmp_path / "tables" / "partitions")).collect()
     expected = replay_in_python([tmp_path / "logs"])
     assert sorted((row["run"], row["topic"], row["partition"], row["writes"]) for row in written) == sorted(
         (run.run, row.topic, row.partition, row.writes) for run in expected.runs for row in run.partitions
     )
 
 
-def test_a_page_has_only_the_worst_partitions_but_counts_all(spark: SparkReplay, tmp_path: Path) -> None:
+def test_a_page_has_only_the_worst_partitions_but_counts_all(session: SparkSession, tmp_path: Path) -> None:
     run_seed(3, 30, events=tmp_path / "seed-3")
-    (whole,), (short,) = spark.replay([tmp_path], whole=True).runs, spark.replay([tmp_path]).runs
+    (whole,), (short,) = in_spark(session, [tmp_path], whole=True).runs, in_spark(session, [tmp_path]).runs
     assert len(short.partitions) < len(whole.partitions) == short.totals.partitions
     assert short.totals.leaderless_partitions == sum(row.leaderless_ms > 0 for row in whole.partitions)
     assert msgspec.structs.replace(whole, partitions=short.partitions) == short

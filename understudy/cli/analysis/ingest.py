@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +16,9 @@ from understudy.history.lake.ingest import (
     IN_PROCESS_BYTES,
     Engine,
     Ingested,
+    InProcess,
     NothingToIngest,
     find_log_files,
-    in_process,
     ingest,
     remove,
 )
@@ -27,7 +26,8 @@ from understudy.history.lake.manifest import LakeError, LaterLake, NotALake, is_
 from understudy.history.lake.writer import UnknownRun, check_is_lake
 
 if TYPE_CHECKING:
-    from understudy.spark.ingest_job import EngineInBackground
+    from understudy.spark.background import SparkInBackground
+    from understudy.spark.ingest_job import SparkEngine
 
 SHOWN = 5
 """Number of refused runs and of skipped files that are printed; the others are counted."""
@@ -56,18 +56,18 @@ def _ingest(options: argparse.Namespace) -> int:
     with Activity(sys.stderr, plain_lines=False) as activity, contextlib.ExitStack() as stack:
         activity.step("listing the event logs")
         logs = find_log_files(options.runs)
-        spark: EngineInBackground | None = None
+        spark: SparkInBackground[SparkEngine] | None = None
         if not is_lake(options.lake) and _is_for_spark(options, logs.bytes):
             # All runs are new: Spark starts while they are looked at.
             spark = stack.enter_context(_spark(options, activity))
             spark.start()
 
-        def open_engine(size: int) -> AbstractContextManager[Engine]:
+        def open_engine(size: int) -> Engine:
             nonlocal spark
             if not _is_for_spark(options, size):
-                return in_process(size)
+                return InProcess()
             spark = spark or stack.enter_context(_spark(options, activity))
-            return contextlib.nullcontext(spark.engine(activity.step))
+            return spark.wait(activity.step)
 
         result = ingest(logs.runs(), options.lake, open_engine, activity.step)
     for line in describe(result, options.lake):
@@ -80,15 +80,16 @@ def _is_for_spark(options: argparse.Namespace, size: int) -> bool:
 
 
 @contextlib.contextmanager
-def _spark(options: argparse.Namespace, activity: Activity) -> Iterator[EngineInBackground]:
+def _spark(options: argparse.Namespace, activity: Activity) -> Iterator[SparkInBackground[SparkEngine]]:
     """Run Spark from when it is first needed until the block ends."""
+    from understudy.spark.background import SparkInBackground  # noqa: PLC0415  Spark only if it is needed
     from understudy.spark.context import SparkFailed, SparkSettings  # noqa: PLC0415  Spark only if it is needed
-    from understudy.spark.ingest_job import EngineInBackground  # noqa: PLC0415  Spark only if it is needed
+    from understudy.spark.ingest_job import SparkEngine  # noqa: PLC0415  Spark only if it is needed
 
     try:
         java = choose_java(options.java_home)
         settings = SparkSettings.with_class_cache(java, master=options.master, memory=options.driver_memory)
-        with EngineInBackground(settings) as spark:
+        with SparkInBackground(settings, SparkEngine) as spark:
             yield spark
             activity.step("stopping Spark")
     except JavaNotFound as error:

@@ -12,9 +12,8 @@ from understudy.cli.arguments import Failed, reported_as
 from understudy.clusters.java import JavaNotFound, JavaRuntime, choose_java
 from understudy.history.report.replay import Replay
 from understudy.spark import class_cache, class_cache_making
-from understudy.spark.background import SparkInBackground
 from understudy.spark.context import SparkFailed, SparkSettings
-from understudy.spark.replay_job import TablesExist
+from understudy.spark.replay_job import ReplayInBackground, TablesExist
 
 
 @reported_as(Failed, SparkFailed, TablesExist)
@@ -26,7 +25,7 @@ def replay_in_spark(options: argparse.Namespace, show: Callable[[Replay], None])
         settings = SparkSettings.with_class_cache(java, master=options.master, memory=options.driver_memory)
         with contextlib.ExitStack() as stack:
             with Activity(sys.stderr, plain_lines=False) as activity:
-                spark = stack.enter_context(SparkInBackground(settings))
+                spark = stack.enter_context(ReplayInBackground(settings))
                 result = spark.replay(options.runs, output=options.dir, whole=options.json, progress=activity.step)
             # Stopping Spark takes a second.
             show(result)

@@ -43,9 +43,11 @@ def observe_folders(
         )
     begin(len(logs.groups))
 
-    def measured(group: RunFiles) -> Measured:
-        found = for_page(measure_files(group))
-        step()
+    def measured(groups: Sequence[RunFiles]) -> list[Measured]:
+        found = []
+        for group in groups:
+            found.append(for_page(measure_files(group)))
+            step()
         return found
 
     results = measure_groups(logs.groups, measured)

@@ -77,7 +77,7 @@ def arrow_type(field: inspect.Type) -> pa.DataType:
 
 @cache
 def struct_type(struct: type[msgspec.Struct]) -> pa.StructType:
-    """Return the Arrow type of a struct, for example of a record's `data`, with the names that its fields have in JSON."""
+    """Return the Arrow type of a struct, with the names that its fields have in JSON; a record's `data` is one."""
     return arrow_type(_info(struct))
 
 

@@ -7,7 +7,7 @@ new version of the lake, so that a killed ingest loses no more than one round.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import heapreplace
 from pathlib import Path
@@ -57,7 +57,7 @@ class InProcess:
         return (write_part(lake, task) for task in tasks)
 
 
-OpenEngine: TypeAlias = Callable[[int], AbstractContextManager[Engine]]
+OpenEngine: TypeAlias = Callable[[int], Engine]
 
 
 @dataclass(slots=True)
@@ -138,21 +138,16 @@ def find_logs(paths: Sequence[Path]) -> list[RunFiles]:
     return find_log_files(paths).runs()
 
 
-def in_process(size: int) -> AbstractContextManager[Engine]:
-    """Open the engine that needs no Java, whatever the size of the logs."""
-    return nullcontext(InProcess())
-
-
 def ingest(
     groups: Sequence[RunFiles],
     lake: Path,
-    open_engine: OpenEngine = in_process,
+    open_engine: OpenEngine = lambda size: InProcess(),
     progress: Callable[[str], object] = lambda step: None,
 ) -> Ingested:
     """Bring runs into a lake, which is created if the folder is missing or empty.
 
     Args:
-        open_engine: opens an engine for logs of a number of bytes; called only if there is something to write.
+        open_engine: returns an engine for logs of a number of bytes; called only if there is something to write.
         progress: called with the name of each step before the step begins.
 
     Raises:
@@ -164,8 +159,7 @@ def ingest(
         result = Ingested()
         wanted = _wanted(groups, writer.manifest, result)
         if wanted:
-            with open_engine(sum(group.bytes for group in wanted)) as engine:
-                _write(writer, wanted, engine, result, progress)
+            _write(writer, wanted, open_engine(sum(group.bytes for group in wanted)), result, progress)
         _remove_incomplete(writer, result)
         progress("merging small files")
         writer.compact()

@@ -65,7 +65,7 @@ class Measured(msgspec.Struct, frozen=True):
 def replay_in_python(paths: Sequence[Path]) -> Replay:
     """Compute the metrics of all runs in the logs at or below `paths`, in this process and its memory."""
     logs = find_logs(paths)
-    return replay_of(measure_groups(logs.groups, measure_files), logs, "plain Python")
+    return replay_of(measure_groups(logs.groups, lambda groups: list(map(measure_files, groups))), logs, "plain Python")
 
 
 def replay_of(results: Iterable[Measured], logs: FoundLogs, engine: str) -> Replay:
@@ -82,17 +82,19 @@ def replay_of(results: Iterable[Measured], logs: FoundLogs, engine: str) -> Repl
     )
 
 
-def measure_groups(groups: Iterable[RunFiles], measure: Callable[[RunFiles], Measured]) -> list[Measured]:
-    """Measure each group of files; join groups that have records of the same run, and measure them again."""
-    results = [measure(group) for group in groups]
+def measure_groups(
+    groups: Sequence[RunFiles], measure: Callable[[Sequence[RunFiles]], list[Measured]]
+) -> list[Measured]:
+    """Measure groups of files; join groups that have records of the same run, and measure them again."""
+    results = measure(groups)
     again = groups_to_join(results)
-    return [*without(results, again), *map(measure, again)]
+    return [*_without(results, again), *measure(again)] if again else results
 
 
 def groups_to_join(results: Iterable[Measured]) -> list[RunFiles]:
     """Return joined groups for runs with records in several groups, because a file has records of several runs.
 
-    The results of the groups that were joined are wrong; `without` leaves them out.
+    The results of the groups that were joined are wrong; they have to be left out.
     """
     holders = grouped((metrics.run, result.group) for result in results for metrics in result.runs)
     parts: list[set[RunFiles]] = []
@@ -104,7 +106,7 @@ def groups_to_join(results: Iterable[Measured]) -> list[RunFiles]:
     return [joined(sorted(part)) for part in parts]
 
 
-def without(results: Iterable[Measured], replaced: Iterable[RunFiles]) -> list[Measured]:
+def _without(results: Iterable[Measured], replaced: Iterable[RunFiles]) -> list[Measured]:
     """Return the results except for groups that were joined into one of `replaced`."""
     files = {file for group in replaced for file in group.files}
     return [result for result in results if not files.intersection(result.group.files)]
