@@ -6,7 +6,6 @@ and ZooKeeper's client. docs/guides/import-kafka.md has them in a table.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from understudy.foundation.eventlog.fences import Fence
@@ -72,7 +71,7 @@ def start_failed(line: Line) -> None:
 
 
 def process_exiting(line: Line) -> None:
-    line.node.write(line.ms, ProcessExiting(reason=line.node.stops_because or "shut down completed"))
+    line.write(ProcessExiting(reason=line.node.stops_because or "shut down completed"))
 
 
 # ------------------------------------------------------------------ the ZooKeeper session
@@ -83,9 +82,9 @@ def session_established(line: Line) -> None:
     node = line.node
     if opened == node.session_id:
         if not node.is_connected:
-            node.write(line.ms, SessionResumedRecord(session_id=opened))
+            line.write(SessionResumedRecord(session_id=opened))
     else:
-        node.write(line.ms, SessionOpened(session_id=opened, timeout_ms=line.number("timeout")))
+        line.write(SessionOpened(session_id=opened, timeout_ms=line.number("timeout")))
     node.session_id = opened
     node.is_connected = True
 
@@ -94,25 +93,20 @@ def session_suspended(line: Line) -> None:
     node = line.node
     if node.is_connected and session_id(line.found["session"]) == node.session_id:
         node.is_connected = False
-        node.write(line.ms, SessionSuspendedRecord(session_id=node.session_id))
+        line.write(SessionSuspendedRecord(session_id=node.session_id))
 
 
 def session_expired(line: Line) -> None:
     node = line.node
-    node.write(line.ms, SessionExpiredRecord(session_id=session_id(line.found["session"])))
+    line.write(SessionExpiredRecord(session_id=session_id(line.found["session"])))
     node.session_id = 0
     node.is_connected = True
 
 
 def broker_registered(line: Line) -> None:
-    """Record a registration, unless it is recorded from ZooKeeper's transaction log already."""
-    epoch = line.number("epoch")
-    if epoch not in line.cluster.registered:
-        line.cluster.registered.add(epoch)
-        line.node.write(
-            line.ms,
-            BrokerRegistered(broker_id=line.node.broker, broker_epoch=epoch, session_id=line.node.session_id),
-        )
+    node, epoch = line.node, line.number("epoch")
+    registered = BrokerRegistered(broker_id=node.broker, broker_epoch=epoch, session_id=node.session_id)
+    line.cluster.write_registration(node, line.ms, registered)
 
 
 def watch_fired(line: Line) -> None:
@@ -121,7 +115,7 @@ def watch_fired(line: Line) -> None:
     is_election = line.found["path"] == "/controller" and kind == "deleted"
     if is_election and node.gone_cause is not None:
         return  # it is recorded from ZooKeeper's transaction log already
-    seq = node.write(line.ms, WatchFiredRecord(path=line.found["path"], kind=kind))
+    seq = line.write(WatchFiredRecord(path=line.found["path"], kind=kind))
     if is_election:
         node.gone_cause = seq
 
@@ -142,8 +136,7 @@ def refused_old_controller(line: Line) -> None:
     """Record that a broker refused a request of a controller with an older epoch."""
     api = "UpdateMetadata" if "update metadata" in line.found[0] else line.found["api"]
     controller = line.number("controller")
-    line.node.write(
-        line.ms,
+    line.write(
         FenceHit(
             fence=Fence.BROKER_CONTROLLER_EPOCH.value,
             what=f"{api} from {controller}",
@@ -160,8 +153,7 @@ def refused_old_controller(line: Line) -> None:
 
 def refused_old_registration(line: Line) -> None:
     """Record that a broker refused a request that was meant for its earlier registration."""
-    line.node.write(
-        line.ms,
+    line.write(
         FenceHit(
             fence=Fence.BROKER_EPOCH.value,
             what=f"{line.found['api']} from {line.number('controller')}",
@@ -194,8 +186,7 @@ def metadata_updated(line: Line) -> None:
 
 
 def _received(line: Line, api: str, controller_epoch: int = UNKNOWN) -> None:
-    line.node.write(
-        line.ms,
+    line.write(
         RequestReceived(
             api=api,
             api_version=UNKNOWN,
@@ -209,9 +200,7 @@ def _received(line: Line, api: str, controller_epoch: int = UNKNOWN) -> None:
 def _answered(line: Line, api: str, error: str) -> None:
     """Record an answer in the broker's log, and in the controller's log if its own lines do not have it."""
     controller, correlation_id = line.number("controller"), line.number("correlation_id")
-    line.node.write(
-        line.ms, ResponseSent(api=api, client_id=str(controller), correlation_id=correlation_id, error=error)
-    )
+    line.write(ResponseSent(api=api, client_id=str(controller), correlation_id=correlation_id, error=error))
     sender = line.cluster.known_node(controller)
     if sender is not None and not sender.traces_answers:
         line.cluster.record_answer(
@@ -295,7 +284,7 @@ BROKER_STATEMENTS: Final[tuple[Statement, ...]] = (
 )
 """Statements whose lines become records, or are needed by later records."""
 
-_REPEATING: Final = {
+WITHOUT_RECORD: Final = {
     STATE_CHANGE: (
         "Stopped fetchers as part of|Leader \\S+ with topic id|Follower \\S+ starts at leader epoch|"
         "(Skipped|Skipped the) (become|adding|update)|Deleted partition|Cached leader info|"
@@ -313,7 +302,4 @@ _REPEATING: Final = {
     _ZOOKEEPER_CLIENT: "Initializing a new session|Waiting until connected|Connected|Closing|Closed|Session expired",
     _CONNECTION: "Opening socket connection|Socket connection established|EventThread shut down|zookeeper.request",
 }
-STATEMENTS_WITHOUT_RECORD: Final = tuple(
-    Statement(logger, re.compile(pattern, re.DOTALL)) for logger, pattern in _REPEATING.items()
-)
-"""Statements whose lines add nothing to other lines."""
+"""Patterns of the lines of each logger that add nothing to other lines."""

@@ -174,15 +174,11 @@ class BrokerNode:
         self._zxid = max(self._zxid, zxid)
         self._leaderships.setdefault(why, []).append(state)
 
-    def write_partition_moved(self, ms: float, target: str, partition: Transition) -> None:
-        """Append a partition to the `PartitionsMoved` of this millisecond and state."""
+    def write_moved(self, ms: float, target: str, moved: Transition) -> None:
+        """Append a partition or a replica to the `PartitionsMoved` or `ReplicasMoved` of this millisecond and state."""
         self._group(ms)
-        self._partitions.setdefault(target, []).append(partition)
-
-    def write_replica_moved(self, ms: float, target: str, replica: Transition) -> None:
-        """Append a replica to the `ReplicasMoved` of this millisecond and state."""
-        self._group(ms)
-        self._replicas.setdefault(target, []).append(replica)
+        groups = self._partitions if moved.replica < 0 else self._replicas
+        groups.setdefault(target, []).append(moved)
 
     def line_was_read(self, ms: float, source: str) -> None:
         """Note a line of any kind, after its records: the broker was running at this time."""

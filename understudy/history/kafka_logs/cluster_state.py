@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.eventlog.records import Leadership, ResponseReceived
-from understudy.history.kafka_logs.broker_node import BrokerNode, HeldAnswer
+from understudy.foundation.eventlog.records import BrokerRegistered, ControllerElected, Leadership, ResponseReceived
+from understudy.history.kafka_logs.broker_node import BrokerNode, HeldAnswer, Takeover
+from understudy.history.kafka_logs.entries import EntryKind
 
 LEADERSHIP_REPEATED = "states of LeadershipWritten: recorded already"
 
@@ -29,10 +30,7 @@ class ImportedCluster:
     Args:
         folder: receives the event-log files.
         run: the run id of every record.
-        state_change_logs: the brokers whose state-change.log is imported: these logs show what the broker answers.
-        controller_logs: the brokers whose controller.log is imported.
-        server_logs: the brokers whose server.log is imported.
-        logs: the brokers of which any log is imported.
+        logs: the brokers whose logs are imported, each with the kind of log.
         knows_all_states: whether ZooKeeper's transaction log is imported from its first transaction.
 
     Attributes:
@@ -40,8 +38,6 @@ class ImportedCluster:
         left_out: how many records are left out because the logs lack something they need, by record and reason.
         states: the newest state of each partition.
         topics: the assignments in ZooKeeper's transaction log.
-        elected: the controller epochs whose `ControllerElected` has been written.
-        registered: the broker epochs whose `BrokerRegistered` has been written.
     """
 
     def __init__(
@@ -49,25 +45,21 @@ class ImportedCluster:
         folder: Path,
         run: str,
         *,
-        state_change_logs: Collection[int] = (),
-        controller_logs: Collection[int] = (),
-        server_logs: Collection[int] = (),
-        logs: Collection[int] = (),
+        logs: Collection[tuple[int, EntryKind]] = (),
         knows_all_states: bool = False,
     ) -> None:
         self.folder = folder
         self.run = run
-        self.state_change_logs = frozenset(state_change_logs)
-        self.controller_logs = frozenset(controller_logs)
-        self.server_logs = frozenset(server_logs)
-        self.logs = frozenset(logs)
+        self._logs = frozenset(logs)
         self.knows_all_states = knows_all_states
         self.written: Counter[str] = Counter()
         self.left_out: Counter[str] = Counter()
         self.states: dict[TopicPartition, KnownState] = {}
         self.topics: dict[str, dict[TopicPartition, ReplicaAssignment]] = {}
-        self.elected: set[int] = set()
-        self.registered: set[int] = set()
+        self._elected: set[int] = set()
+        """The controller epochs whose `ControllerElected` has been written."""
+        self._registered: set[int] = set()
+        """The broker epochs whose `BrokerRegistered` has been written."""
         self._nodes: dict[int, BrokerNode] = {}
 
     def node(self, broker: int) -> BrokerNode:
@@ -79,6 +71,13 @@ class ImportedCluster:
 
     def known_node(self, broker: int) -> BrokerNode | None:
         return self._nodes.get(broker)
+
+    def has_log(self, broker: int, kind: EntryKind) -> bool:
+        """Return whether this kind of log of a broker is imported. A state-change.log shows what the broker answers."""
+        return (broker, kind) in self._logs
+
+    def has_any_log(self, broker: int) -> bool:
+        return any(self.has_log(broker, kind) for kind in EntryKind)
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -107,6 +106,27 @@ class ImportedCluster:
         partition = TopicPartition(state.topic, state.partition)
         node.write_leadership(ms, why, state, zxid=zxid)
         self.states[partition] = KnownState(state, zxid)
+
+    def write_election(self, node: BrokerNode, ms: float, elected: ControllerElected, *, zxid: int = 0) -> bool:
+        """Record an election, unless it is recorded already; return whether it was not.
+
+        ZooKeeper's transaction log and the broker's own log may both have it.
+        """
+        node.controller_epoch = max(node.controller_epoch, elected.epoch)
+        if elected.epoch in self._elected:
+            return False
+        self._elected.add(elected.epoch)
+        cause, node.gone_cause = node.gone_cause, None
+        node.takeover = Takeover(epoch=elected.epoch, elected_ms=float(ms), cause=cause)
+        node.forget_requests()
+        node.write(ms, elected, cause=cause, zxid=zxid)
+        return True
+
+    def write_registration(self, node: BrokerNode, ms: float, registered: BrokerRegistered, *, zxid: int = 0) -> None:
+        """Record a registration, unless it is recorded already, as for `write_election`."""
+        if registered.broker_epoch not in self._registered:
+            self._registered.add(registered.broker_epoch)
+            node.write(ms, registered, zxid=zxid)
 
     def forget_topic(self, topic: str) -> None:
         """Forget the states of a topic that has been deleted."""

@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.records import (
     BrokersChanged,
     ContextLoaded,
@@ -18,6 +19,7 @@ from understudy.foundation.eventlog.records import (
     ControllerResigned,
     ElectionLost,
     InvalidTransition,
+    Leadership,
     LeadershipNotWritten,
     Refused,
     RequestFailed,
@@ -25,8 +27,9 @@ from understudy.foundation.eventlog.records import (
     TopicsChanged,
     Transition,
 )
-from understudy.history.kafka_logs.broker_node import SentRequest, Takeover
+from understudy.history.kafka_logs.broker_node import SentRequest
 from understudy.history.kafka_logs.cluster_state import LEADERSHIP_REPEATED
+from understudy.history.kafka_logs.entries import EntryKind
 from understudy.history.kafka_logs.kafka_text import (
     LEADER_AND_ISR,
     LEADER_ISR_AND_EPOCH,
@@ -56,22 +59,13 @@ _EXCEPTION = re.compile(r"(?:[\w$]+\.)*(?P<name>[\w$]+?)(?:Exception)?(?:: .*)?"
 
 
 def elected(line: Line) -> None:
-    """Record an election, unless it is recorded from ZooKeeper's transaction log already."""
-    node, epoch = line.node, line.number("epoch")
-    node.controller_epoch = max(node.controller_epoch, epoch)
-    if epoch in line.cluster.elected:
-        return
-    line.cluster.elected.add(epoch)
-    cause, node.gone_cause = node.gone_cause, None
-    node.takeover = Takeover(epoch=epoch, elected_ms=line.ms, cause=cause)
-    node.forget_requests()
-    node.write(
-        line.ms,
-        ControllerElected(
-            broker_id=node.broker, epoch=epoch, epoch_zk_version=line.number("version"), session_id=node.session_id
-        ),
-        cause=cause,
+    found = ControllerElected(
+        broker_id=line.node.broker,
+        epoch=line.number("epoch"),
+        epoch_zk_version=line.number("version"),
+        session_id=line.node.session_id,
     )
+    line.cluster.write_election(line.node, line.ms, found)
 
 
 def reading_begins(line: Line) -> None:
@@ -104,8 +98,7 @@ def topics_of_cluster(line: Line) -> None:
     if takeover.broker_epochs is None or takeover.reading_since_ms is None:
         line.cluster.left_out["ContextLoaded: the log lacks the broker epochs, or when reading began"] += 1
         return
-    line.node.write(
-        line.ms,
+    line.write(
         ContextLoaded(
             epoch=takeover.epoch,
             live_brokers=takeover.broker_epochs,
@@ -129,8 +122,7 @@ def ready(line: Line) -> None:
     partitions = takeover.partitions
     if partitions == UNKNOWN and line.cluster.knows_all_states:
         partitions = sum(map(len, line.cluster.topics.values()))
-    line.node.write(
-        line.ms,
+    line.write(
         ControllerReady(
             epoch=epoch,
             brokers=tuple(sorted({*takeover.live_brokers, *takeover.shutting_down})),
@@ -166,14 +158,13 @@ def resigned(line: Line) -> None:
 
 def election_lost(line: Line) -> None:
     winner = line.found.groupdict().get("winner")
-    line.node.write(line.ms, ElectionLost(winner=-1 if winner is None else int(winner)), cause=line.node.gone_cause)
+    line.write(ElectionLost(winner=-1 if winner is None else int(winner)), cause=line.node.gone_cause)
     line.node.gone_cause = None
 
 
 def brokers_changed(line: Line) -> None:
     found = {name: numbers(line.found[name]) for name in ("new", "dead", "bounced", "live")}
-    line.node.write(
-        line.ms,
+    line.write(
         BrokersChanged(new=found["new"], dead=found["dead"], bounced=found["bounced"], live=found["live"]),
     )
     for broker in (*found["dead"], *found["bounced"]):
@@ -183,14 +174,14 @@ def brokers_changed(line: Line) -> None:
 def topics_changed(line: Line) -> None:
     new, deleted = names(line.found["new"]), names(line.found["deleted"])
     if new or deleted:
-        line.node.write(line.ms, TopicsChanged(new=new, deleted=deleted))
+        line.write(TopicsChanged(new=new, deleted=deleted))
     for topic in deleted:
         line.cluster.forget_topic(topic)
 
 
 def topic_deleted(line: Line) -> None:
     """Record the deletion of a topic. The controller forgets it, so its next line about topics does not list it."""
-    line.node.write(line.ms, TopicsChanged(new=(), deleted=(line.found["topic"],)))
+    line.write(TopicsChanged(new=(), deleted=(line.found["topic"],)))
     line.cluster.forget_topic(line.found["topic"])
 
 
@@ -217,8 +208,7 @@ def request_failed(line: Line) -> None:
     if not queue:
         line.cluster.left_out["RequestFailed: its request has no record"] += 1
         return
-    line.node.write(
-        line.ms,
+    line.write(
         RequestFailed(
             to=line.number("to"),
             api=queue[0].api,
@@ -248,25 +238,16 @@ def partition_online(line: Line) -> None:
         why = "unclean" if state.leader_recovery_state or left_isr else "offline"
     else:
         why = line.node.why
-    if line.cluster.is_newer(state, is_created=source == "NewPartition"):
-        line.cluster.write_leadership(line.node, line.ms, why, state)
-    else:
-        line.cluster.left_out[LEADERSHIP_REPEATED] += 1
-    partition_moved(line)
+    _write_leadership(line, why, state, is_created=source == "NewPartition")
+    moved(line)
 
 
-def partition_moved(line: Line) -> None:
+def moved(line: Line) -> None:
+    """Record a transition of a partition or of a replica."""
     partition = topic_partition(line.found["partition"])
     if partition is not None:
-        moved = Transition(partition.topic, partition.partition, -1, line.found["source"])
-        line.node.write_partition_moved(line.ms, line.found["target"], moved)
-
-
-def replica_moved(line: Line) -> None:
-    partition = topic_partition(line.found["partition"])
-    if partition is not None:
-        moved = Transition(partition.topic, partition.partition, line.number("replica"), line.found["source"])
-        line.node.write_replica_moved(line.ms, line.found["target"], moved)
+        transition = Transition(partition.topic, partition.partition, _replica(line), line.found["source"])
+        line.node.write_moved(line.ms, line.found["target"], transition)
 
 
 def isr_removal(line: Line) -> None:
@@ -285,15 +266,7 @@ def not_elected(line: Line) -> None:
         return
     cause = line.entry.rest[0] if line.entry.rest else ""
     if "should be in one of" in cause:
-        line.node.write(
-            line.ms,
-            InvalidTransition(
-                target=line.found["target"],
-                source=line.found["source"],
-                topic=partition.topic,
-                partition=partition.partition,
-            ),
-        )
+        _write_invalid_transition(line, partition)
         return
     strategy = re.search(r"under strategy (Offline|Preferred|Reassign|Controlled)", cause)
     if line.found["source"] in ("NewPartition", "New"):
@@ -302,22 +275,13 @@ def not_elected(line: Line) -> None:
         why = _STRATEGY_REASONS[strategy[1]] if strategy else ""
     error = _EXCEPTION.fullmatch(cause)
     refused = Refused(partition.topic, partition.partition, error["name"] if error else "")
-    line.node.write(line.ms, LeadershipNotWritten(why=why, partitions=(refused,)))
+    line.write(LeadershipNotWritten(why=why, partitions=(refused,)))
 
 
 def replica_not_moved(line: Line) -> None:
     partition = topic_partition(line.found["partition"])
     if partition is not None and line.entry.rest and "should be in the" in line.entry.rest[0]:
-        line.node.write(
-            line.ms,
-            InvalidTransition(
-                target=line.found["target"],
-                source=line.found["source"],
-                topic=partition.topic,
-                partition=partition.partition,
-                replica=line.number("replica"),
-            ),
-        )
+        _write_invalid_transition(line, partition)
 
 
 def leader_and_isr_sent(line: Line) -> None:
@@ -358,7 +322,7 @@ def _sent(line: Line, to: int, api: str, partitions: int) -> None:
     """Record a request, unless no log can have its answer: the request would look unanswered."""
     node = line.node
     # At INFO a broker logs neither the end of a StopReplica nor an UpdateMetadata without partitions.
-    is_logged_by_receiver = partitions > 0 and api != "StopReplica" and to in line.cluster.state_change_logs
+    is_logged_by_receiver = partitions > 0 and api != "StopReplica" and line.cluster.has_log(to, EntryKind.STATE_CHANGE)
     if not (node.traces_answers or is_logged_by_receiver):
         line.cluster.left_out[f"RequestSent of {api}: no log would have its answer"] += 1
         return
@@ -390,11 +354,31 @@ def _leadership(line: Line, why: str, controller_epoch: int) -> None:
     partition = topic_partition(line.found["partition"])
     if partition is None:
         return
-    state = leadership(partition, line.found, controller_epoch)
-    if line.cluster.is_newer(state):
+    _write_leadership(line, why, leadership(partition, line.found, controller_epoch))
+
+
+def _write_leadership(line: Line, why: str, state: Leadership, *, is_created: bool = False) -> None:
+    if line.cluster.is_newer(state, is_created=is_created):
         line.cluster.write_leadership(line.node, line.ms, why, state)
     else:
         line.cluster.left_out[LEADERSHIP_REPEATED] += 1
+
+
+def _write_invalid_transition(line: Line, partition: TopicPartition) -> None:
+    line.write(
+        InvalidTransition(
+            target=line.found["target"],
+            source=line.found["source"],
+            topic=partition.topic,
+            partition=partition.partition,
+            replica=_replica(line),
+        )
+    )
+
+
+def _replica(line: Line) -> int:
+    """Return the replica that a line names; −1 if it is about a whole partition."""
+    return int(line.found.groupdict().get("replica", -1))
 
 
 # ------------------------------------------------------------------ the statements
@@ -452,7 +436,7 @@ CONTROLLER_STATEMENTS: Final = (
     statement(
         STATE_CHANGE,
         r"Changed partition (?P<partition>\S+) state from (?P<source>\w+) to (?P<target>\w+)",
-        partition_moved,
+        moved,
     ),
     statement(
         STATE_CHANGE,
@@ -474,7 +458,7 @@ CONTROLLER_STATEMENTS: Final = (
         STATE_CHANGE,
         r"Changed state of replica (?P<replica>\d+) for partition (?P<partition>\S+) "
         r"from (?P<source>\w+) to (?P<target>\w+)",
-        replica_moved,
+        moved,
     ),
     statement(
         STATE_CHANGE,
@@ -513,7 +497,7 @@ CONTROLLER_STATEMENTS: Final = (
 )
 """Statements whose lines become records, or are needed by later records."""
 
-_REPEATING: Final = {
+WITHOUT_RECORD: Final = {
     CONTROLLER: (
         "Registering handlers|"
         "Deleting log dir event notifications|Deleting isr change notifications|"
@@ -538,5 +522,4 @@ _REPEATING: Final = {
     _DELETION: "Initializing manager|Handling deletion for topics|Deletion |Halted deletion",
     STATE_CHANGE: "Sending become-(leader|follower) LeaderAndIsr|Sending StopReplica request \\w+\\(",
 }
-STATEMENTS_WITHOUT_RECORD: Final = tuple(statement(logger, pattern) for logger, pattern in _REPEATING.items())
-"""Statements whose lines add nothing to other lines."""
+"""Patterns of the lines of each logger that add nothing to other lines."""

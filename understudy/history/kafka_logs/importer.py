@@ -18,8 +18,8 @@ from understudy.history.kafka_logs import broker_lines, controller_lines
 from understudy.history.kafka_logs.cluster_state import ImportedCluster
 from understudy.history.kafka_logs.entries import Entry, EntryKind, LogError, LogSource, log_sources
 from understudy.history.kafka_logs.pattern import LinePattern
-from understudy.history.kafka_logs.statements import IDENT, Line, Statement, by_logger
-from understudy.history.kafka_logs.transactions import DatedTransaction, TransactionImporter, dated
+from understudy.history.kafka_logs.statements import IDENT, Line, Statement, by_logger, statement
+from understudy.history.kafka_logs.transactions import DatedTransaction, Logged, TransactionImporter, dated
 from understudy.history.reading.transaction_log import MalformedTransactionLog, first_zxid, iterate_transaction_logs
 
 MAX_SAMPLES: Final = 3
@@ -28,10 +28,12 @@ MAX_SAMPLE_CHARACTERS: Final = 200
 
 _STATEMENTS: Final = by_logger((*controller_lines.CONTROLLER_STATEMENTS, *broker_lines.BROKER_STATEMENTS))
 _WITHOUT_RECORD: Final = by_logger(
-    (*controller_lines.STATEMENTS_WITHOUT_RECORD, *broker_lines.STATEMENTS_WITHOUT_RECORD)
+    statement(logger, pattern)
+    for patterns in (controller_lines.WITHOUT_RECORD, broker_lines.WITHOUT_RECORD)
+    for logger, pattern in patterns.items()
 )
 
-_Item: TypeAlias = tuple[int, int, LogSource | None, Entry | DatedTransaction]
+_Item: TypeAlias = tuple[int, int, LogSource | None, Entry | DatedTransaction[Logged]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +102,7 @@ def import_logs(inputs: LogInputs, output: Path, *, run: str = "") -> ImportRepo
     cluster = ImportedCluster(
         output,
         run or f"kafka-{datetime.fromtimestamp(first[0] / 1000, UTC):%Y%m%d-%H%M%S}",
-        state_change_logs={source.broker for source in sources if source.kind is EntryKind.STATE_CHANGE},
-        controller_logs={source.broker for source in sources if source.kind is EntryKind.CONTROLLER},
-        server_logs={source.broker for source in sources if source.kind is EntryKind.SERVER},
-        logs={source.broker for source in sources},
+        logs={(source.broker, source.kind) for source in sources},
         knows_all_states=inputs.zookeeper_log is not None and first_zxid(inputs.zookeeper_log) == 1,
     )
     report = ImportReport(run=cluster.run, brokers=())
@@ -159,11 +158,9 @@ def _import_entry(source: LogSource, entry: Entry, cluster: ImportedCluster, rep
     found = _find(_STATEMENTS.get(entry.logger, ()), text)
     if found is not None:
         report.understood += 1
-        statement, match = found
-        assert statement.imports is not None
-        statement.imports(
-            Line(cluster, cluster.node(source.broker), entry, "" if ident is None else ident["ident"], match)
-        )
+        known, match = found
+        assert known.imports is not None
+        known.imports(Line(cluster, cluster.node(source.broker), entry, "" if ident is None else ident["ident"], match))
     elif _find(_WITHOUT_RECORD.get(entry.logger, ()), text) is not None:
         report.without_record[entry.logger] += 1
     else:
@@ -176,9 +173,9 @@ def _import_entry(source: LogSource, entry: Entry, cluster: ImportedCluster, rep
 
 
 def _find(statements: Sequence[Statement], text: str) -> tuple[Statement, re.Match[str]] | None:
-    for statement in statements:
-        if (match := statement.pattern.match(text)) is not None:
-            return statement, match
+    for known in statements:
+        if (match := known.pattern.match(text)) is not None:
+            return known, match
     return None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from understudy.foundation.eventlog.records import Payload
 from understudy.history.kafka_logs.broker_node import BrokerNode
 from understudy.history.kafka_logs.cluster_state import ImportedCluster
 from understudy.history.kafka_logs.entries import Entry
@@ -39,6 +40,10 @@ class Line:
 
     def number(self, group: str) -> int:
         return int(self.found[group])
+
+    def write(self, payload: Payload, *, cause: int | None = None) -> int:
+        """Append a record at the time of the line, and return its sequence number."""
+        return self.node.write(self.ms, payload, cause=cause)
 
 
 Importer: TypeAlias = Callable[[Line], None]

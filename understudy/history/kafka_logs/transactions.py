@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from understudy.checks.history import OpKind, ZnodeOp, ZnodeTransaction
 from understudy.foundation.cluster.assignment import ReplicaAssignment
@@ -34,8 +34,9 @@ from understudy.foundation.zk.znodes import (
     TopicPartitionStateZNode,
     TopicZNode,
 )
-from understudy.history.kafka_logs.broker_node import BrokerNode, Takeover
+from understudy.history.kafka_logs.broker_node import BrokerNode
 from understudy.history.kafka_logs.cluster_state import ImportedCluster, KnownState
+from understudy.history.kafka_logs.entries import EntryKind
 from understudy.history.reading.transaction_log import ClosedByClient, OpenedSession, SessionNote
 
 LOOK_AHEAD: Final = 10_000
@@ -50,9 +51,10 @@ _REGISTRATION = re.compile(r"/brokers/ids/(?P<broker>\d+)")
 
 
 Logged: TypeAlias = ZnodeTransaction | SessionNote
+L = TypeVar("L", bound=Logged)
 
 
-class DatedTransaction(NamedTuple):
+class DatedTransaction(NamedTuple, Generic[L]):
     """A transaction in the order of the import.
 
     Attributes:
@@ -62,19 +64,15 @@ class DatedTransaction(NamedTuple):
     """
 
     ms: int
-    transaction: Logged
+    transaction: L
     broker: int | None
 
 
-class Written(NamedTuple):
-    """A `DatedTransaction` that changes znodes or ends a session."""
-
-    ms: int
-    transaction: ZnodeTransaction
-    broker: int | None
+Written: TypeAlias = DatedTransaction[ZnodeTransaction]
+"""A transaction that changes znodes or ends a session."""
 
 
-def dated(transactions: Iterable[Logged]) -> Iterator[DatedTransaction]:
+def dated(transactions: Iterable[Logged]) -> Iterator[DatedTransaction[Logged]]:
     """Yield transactions with their times, and the broker that only a later transaction names."""
     source = iter(transactions)
     waiting: deque[Logged] = deque()
@@ -176,7 +174,7 @@ class TransactionImporter:
         self._gone: set[int] = set()
         """The brokers that went down while there was no controller, including a killed controller."""
 
-    def add(self, dated: DatedTransaction) -> None:
+    def add(self, dated: DatedTransaction[Logged]) -> None:
         transaction = dated.transaction
         if isinstance(transaction, OpenedSession):
             if dated.broker is not None:
@@ -226,23 +224,15 @@ class TransactionImporter:
         for op in transaction.ops:
             if op.path != ControllerEpochZNode.path or op.kind is not OpKind.SET:
                 continue
-            epoch = ControllerEpochZNode.decode(op.data or b"")
-            node = self._cluster.node(broker)
-            node.controller_epoch = max(node.controller_epoch, epoch)
-            if epoch in self._cluster.elected:
-                return
-            self._cluster.elected.add(epoch)
-            cause, node.gone_cause = node.gone_cause, None
-            node.takeover = Takeover(epoch=epoch, elected_ms=float(written.ms), cause=cause)
-            node.forget_requests()
-            node.write(
-                written.ms,
-                ControllerElected(
-                    broker_id=broker, epoch=epoch, epoch_zk_version=op.version, session_id=transaction.session_id
-                ),
-                cause=cause,
-                zxid=transaction.zxid,
+            found = ControllerElected(
+                broker_id=broker,
+                epoch=ControllerEpochZNode.decode(op.data or b""),
+                epoch_zk_version=op.version,
+                session_id=transaction.session_id,
             )
+            node = self._cluster.node(broker)
+            if not self._cluster.write_election(node, written.ms, found, zxid=transaction.zxid):
+                return
         gone, self._gone = self._gone - set(self._registered), set()
         if gone:
             self._brokers_changed(written, dead=tuple(sorted(gone)))
@@ -251,19 +241,19 @@ class TransactionImporter:
 
     def _session_opened(self, ms: int, session: OpenedSession, broker: int) -> None:
         self._begin_incarnation(broker, session.session_id)
-        if broker not in self._cluster.server_logs:
+        if not self._cluster.has_log(broker, EntryKind.SERVER):
             opened = SessionOpened(session_id=session.session_id, timeout_ms=session.timeout_ms)
             self._cluster.node(broker).write(ms, opened, zxid=session.zxid)
 
     def _session_closed(self, ms: int, session: ClosedByClient) -> None:
         """Record that a broker without logs was running when it closed its session, unlike one that was killed."""
         broker = self._broker_of_session.get(session.session_id)
-        if broker is not None and broker not in self._cluster.logs:
+        if broker is not None and not self._cluster.has_any_log(broker):
             self._cluster.node(broker).write(ms, StillRunning(source=_SOURCE), zxid=session.zxid)
 
     def _begin_incarnation(self, broker: int, session_id: int) -> None:
         """Begin an incarnation with each session of a broker without logs: its memory ends with process and session."""
-        if broker not in self._cluster.logs and self._broker_of_session.get(session_id) != broker:
+        if not self._cluster.has_any_log(broker) and self._broker_of_session.get(session_id) != broker:
             self._cluster.node(broker).end_incarnation()
         self._broker_of_session[session_id] = broker
 
@@ -272,15 +262,9 @@ class TransactionImporter:
         if op.kind is OpKind.CREATE:
             self._begin_incarnation(broker, transaction.session_id)
             self._registered[broker] = transaction.zxid
-            if transaction.zxid not in self._cluster.registered:
-                self._cluster.registered.add(transaction.zxid)
-                self._cluster.node(broker).write(
-                    written.ms,
-                    BrokerRegistered(
-                        broker_id=broker, broker_epoch=transaction.zxid, session_id=transaction.session_id
-                    ),
-                    zxid=transaction.zxid,
-                )
+            epoch, session_id = transaction.zxid, transaction.session_id
+            registered = BrokerRegistered(broker_id=broker, broker_epoch=epoch, session_id=session_id)
+            self._cluster.write_registration(self._cluster.node(broker), written.ms, registered, zxid=epoch)
             self._brokers_changed(written, new=(broker,))
         elif op.kind is OpKind.DELETE:
             self._registered.pop(broker, None)
@@ -309,7 +293,7 @@ class TransactionImporter:
 
     def _controller_without_log(self) -> BrokerNode | None:
         """Return the controller; None if there is none, or if its controller.log is imported, which has the changes."""
-        if self._controller is None or self._controller in self._cluster.controller_logs:
+        if self._controller is None or self._cluster.has_log(self._controller, EntryKind.CONTROLLER):
             return None
         return self._cluster.node(self._controller)
 
