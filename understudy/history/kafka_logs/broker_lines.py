@@ -23,7 +23,10 @@ from understudy.foundation.eventlog.records import (
 )
 from understudy.history.kafka_logs.broker_node import HandledRequest
 from understudy.history.kafka_logs.kafka_text import UNKNOWN, session_id
-from understudy.history.kafka_logs.statements import STATE_CHANGE, Line, Statement, statement
+from understudy.history.kafka_logs.statements import STATE_CHANGE, Line, Statements
+
+STATEMENTS: Final = Statements()
+"""Statements whose lines become records, or are needed by later records."""
 
 _SERVER = "kafka.server.KafkaServer"
 _ZK_CLIENT = "kafka.zk.KafkaZkClient"
@@ -32,6 +35,7 @@ _CONNECTION = "org.apache.zookeeper.ClientCnxn"
 _REGISTRATION = "kafka.utils.Log4jControllerRegistration$"
 _APIS = "kafka.server.KafkaApis"
 _EVENT_THREAD = "kafka.controller.ControllerEventManager$ControllerEventThread"
+_FROM = r"correlationId (?P<correlation_id>\d+) from controller (?P<controller>\d+)"
 _WATCH_KINDS: Final = {
     "NodeCreated": "created",
     "NodeDeleted": "deleted",
@@ -42,12 +46,14 @@ _WATCH_KINDS: Final = {
 # ------------------------------------------------------------------ the process
 
 
+@STATEMENTS.importing(_REGISTRATION, r"Registered kafka:type=kafka\.Log4jController MBean")
 def process_began(line: Line) -> None:
     """Begin an incarnation at the first line of a process."""
     line.node.start_incarnation(line.ms)
     line.node.has_begun = True
 
 
+@STATEMENTS.importing(_SERVER, r"starting$")
 def process_started(line: Line) -> None:
     """Begin an incarnation, unless `process_began` has; older versions of Kafka do not log the line for that."""
     if not line.node.has_begun:
@@ -55,6 +61,7 @@ def process_started(line: Line) -> None:
     line.node.has_begun = False
 
 
+@STATEMENTS.importing(_EVENT_THREAD, r"Starting$")
 def event_thread_started(line: Line) -> None:
     """Begin an incarnation if the thread starts again, as it may without a server.log: a process starts it once."""
     if line.node.had_event_thread:
@@ -62,14 +69,17 @@ def event_thread_started(line: Line) -> None:
     line.node.had_event_thread = True
 
 
+@STATEMENTS.importing(_SERVER, r"shutting down$")
 def process_stops(line: Line) -> None:
     line.node.stops_because = "the broker shuts down"
 
 
+@STATEMENTS.importing(_SERVER, r"Fatal error during KafkaServer startup")
 def start_failed(line: Line) -> None:
     line.node.stops_because = line.entry.rest[0] if line.entry.rest else "a fatal error"
 
 
+@STATEMENTS.importing(_SERVER, r"shut down completed$")
 def process_exiting(line: Line) -> None:
     line.write(ProcessExiting(reason=line.node.stops_because or "shut down completed"))
 
@@ -77,6 +87,11 @@ def process_exiting(line: Line) -> None:
 # ------------------------------------------------------------------ the ZooKeeper session
 
 
+@STATEMENTS.importing(
+    _CONNECTION,
+    r"Session establishment complete on server .*, session id = 0x(?P<session>[0-9a-f]+), "
+    r"negotiated timeout = (?P<timeout>\d+)",
+)
 def session_established(line: Line) -> None:
     opened = session_id(line.found["session"])
     node = line.node
@@ -89,6 +104,11 @@ def session_established(line: Line) -> None:
     node.is_connected = True
 
 
+@STATEMENTS.importing(
+    _CONNECTION,
+    r"(Client session timed out, have not heard from server in \d+ms for session id|Session|"
+    r"An exception was thrown while closing send thread for session) 0x(?P<session>[0-9a-f]+)",
+)
 def session_suspended(line: Line) -> None:
     node = line.node
     if node.is_connected and session_id(line.found["session"]) == node.session_id:
@@ -96,6 +116,9 @@ def session_suspended(line: Line) -> None:
         line.write(SessionSuspendedRecord(session_id=node.session_id))
 
 
+@STATEMENTS.importing(
+    _CONNECTION, r"Unable to reconnect to ZooKeeper service, session 0x(?P<session>[0-9a-f]+) has expired"
+)
 def session_expired(line: Line) -> None:
     node = line.node
     line.write(SessionExpiredRecord(session_id=session_id(line.found["session"])))
@@ -103,12 +126,17 @@ def session_expired(line: Line) -> None:
     node.is_connected = True
 
 
+@STATEMENTS.importing(_ZK_CLIENT, r"Registered broker \d+ at path .*, czxid \(broker epoch\): (?P<epoch>\d+)")
 def broker_registered(line: Line) -> None:
     node, epoch = line.node, line.number("epoch")
     registered = BrokerRegistered(broker_id=node.broker, broker_epoch=epoch, session_id=node.session_id)
     line.cluster.write_registration(node, line.ms, registered)
 
 
+@STATEMENTS.importing(
+    _ZOOKEEPER_CLIENT,
+    rf"Received event: WatchedEvent state:\w+ type:(?P<type>{'|'.join(_WATCH_KINDS)}) path:(?P<path>[^ ]+)",
+)
 def watch_fired(line: Line) -> None:
     node = line.node
     kind = _WATCH_KINDS[line.found["type"]]
@@ -123,15 +151,28 @@ def watch_fired(line: Line) -> None:
 # ------------------------------------------------------------------ control requests
 
 
+@STATEMENTS.importing(STATE_CHANGE, rf"Handling LeaderAndIsr request {_FROM} for \d+ partitions")
 def leader_and_isr_received(line: Line) -> None:
     line.node.handling = HandledRequest(line.number("correlation_id"))
     _received(line, "LeaderAndIsr")
 
 
+@STATEMENTS.importing(STATE_CHANGE, rf"Handling StopReplica request {_FROM} for \d+ partitions")
 def stop_replica_received(line: Line) -> None:
     _received(line, "StopReplica")
 
 
+@STATEMENTS.importing(
+    STATE_CHANGE,
+    r"Ignoring (?P<api>LeaderAndIsr|StopReplica) request from controller (?P<controller>\d+) with correlation id "
+    r"(?P<correlation_id>\d+) since its controller epoch (?P<epoch>\d+) is old\. "
+    r"Latest known controller epoch is (?P<known>\d+)",
+)
+@STATEMENTS.importing(
+    STATE_CHANGE,
+    r"Received update metadata request with correlation id (?P<correlation_id>\d+) from an old controller "
+    r"(?P<controller>\d+) with epoch (?P<epoch>\d+)\. Latest known controller epoch is (?P<known>\d+)",
+)
 def refused_old_controller(line: Line) -> None:
     """Record that a broker refused a request of a controller with an older epoch."""
     api = "UpdateMetadata" if "update metadata" in line.found[0] else line.found["api"]
@@ -151,6 +192,11 @@ def refused_old_controller(line: Line) -> None:
         _answered(line, api, "STALE_CONTROLLER_EPOCH")
 
 
+@STATEMENTS.importing(
+    _APIS,
+    r"Received (?P<api>LeaderAndIsr|StopReplica|UpdateMetadata) request with broker epoch (?P<offered>\d+) "
+    r"smaller than the current broker epoch (?P<known>\d+) from controller (?P<controller>\d+)",
+)
 def refused_old_registration(line: Line) -> None:
     """Record that a broker refused a request that was meant for its earlier registration."""
     line.write(
@@ -171,6 +217,7 @@ def refused_old_registration(line: Line) -> None:
     )
 
 
+@STATEMENTS.importing(STATE_CHANGE, rf"Finished LeaderAndIsr request in \d+ms {_FROM} for \d+ partitions")
 def leader_and_isr_finished(line: Line) -> None:
     """Record the answer to a LeaderAndIsr. The applied states are left out: the lines of followers have no ISR."""
     handling, line.node.handling = line.node.handling, None
@@ -178,6 +225,11 @@ def leader_and_isr_finished(line: Line) -> None:
         _answered(line, "LeaderAndIsr", handling.error)
 
 
+@STATEMENTS.importing(
+    STATE_CHANGE,
+    r"Add \d+ partitions and deleted \d+ partitions from metadata cache in response to UpdateMetadata request "
+    r"sent by controller (?P<controller>\d+) epoch (?P<epoch>\d+) with correlation id (?P<correlation_id>\d+)",
+)
 def metadata_updated(line: Line) -> None:
     """Record an UpdateMetadata and its answer. The applied states are left out: the line only has their number."""
     line.node.controller_epoch = max(line.node.controller_epoch, line.number("epoch"))
@@ -212,77 +264,6 @@ def _answered(line: Line, api: str, error: str) -> None:
             error=error,
         )
 
-
-# ------------------------------------------------------------------ the statements
-
-_FROM = r"correlationId (?P<correlation_id>\d+) from controller (?P<controller>\d+)"
-
-BROKER_STATEMENTS: Final[tuple[Statement, ...]] = (
-    statement(_REGISTRATION, r"Registered kafka:type=kafka\.Log4jController MBean", process_began),
-    statement(_SERVER, r"starting$", process_started),
-    statement(_EVENT_THREAD, r"Starting$", event_thread_started),
-    statement(_SERVER, r"shutting down$", process_stops),
-    statement(_SERVER, r"Fatal error during KafkaServer startup", start_failed),
-    statement(_SERVER, r"shut down completed$", process_exiting),
-    statement(
-        _CONNECTION,
-        r"Session establishment complete on server .*, session id = 0x(?P<session>[0-9a-f]+), "
-        r"negotiated timeout = (?P<timeout>\d+)",
-        session_established,
-    ),
-    statement(
-        _CONNECTION,
-        r"Unable to reconnect to ZooKeeper service, session 0x(?P<session>[0-9a-f]+) has expired",
-        session_expired,
-    ),
-    statement(
-        _CONNECTION,
-        r"(Client session timed out, have not heard from server in \d+ms for session id|Session|"
-        r"An exception was thrown while closing send thread for session) 0x(?P<session>[0-9a-f]+)",
-        session_suspended,
-    ),
-    statement(
-        _ZK_CLIENT,
-        r"Registered broker \d+ at path .*, czxid \(broker epoch\): (?P<epoch>\d+)",
-        broker_registered,
-    ),
-    statement(
-        _ZOOKEEPER_CLIENT,
-        rf"Received event: WatchedEvent state:\w+ type:(?P<type>{'|'.join(_WATCH_KINDS)}) path:(?P<path>[^ ]+)",
-        watch_fired,
-    ),
-    statement(STATE_CHANGE, rf"Handling LeaderAndIsr request {_FROM} for \d+ partitions", leader_and_isr_received),
-    statement(STATE_CHANGE, rf"Handling StopReplica request {_FROM} for \d+ partitions", stop_replica_received),
-    statement(
-        STATE_CHANGE,
-        r"Ignoring (?P<api>LeaderAndIsr|StopReplica) request from controller (?P<controller>\d+) with correlation id "
-        r"(?P<correlation_id>\d+) since its controller epoch (?P<epoch>\d+) is old\. "
-        r"Latest known controller epoch is (?P<known>\d+)",
-        refused_old_controller,
-    ),
-    statement(
-        STATE_CHANGE,
-        r"Received update metadata request with correlation id (?P<correlation_id>\d+) from an old controller "
-        r"(?P<controller>\d+) with epoch (?P<epoch>\d+)\. Latest known controller epoch is (?P<known>\d+)",
-        refused_old_controller,
-    ),
-    statement(
-        _APIS,
-        r"Received (?P<api>LeaderAndIsr|StopReplica|UpdateMetadata) request with broker epoch (?P<offered>\d+) "
-        r"smaller than the current broker epoch (?P<known>\d+) from controller (?P<controller>\d+)",
-        refused_old_registration,
-    ),
-    statement(
-        STATE_CHANGE, rf"Finished LeaderAndIsr request in \d+ms {_FROM} for \d+ partitions", leader_and_isr_finished
-    ),
-    statement(
-        STATE_CHANGE,
-        r"Add \d+ partitions and deleted \d+ partitions from metadata cache in response to UpdateMetadata request "
-        r"sent by controller (?P<controller>\d+) epoch (?P<epoch>\d+) with correlation id (?P<correlation_id>\d+)",
-        metadata_updated,
-    ),
-)
-"""Statements whose lines become records, or are needed by later records."""
 
 WITHOUT_RECORD: Final = {
     STATE_CHANGE: (

@@ -39,8 +39,18 @@ from understudy.history.kafka_logs.kafka_text import (
     numbers,
     topic_partition,
 )
-from understudy.history.kafka_logs.statements import CONTROLLER, STATE_CHANGE, Line, statement
+from understudy.history.kafka_logs.statements import CONTROLLER, STATE_CHANGE, Line, Statements
 
+STATEMENTS: Final = Statements()
+"""Statements whose lines become records, or are needed by later records."""
+
+_CHANNELS = "kafka.controller.ControllerChannelManager"
+_SENDER = "kafka.controller.RequestSendThread"
+_BATCH = "kafka.controller.ControllerBrokerRequestBatch"
+_PARTITIONS = "kafka.controller.ZkPartitionStateMachine"
+_REPLICAS = "kafka.controller.ZkReplicaStateMachine"
+_DELETION = "kafka.controller.TopicDeletionManager"
+_TO = r"(?P<node>\S+ \(id: (?P<to>\d+) rack: .*?\))"
 _IDENT_EPOCH = re.compile(r"Controller id=\d+ epoch=(?P<epoch>\d+)")
 _STRATEGY_REASONS: Final = {
     "Offline": "offline",
@@ -58,6 +68,11 @@ _BROKER_EPOCH = re.compile(r"(\d+) -> (\d+)")
 _EXCEPTION = re.compile(r"(?:[\w$]+\.)*(?P<name>[\w$]+?)(?:Exception)?(?:: .*)?", re.DOTALL)
 
 
+@STATEMENTS.importing(
+    CONTROLLER,
+    r"\d+ successfully elected as the controller\. Epoch incremented to (?P<epoch>\d+) "
+    r"and epoch zk version is now (?P<version>\d+)",
+)
 def elected(line: Line) -> None:
     found = ControllerElected(
         broker_id=line.node.broker,
@@ -68,27 +83,32 @@ def elected(line: Line) -> None:
     line.cluster.write_election(line.node, line.ms, found)
 
 
+@STATEMENTS.importing(CONTROLLER, r"Initializing controller context")
 def reading_begins(line: Line) -> None:
     if line.node.takeover is not None:
         line.node.takeover.reading_since_ms = line.ms
 
 
+@STATEMENTS.importing(CONTROLLER, r"Initialized broker epochs cache: (?P<epochs>.*)")
 def broker_epochs(line: Line) -> None:
     if line.node.takeover is not None:
         found = _BROKER_EPOCH.findall(line.found["epochs"])
         line.node.takeover.broker_epochs = tuple(sorted((int(broker), int(epoch)) for broker, epoch in found))
 
 
+@STATEMENTS.importing(CONTROLLER, r"Currently active brokers in the cluster: (?P<brokers>.*)")
 def active_brokers(line: Line) -> None:
     if line.node.takeover is not None:
         line.node.takeover.live_brokers = numbers(line.found["brokers"])
 
 
+@STATEMENTS.importing(CONTROLLER, r"Currently shutting brokers in the cluster: (?P<brokers>.*)")
 def shutting_down_brokers(line: Line) -> None:
     if line.node.takeover is not None:
         line.node.takeover.shutting_down = numbers(line.found["brokers"])
 
 
+@STATEMENTS.importing(CONTROLLER, r"Current list of topics in the cluster: (?P<topics>.*)")
 def topics_of_cluster(line: Line) -> None:
     """Record that the cluster's state has been read, with the partition states that the logs have named so far."""
     takeover = line.node.takeover
@@ -109,11 +129,13 @@ def topics_of_cluster(line: Line) -> None:
     )
 
 
+@STATEMENTS.importing(_PARTITIONS, r"Started partition state machine with initial state -> (?P<states>.*)")
 def partition_states(line: Line) -> None:
     if line.node.takeover is not None:
         line.node.takeover.partitions = line.found["states"].count(" -> ")
 
 
+@STATEMENTS.importing(CONTROLLER, r"Ready to serve as the new controller with epoch (?P<epoch>\d+)")
 def ready(line: Line) -> None:
     takeover, epoch = line.node.takeover, line.number("epoch")
     if takeover is None or takeover.epoch != epoch or takeover.live_brokers is None or takeover.topics is None:
@@ -134,15 +156,18 @@ def ready(line: Line) -> None:
     )
 
 
+@STATEMENTS.importing(CONTROLLER, r"Starting the controller scheduler")
 def takeover_ended(line: Line) -> None:
     if line.node.takeover is not None:
         line.node.takeover.is_under_way = False
 
 
+@STATEMENTS.importing(CONTROLLER, r"(Forcing the controller to resign|Controller moved to another broker)")
 def resignation_reason(line: Line) -> None:
     line.node.resigns_because = line.entry.message.partition("] ")[2].rstrip(".")
 
 
+@STATEMENTS.importing(CONTROLLER, r"(Resigning|Resigned)")
 def resigned(line: Line) -> None:
     """Record a resignation once: Kafka logs `Resigning` at DEBUG, and `Resigned` when it has stopped its channels."""
     node = line.node
@@ -156,12 +181,23 @@ def resigned(line: Line) -> None:
     node.forget_requests()
 
 
+@STATEMENTS.importing(
+    CONTROLLER,
+    r"Broker (?P<winner>-?\d+) (has been elected as the controller, so stopping the election process"
+    r"|was elected as controller instead of broker)",
+)
+@STATEMENTS.importing(CONTROLLER, r"A controller has been elected but just resigned")
 def election_lost(line: Line) -> None:
     winner = line.found.groupdict().get("winner")
     line.write(ElectionLost(winner=-1 if winner is None else int(winner)), cause=line.node.gone_cause)
     line.node.gone_cause = None
 
 
+@STATEMENTS.importing(
+    CONTROLLER,
+    r"Newly added brokers: (?P<new>[\d,]*), deleted brokers: (?P<dead>[\d,]*), "
+    r"bounced brokers: (?P<bounced>[\d,]*), all live brokers: (?P<live>[\d,]*)",
+)
 def brokers_changed(line: Line) -> None:
     found = {name: numbers(line.found[name]) for name in ("new", "dead", "bounced", "live")}
     line.write(
@@ -171,6 +207,10 @@ def brokers_changed(line: Line) -> None:
         line.node.forget_requests(broker)
 
 
+@STATEMENTS.importing(
+    CONTROLLER,
+    r"New topics: \[(?P<new>[^\]]*)\], deleted topics: \[(?P<deleted>[^\]]*)\], new partition replica assignment",
+)
 def topics_changed(line: Line) -> None:
     new, deleted = names(line.found["new"]), names(line.found["deleted"])
     if new or deleted:
@@ -179,29 +219,36 @@ def topics_changed(line: Line) -> None:
         line.cluster.forget_topic(topic)
 
 
+@STATEMENTS.importing(_DELETION, r"Deletion of topic (?P<topic>\S+) successfully completed")
 def topic_deleted(line: Line) -> None:
     """Record the deletion of a topic. The controller forgets it, so its next line about topics does not list it."""
     line.write(TopicsChanged(new=(), deleted=(line.found["topic"],)))
     line.cluster.forget_topic(line.found["topic"])
 
 
+@STATEMENTS.importing(CONTROLLER, rf"ISR for partition (?P<partition>\S+) updated to {LEADER_AND_ISR}")
 def isr_updated(line: Line) -> None:
     epoch = line.node.takeover.epoch if line.node.takeover is not None else UNKNOWN
     _leadership(line, "alter-partition", epoch)
 
 
+@STATEMENTS.importing(CONTROLLER, r"Starting replica leader election \((?P<type>\w+)\)")
 def replica_election_begins(line: Line) -> None:
     line.node.why = "preferred" if line.found["type"] == "PREFERRED" else ""
 
 
+@STATEMENTS.importing(CONTROLLER, r"Leader -?\d+ for partition \S+ being reassigned")
 def reassignment_elects(line: Line) -> None:
     line.node.why = "reassignment"
 
 
+@STATEMENTS.importing(CONTROLLER, r"Shutting down broker \d+")
 def controlled_shutdown_begins(line: Line) -> None:
     line.node.why = "controlled-shutdown"
 
 
+@STATEMENTS.importing(_SENDER, rf"Controller \d+ epoch \d+ fails to send request .* to broker {_TO}")
+@STATEMENTS.importing(_SENDER, rf"Controller \d+'s connection to broker {_TO} was unsuccessful")
 def request_failed(line: Line) -> None:
     """Record that a request got no answer. The controller sends it again as long as the broker is live."""
     queue = line.node.sent.get(line.number("to"))
@@ -223,6 +270,10 @@ def request_failed(line: Line) -> None:
 # ------------------------------------------------------------------ state-change.log
 
 
+@STATEMENTS.importing(
+    STATE_CHANGE,
+    rf"Changed partition (?P<partition>\S+) from (?P<source>\w+) to (?P<target>\w+) with state {LEADER_AND_ISR}",
+)
 def partition_online(line: Line) -> None:
     """Record a partition that got a leader: its new state, and its transition."""
     partition = topic_partition(line.found["partition"])
@@ -242,6 +293,14 @@ def partition_online(line: Line) -> None:
     moved(line)
 
 
+@STATEMENTS.importing(
+    STATE_CHANGE, r"Changed partition (?P<partition>\S+) state from (?P<source>\w+) to (?P<target>\w+)"
+)
+@STATEMENTS.importing(
+    STATE_CHANGE,
+    r"Changed state of replica (?P<replica>\d+) for partition (?P<partition>\S+) "
+    r"from (?P<source>\w+) to (?P<target>\w+)",
+)
 def moved(line: Line) -> None:
     """Record a transition of a partition or of a replica."""
     partition = topic_partition(line.found["partition"])
@@ -250,15 +309,28 @@ def moved(line: Line) -> None:
         line.node.write_moved(line.ms, line.found["target"], transition)
 
 
+@STATEMENTS.importing(
+    STATE_CHANGE, rf"Partition (?P<partition>\S+) state changed to {LEADER_ISR_AND_EPOCH} after removing replica"
+)
 def isr_removal(line: Line) -> None:
     """Record a removal from an ISR. Kafka logs this line also for ISRs that the replica had left before."""
     _leadership(line, "isr-removal", line.number("controller_epoch"))
 
 
+@STATEMENTS.importing(
+    STATE_CHANGE,
+    rf"Sent LeaderAndIsr request {LEADER_ISR_AND_EPOCH} with new replica assignment .* "
+    r"for partition being reassigned (?P<partition>\S+)",
+)
 def reassigned(line: Line) -> None:
     _leadership(line, "reassignment", line.number("controller_epoch"))
 
 
+@STATEMENTS.importing(
+    STATE_CHANGE,
+    r"Controller \d+ epoch \d+ failed to change state for partition (?P<partition>\S+) "
+    r"from (?P<source>\w+) to (?P<target>\w+)",
+)
 def not_elected(line: Line) -> None:
     """Record an election that found no leader, or a transition that Kafka's table does not allow."""
     partition = topic_partition(line.found["partition"])
@@ -278,25 +350,47 @@ def not_elected(line: Line) -> None:
     line.write(LeadershipNotWritten(why=why, partitions=(refused,)))
 
 
+@STATEMENTS.importing(
+    STATE_CHANGE,
+    r"Controller \d+ epoch \d+ initiated state change of replica (?P<replica>\d+) for partition "
+    r"(?P<partition>\S+) from (?P<source>\w+) to (?P<target>\w+) failed",
+)
 def replica_not_moved(line: Line) -> None:
     partition = topic_partition(line.found["partition"])
     if partition is not None and line.entry.rest and "should be in the" in line.entry.rest[0]:
         _write_invalid_transition(line, partition)
 
 
+@STATEMENTS.importing(
+    STATE_CHANGE,
+    r"Sending LeaderAndIsr request to broker (?P<to>\d+) with (?P<leaders>\d+) become-leader "
+    r"and (?P<followers>\d+) become-follower partitions",
+)
 def leader_and_isr_sent(line: Line) -> None:
     _sent(line, line.number("to"), "LeaderAndIsr", line.number("leaders") + line.number("followers"))
 
 
+@STATEMENTS.importing(
+    STATE_CHANGE, r"Sending UpdateMetadata request to brokers (?P<brokers>.*) for (?P<partitions>\d+) partitions"
+)
 def update_metadata_sent(line: Line) -> None:
     for broker in sorted(numbers(line.found["brokers"])):
         _sent(line, broker, "UpdateMetadata", line.number("partitions"))
 
 
+@STATEMENTS.importing(
+    STATE_CHANGE,
+    r"Sending StopReplica request (?:\(delete = \w+\) )?for (?P<partitions>\d+) replicas to broker (?P<to>\d+)",
+)
 def stop_replica_sent(line: Line) -> None:
     _sent(line, line.number("to"), "StopReplica", line.number("partitions"))
 
 
+@STATEMENTS.importing(
+    STATE_CHANGE,
+    r"Received response (?P<response>.*) for request (?P<api>\w+) with correlation id (?P<correlation_id>\d+) "
+    r"sent to broker \S+ \(id: (?P<sender>\d+) rack: ",
+)
 def answer_received(line: Line) -> None:
     """Record an answer from its TRACE line, which has the correlation id and the answer."""
     line.node.traces_answers = True
@@ -380,122 +474,6 @@ def _replica(line: Line) -> int:
     """Return the replica that a line names; −1 if it is about a whole partition."""
     return int(line.found.groupdict().get("replica", -1))
 
-
-# ------------------------------------------------------------------ the statements
-
-_CHANNELS = "kafka.controller.ControllerChannelManager"
-_SENDER = "kafka.controller.RequestSendThread"
-_BATCH = "kafka.controller.ControllerBrokerRequestBatch"
-_PARTITIONS = "kafka.controller.ZkPartitionStateMachine"
-_REPLICAS = "kafka.controller.ZkReplicaStateMachine"
-_DELETION = "kafka.controller.TopicDeletionManager"
-_TO = r"(?P<node>\S+ \(id: (?P<to>\d+) rack: .*?\))"
-
-CONTROLLER_STATEMENTS: Final = (
-    statement(
-        CONTROLLER,
-        r"\d+ successfully elected as the controller\. Epoch incremented to (?P<epoch>\d+) "
-        r"and epoch zk version is now (?P<version>\d+)",
-        elected,
-    ),
-    statement(CONTROLLER, r"Initializing controller context", reading_begins),
-    statement(CONTROLLER, r"Initialized broker epochs cache: (?P<epochs>.*)", broker_epochs),
-    statement(CONTROLLER, r"Currently active brokers in the cluster: (?P<brokers>.*)", active_brokers),
-    statement(CONTROLLER, r"Currently shutting brokers in the cluster: (?P<brokers>.*)", shutting_down_brokers),
-    statement(CONTROLLER, r"Current list of topics in the cluster: (?P<topics>.*)", topics_of_cluster),
-    statement(_PARTITIONS, r"Started partition state machine with initial state -> (?P<states>.*)", partition_states),
-    statement(CONTROLLER, r"Ready to serve as the new controller with epoch (?P<epoch>\d+)", ready),
-    statement(CONTROLLER, r"Starting the controller scheduler", takeover_ended),
-    statement(CONTROLLER, r"(Resigning|Resigned)", resigned),
-    statement(CONTROLLER, r"(Forcing the controller to resign|Controller moved to another broker)", resignation_reason),
-    statement(
-        CONTROLLER,
-        r"Broker (?P<winner>-?\d+) (has been elected as the controller, so stopping the election process"
-        r"|was elected as controller instead of broker)",
-        election_lost,
-    ),
-    statement(CONTROLLER, r"A controller has been elected but just resigned", election_lost),
-    statement(
-        CONTROLLER,
-        r"Newly added brokers: (?P<new>[\d,]*), deleted brokers: (?P<dead>[\d,]*), "
-        r"bounced brokers: (?P<bounced>[\d,]*), all live brokers: (?P<live>[\d,]*)",
-        brokers_changed,
-    ),
-    statement(
-        CONTROLLER,
-        r"New topics: \[(?P<new>[^\]]*)\], deleted topics: \[(?P<deleted>[^\]]*)\], new partition replica assignment",
-        topics_changed,
-    ),
-    statement(_DELETION, r"Deletion of topic (?P<topic>\S+) successfully completed", topic_deleted),
-    statement(CONTROLLER, rf"ISR for partition (?P<partition>\S+) updated to {LEADER_AND_ISR}", isr_updated),
-    statement(CONTROLLER, r"Starting replica leader election \((?P<type>\w+)\)", replica_election_begins),
-    statement(CONTROLLER, r"Leader -?\d+ for partition \S+ being reassigned", reassignment_elects),
-    statement(CONTROLLER, r"Shutting down broker \d+", controlled_shutdown_begins),
-    statement(_SENDER, rf"Controller \d+ epoch \d+ fails to send request .* to broker {_TO}", request_failed),
-    statement(_SENDER, rf"Controller \d+'s connection to broker {_TO} was unsuccessful", request_failed),
-    statement(
-        STATE_CHANGE,
-        r"Changed partition (?P<partition>\S+) state from (?P<source>\w+) to (?P<target>\w+)",
-        moved,
-    ),
-    statement(
-        STATE_CHANGE,
-        rf"Changed partition (?P<partition>\S+) from (?P<source>\w+) to (?P<target>\w+) with state {LEADER_AND_ISR}",
-        partition_online,
-    ),
-    statement(
-        STATE_CHANGE,
-        rf"Partition (?P<partition>\S+) state changed to {LEADER_ISR_AND_EPOCH} after removing replica",
-        isr_removal,
-    ),
-    statement(
-        STATE_CHANGE,
-        rf"Sent LeaderAndIsr request {LEADER_ISR_AND_EPOCH} with new replica assignment .* "
-        r"for partition being reassigned (?P<partition>\S+)",
-        reassigned,
-    ),
-    statement(
-        STATE_CHANGE,
-        r"Changed state of replica (?P<replica>\d+) for partition (?P<partition>\S+) "
-        r"from (?P<source>\w+) to (?P<target>\w+)",
-        moved,
-    ),
-    statement(
-        STATE_CHANGE,
-        r"Controller \d+ epoch \d+ failed to change state for partition (?P<partition>\S+) "
-        r"from (?P<source>\w+) to (?P<target>\w+)",
-        not_elected,
-    ),
-    statement(
-        STATE_CHANGE,
-        r"Controller \d+ epoch \d+ initiated state change of replica (?P<replica>\d+) for partition "
-        r"(?P<partition>\S+) from (?P<source>\w+) to (?P<target>\w+) failed",
-        replica_not_moved,
-    ),
-    statement(
-        STATE_CHANGE,
-        r"Sending LeaderAndIsr request to broker (?P<to>\d+) with (?P<leaders>\d+) become-leader "
-        r"and (?P<followers>\d+) become-follower partitions",
-        leader_and_isr_sent,
-    ),
-    statement(
-        STATE_CHANGE,
-        r"Sending UpdateMetadata request to brokers (?P<brokers>.*) for (?P<partitions>\d+) partitions",
-        update_metadata_sent,
-    ),
-    statement(
-        STATE_CHANGE,
-        r"Sending StopReplica request (?:\(delete = \w+\) )?for (?P<partitions>\d+) replicas to broker (?P<to>\d+)",
-        stop_replica_sent,
-    ),
-    statement(
-        STATE_CHANGE,
-        r"Received response (?P<response>.*) for request (?P<api>\w+) with correlation id (?P<correlation_id>\d+) "
-        r"sent to broker \S+ \(id: (?P<sender>\d+) rack: ",
-        answer_received,
-    ),
-)
-"""Statements whose lines become records, or are needed by later records."""
 
 WITHOUT_RECORD: Final = {
     CONTROLLER: (

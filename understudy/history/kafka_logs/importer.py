@@ -18,17 +18,18 @@ from understudy.history.kafka_logs import broker_lines, controller_lines
 from understudy.history.kafka_logs.cluster_state import ImportedCluster
 from understudy.history.kafka_logs.entries import Entry, EntryKind, LogError, LogSource, log_sources
 from understudy.history.kafka_logs.pattern import LinePattern
-from understudy.history.kafka_logs.statements import IDENT, Line, Statement, by_logger, statement
+from understudy.history.kafka_logs.statements import IDENT, Line, Statement
 from understudy.history.kafka_logs.transactions import DatedTransaction, Logged, TransactionImporter, dated
+from understudy.history.reading.run_records import grouped
 from understudy.history.reading.transaction_log import MalformedTransactionLog, first_zxid, iterate_transaction_logs
 
 MAX_SAMPLES: Final = 3
 """Maximum number of lines of each class that are kept as samples."""
 MAX_SAMPLE_CHARACTERS: Final = 200
 
-_STATEMENTS: Final = by_logger((*controller_lines.CONTROLLER_STATEMENTS, *broker_lines.BROKER_STATEMENTS))
-_WITHOUT_RECORD: Final = by_logger(
-    statement(logger, pattern)
+_STATEMENTS: Final = grouped((one.logger, one) for one in (*controller_lines.STATEMENTS, *broker_lines.STATEMENTS))
+_WITHOUT_RECORD: Final = grouped(
+    (logger, re.compile(pattern, re.DOTALL))
     for patterns in (controller_lines.WITHOUT_RECORD, broker_lines.WITHOUT_RECORD)
     for logger, pattern in patterns.items()
 )
@@ -158,10 +159,11 @@ def _import_entry(source: LogSource, entry: Entry, cluster: ImportedCluster, rep
     found = _find(_STATEMENTS.get(entry.logger, ()), text)
     if found is not None:
         report.understood += 1
-        known, match = found
-        assert known.imports is not None
-        known.imports(Line(cluster, cluster.node(source.broker), entry, "" if ident is None else ident["ident"], match))
-    elif _find(_WITHOUT_RECORD.get(entry.logger, ()), text) is not None:
+        statement, match = found
+        statement.imports(
+            Line(cluster, cluster.node(source.broker), entry, "" if ident is None else ident["ident"], match)
+        )
+    elif any(pattern.match(text) for pattern in _WITHOUT_RECORD.get(entry.logger, ())):
         report.without_record[entry.logger] += 1
     else:
         name = entry.logger or "(no class)"
@@ -173,9 +175,9 @@ def _import_entry(source: LogSource, entry: Entry, cluster: ImportedCluster, rep
 
 
 def _find(statements: Sequence[Statement], text: str) -> tuple[Statement, re.Match[str]] | None:
-    for known in statements:
-        if (match := known.pattern.match(text)) is not None:
-            return known, match
+    for statement in statements:
+        if (match := statement.pattern.match(text)) is not None:
+            return statement, match
     return None
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from understudy.foundation.eventlog.records import Payload
 from understudy.history.kafka_logs.broker_node import BrokerNode
@@ -49,28 +49,28 @@ class Line:
 Importer: TypeAlias = Callable[[Line], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(NamedTuple):
     """A log statement.
 
     Attributes:
         logger: the class or logger that writes it.
         pattern: matches the message after its ident, from its beginning.
-        imports: writes the records; None if the line adds nothing to other lines.
+        imports: writes the records.
     """
 
     logger: str
     pattern: re.Pattern[str]
-    imports: Importer | None = None
+    imports: Importer
 
 
-def statement(logger: str, pattern: str, imports: Importer | None = None) -> Statement:
-    return Statement(logger, re.compile(pattern, re.DOTALL), imports)
+class Statements(list[Statement]):
+    """The log statements that a module imports. The first one whose pattern matches a line counts."""
 
+    def importing(self, logger: str, pattern: str) -> Callable[[Importer], Importer]:
+        """Return the decorator of a function that imports the lines of a statement."""
 
-def by_logger(statements: Iterable[Statement]) -> Mapping[str, tuple[Statement, ...]]:
-    """Group statements by their logger."""
-    grouped: dict[str, list[Statement]] = {}
-    for one in statements:
-        grouped.setdefault(one.logger, []).append(one)
-    return {logger: tuple(group) for logger, group in grouped.items()}
+        def add(imports: Importer) -> Importer:
+            self.append(Statement(logger, re.compile(pattern, re.DOTALL), imports))
+            return imports
+
+        return add
