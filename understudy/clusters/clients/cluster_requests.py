@@ -199,12 +199,9 @@ class ClusterRequests:
         Raises:
             ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage: there is no answer.
         """
-        channel = await self._connect(host, port)
-        try:
+        with contextlib.closing(await self._connect(host, port)) as channel:
             api_version = api_of(request).max_version if version is None else version
             return await channel.request(request, api_version, timeout_ms=self._request_timeout_ms)
-        finally:
-            channel.close()
 
     async def _connect(self, host: str, port: int) -> RequestChannel:
         connection = await self._network.connect(host, port, timeout_ms=self._request_timeout_ms)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
@@ -173,17 +174,11 @@ class Connections:
         for address in tuple(self._bootstrap):
             host, _, port = address.rpartition(":")
             try:
-                channel = await self._connect(host, int(port))
-            except ConnectionFailed as failed:
+                with contextlib.closing(await self._connect(host, int(port))) as channel:
+                    answer = await channel.request(request, METADATA_VERSION, timeout_ms=self._timeout_ms)
+            except (*NOT_SENT, *NO_ANSWER) as failed:
                 failure = str(failed)
                 continue
-            try:
-                answer = await channel.request(request, METADATA_VERSION, timeout_ms=self._timeout_ms)
-            except NO_ANSWER as lost:
-                failure = str(lost)
-                continue
-            finally:
-                channel.close()
             assert isinstance(answer, MetadataResponse)
             if answer.brokers:
                 self._addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}

@@ -78,13 +78,11 @@ class GroupOffsetsClient:
         while remaining and self._clock.monotonic_ms() < began_ms + self._timeout_ms:
             try:
                 errors = await self._send_commit({each: offsets[each] for each in offsets if each in remaining})
-            except (NoLeader, GroupError, *NOT_SENT) as failure:
+            except (NoLeader, GroupError, *NOT_SENT, *NO_ANSWER) as failure:
                 reason = str(failure)
                 self._link.forget()
-            except NO_ANSWER as failure:
-                reason = str(failure)
-                self._link.forget()
-                outcomes |= dict.fromkeys(remaining, DeliveryOutcome.UNKNOWN)
+                if isinstance(failure, NO_ANSWER):
+                    outcomes |= dict.fromkeys(remaining, DeliveryOutcome.UNKNOWN)
             else:
                 for partition in sorted(remaining):
                     error = errors.get(partition, Errors.UNKNOWN_SERVER_ERROR)

@@ -126,12 +126,10 @@ class Producer:
                 response = await self._connections.ask_leader(
                     topic_partition, request, PRODUCE_VERSION, ProduceResponse, wait_ms=self._request_timeout_ms
                 )
-            except (NoLeader, *NOT_SENT) as failure:
+            except (NoLeader, *NOT_SENT, *NO_ANSWER) as failure:
                 reason = str(failure)
                 errors[_error_of(failure, request)] = None
-            except NO_ANSWER as failure:
-                may_be_appended, reason = may_be_appended or request is not None, str(failure)
-                errors[_error_of(failure, request)] = None
+                may_be_appended |= request is not None and isinstance(failure, NO_ANSWER)
             else:
                 answer = response.responses[0].partition_responses[0]
                 error = error_for_code(answer.error_code)
@@ -140,7 +138,7 @@ class Producer:
                     return Delivery(DeliveryOutcome.ACKNOWLEDGED, answer.base_offset, errors=tuple(errors))
                 reason = error_name(answer.error_code)
                 errors[reason] = None
-                may_be_appended = may_be_appended or error not in _NOT_APPENDED
+                may_be_appended |= error not in _NOT_APPENDED
                 if error not in PRODUCE_AGAIN:
                     break
             self._connections.forget_leader(topic_partition)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from understudy.clusters.clients.assignors.previous_owners import Racks
 from understudy.clusters.clients.assignors.subscriptions import PartitionCounts, Subscriptions, partitions_of
@@ -130,8 +129,8 @@ class GeneralAssignment:
         """Move a partition to its previous owner, or to the member with the fewest; return whether one has moved."""
         load = len(self._assigned[self._owner[partition]])
         previous = self._previous.get(partition)
-        if previous is not None and load > len(self._assigned[previous.member]) + 1:
-            self._move(partition, previous.member)
+        if previous is not None and load > len(self._assigned[previous]) + 1:
+            self._move(partition, previous)
             return True
         if any(load > len(self._assigned[member]) + 1 for member in self._members[partition.topic]):
             self._move(
@@ -160,15 +159,10 @@ class GeneralAssignment:
         )
 
 
-class _Previous(NamedTuple):
-    member: str
-    generation: int
-
-
-def _previous_owners(subscriptions: Subscriptions) -> dict[TopicPartition, _Previous]:
+def _previous_owners(subscriptions: Subscriptions) -> dict[TopicPartition, str]:
     """Return who had a partition in an older generation than the newest that a member names."""
     newest = max(each.generation for each in subscriptions.values())
-    previous: dict[TopicPartition, _Previous] = {}
+    previous: dict[TopicPartition, str] = {}
     for member in in_hash_order(subscriptions):
         generation = subscriptions[member].generation
         if generation < newest:
@@ -176,8 +170,8 @@ def _previous_owners(subscriptions: Subscriptions) -> dict[TopicPartition, _Prev
                 # Kafka does not check whether the member is still subscribed.
                 if partition.topic not in subscriptions[member].topics:
                     continue
-                if partition not in previous or generation > previous[partition].generation:
-                    previous[partition] = _Previous(member, generation)
+                if partition not in previous or generation > subscriptions[previous[partition]].generation:
+                    previous[partition] = member
     return previous
 
 
