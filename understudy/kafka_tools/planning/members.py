@@ -21,6 +21,7 @@ from understudy.kafka_tools.planning import reasons
 from understudy.kafka_tools.planning.historic import deal, historic_order
 from understudy.kafka_tools.planning.plan_answer import AnswerTable, BadPlan, Block, Heading, PlanAnswer
 from understudy.kafka_tools.planning.ranges import ranges
+from understudy.kafka_tools.planning.reasons import Rebalance
 
 HISTORIC = "historic-roundrobin"
 COOPERATIVE = "cooperative-sticky"
@@ -39,7 +40,7 @@ class AssignorKind(NamedTuple):
 
     assign: Assignor | None
     keeps: bool
-    why: Callable[[reasons.PlannedGroup], Iterator[str]]
+    why: Callable[[Rebalance], Iterator[str]]
 
 
 ASSIGNORS: Mapping[str, AssignorKind] = {
@@ -77,20 +78,6 @@ class GroupPlan:
     changes: Sequence[MembershipChange] = ()
     racks: ReplicaRacks = field(default_factory=dict)
     order: Sequence[TopicPartition] = ()
-
-
-class Rebalance(NamedTuple):
-    """One generation of a group.
-
-    Attributes:
-        cause: the reason why it began.
-        before: the former assignment, including members that have left.
-    """
-
-    cause: str
-    group: reasons.PlannedGroup
-    before: Assignment
-    after: Assignment
 
 
 def rebalances(plan: GroupPlan) -> list[Rebalance]:
@@ -132,7 +119,7 @@ def member_answer(plan: GroupPlan) -> PlanAnswer:
     blocks: list[Block] = []
     for generation, rebalance in enumerate(rebalances(plan), 1):
         blocks += [Heading(f"Generation {generation}: {rebalance.cause}")]
-        blocks += ASSIGNORS[plan.assignor].why(rebalance.group)
+        blocks += ASSIGNORS[plan.assignor].why(rebalance)
         blocks += [_table(rebalance, in_order_dealt=plan.assignor == HISTORIC)]
         if generation > 1:
             blocks += _moves(rebalance, cooperative=plan.assignor == COOPERATIVE)
@@ -168,7 +155,7 @@ def _rebalance(plan: GroupPlan, cause: str, members: Mapping[str, Subscription],
         after = deal(plan.order or historic_order(plan.topics), members)
     else:
         after = kind.assign(plan.topics, asked, plan.racks)
-    return Rebalance(cause, reasons.PlannedGroup(plan.topics, asked, plan.racks, after), before, after)
+    return Rebalance(cause, plan.topics, asked, plan.racks, before, after)
 
 
 def _gave_up(rebalance: Rebalance) -> set[str]:

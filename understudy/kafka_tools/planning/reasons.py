@@ -8,16 +8,23 @@ from typing import NamedTuple
 from understudy.clusters.clients.assignors.subscriptions import Assignment, ReplicaRacks, Subscription, in_member_order
 
 
-class PlannedGroup(NamedTuple):
-    """The input of an assignor and its assignment."""
+class Rebalance(NamedTuple):
+    """One generation of a group: the input of the assignor and its assignment.
 
+    Attributes:
+        cause: the reason why it began.
+        before: the former assignment, including members that have left.
+    """
+
+    cause: str
     topics: Mapping[str, int]
     members: Mapping[str, Subscription]
     racks: ReplicaRacks
-    assigned: Assignment
+    before: Assignment
+    after: Assignment
 
 
-def of_range(group: PlannedGroup) -> Iterator[str]:
+def of_range(group: Rebalance) -> Iterator[str]:
     alike: dict[tuple[int, tuple[str, ...]], list[str]] = {}
     for topic, count in sorted(group.topics.items()):
         members = tuple(each for each in in_member_order(group.members) if topic in group.members[each].topics)
@@ -36,13 +43,13 @@ def of_range(group: PlannedGroup) -> Iterator[str]:
     yield from _racks(group)
 
 
-def of_round_robin(group: PlannedGroup) -> Iterator[str]:
+def of_round_robin(group: Rebalance) -> Iterator[str]:
     yield f"The partitions, topic by topic, go to {', '.join(in_member_order(group.members))} in turn."
     if not _is_alike(group):
         yield "A member that is not subscribed to a topic is passed over."
 
 
-def of_sticky(group: PlannedGroup) -> Iterator[str]:
+def of_sticky(group: Rebalance) -> Iterator[str]:
     members = len(group.members)
     each, more = divmod(sum(group.topics[topic] for topic in _subscribed(group)), members)
     if _is_alike(group):
@@ -55,33 +62,33 @@ def of_sticky(group: PlannedGroup) -> Iterator[str]:
     yield from _racks(group)
 
 
-def of_cooperative(group: PlannedGroup) -> Iterator[str]:
+def of_cooperative(group: Rebalance) -> Iterator[str]:
     yield from of_sticky(group)
     yield "What another member still has is not assigned yet."
 
 
-def of_historic(group: PlannedGroup) -> Iterator[str]:
+def of_historic(group: Rebalance) -> Iterator[str]:
     yield (
         f"The partitions, in the order of a hash, are dealt out to {', '.join(sorted(group.members))} in turn: so "
         "Kafka's consumers did before 0.9."
     )
 
 
-def _racks(group: PlannedGroup) -> Iterator[str]:
+def _racks(group: Rebalance) -> Iterator[str]:
     if not any(each.rack for each in group.members.values()) or not group.racks:
         return
     inside = sum(
         group.members[member].rack in group.racks.get(partition, frozenset())
-        for member, assigned in group.assigned.items()
+        for member, assigned in group.after.items()
         for partition in assigned
     )
-    total = sum(map(len, group.assigned.values()))
+    total = sum(map(len, group.after.values()))
     yield f"{inside} of {total} partitions have a replica in the rack of their member (KIP-881)."
 
 
-def _subscribed(group: PlannedGroup) -> set[str]:
+def _subscribed(group: Rebalance) -> set[str]:
     return {topic for each in group.members.values() for topic in each.topics}
 
 
-def _is_alike(group: PlannedGroup) -> bool:
+def _is_alike(group: Rebalance) -> bool:
     return len({frozenset(each.topics) for each in group.members.values()}) == 1

@@ -10,9 +10,10 @@ from understudy.clusters.clients.assignors.subscriptions import Subscription
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.kafka_tools.planning.historic import deal, historic_order
 from understudy.kafka_tools.planning.member_words import changes, member, members, replica_racks
-from understudy.kafka_tools.planning.members import ASSIGNORS, GroupPlan, Rebalance, member_answer, rebalances
+from understudy.kafka_tools.planning.members import ASSIGNORS, GroupPlan, member_answer, rebalances
 from understudy.kafka_tools.planning.plan_answer import BadPlan, text_of
 from understudy.kafka_tools.planning.ranges import ranges
+from understudy.kafka_tools.planning.reasons import Rebalance
 
 TEN = {"t": 10}
 
