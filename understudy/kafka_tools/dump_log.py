@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
 from understudy.foundation.records.batch import NO_SEQUENCE, BatchHeader, RecordBatch, check_crc
 from understudy.foundation.records.errors import CorruptRecord, InvalidRecord
@@ -64,15 +64,6 @@ FLAGS = (
 )
 
 
-class _How(NamedTuple):
-    """How logs are printed; without a parser neither keys nor values are."""
-
-    is_deep: bool
-    parser: Parser | None
-    skips_metadata: bool
-    max_bytes: int
-
-
 async def run(options: Options, surroundings: Surroundings) -> int:
     """Run one command line of the tool, and return its exit code."""
     options.require("files")
@@ -85,7 +76,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
         console.print(f"Dumping {path}")
         match _suffix(path):
             case ".log":
-                _dump_log(path, _how(options), console, findings)
+                _dump_log(path, options, console, findings)
             case ".index":
                 dump_offset_index(path, _checks(options), console, findings)
             case ".timeindex":
@@ -100,19 +91,14 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     return 0
 
 
-def _how(options: Options) -> _How:
+def _parser(options: Options) -> Parser | None:
+    """Return what shows keys and values; None if neither is printed."""
     key, value = options.value("key-decoder-class"), options.value("value-decoder-class")
-    parser: Parser | None = None
     if options.has("offsets-decoder"):
-        parser = parse_offsets
-    elif options.has("print-data-log") or key is not None or value is not None:
-        parser = parser_of(key or DECODER, value or DECODER)
-    return _How(
-        is_deep=options.has("deep-iteration") or parser is not None,
-        parser=parser,
-        skips_metadata=options.has("skip-record-metadata"),
-        max_bytes=java_number(options, "max-bytes", ALL_BYTES),
-    )
+        return parse_offsets
+    if options.has("print-data-log") or key is not None or value is not None:
+        return parser_of(key or DECODER, value or DECODER)
+    return None
 
 
 def _checks(options: Options) -> IndexChecks:
@@ -138,22 +124,25 @@ TOOL = Tool("dump-log", PURPOSE, FLAGS, run, print_uncaught)
 # ---------------------------------------------------------------------- logs
 
 
-def _dump_log(path: Path, how: _How, console: Console, findings: IndexFindings) -> None:
+def _dump_log(path: Path, options: Options, console: Console, findings: IndexFindings) -> None:
+    parser, max_bytes = _parser(options), java_number(options, "max-bytes", ALL_BYTES)
+    is_deep = options.has("deep-iteration") or parser is not None
+    skips_metadata = options.has("skip-record-metadata")
     console.print(f"Log starting offset: {base_offset_of(path)}")
     with in_file(path) as data:
-        log = data[: how.max_bytes]
+        log = data[:max_bytes]
         valid_bytes, last_offset = 0, -1
         for batch in batches_in(log, path):
             console.print(_batch_line(batch, valid_bytes))
             valid_bytes += batch.header.size
-            if not how.is_deep:
+            if not is_deep:
                 continue
             for record in _records(batch):
                 if last_offset not in (-1, record.offset - 1):
                     findings.gaps.setdefault(path.absolute(), []).append(Pair(last_offset, record.offset))
                 last_offset = record.offset
-                console.print(_record_line(batch.header, record, how))
-        if len(log) > valid_bytes and how.max_bytes == ALL_BYTES:
+                console.print(_record_line(batch.header, record, parser, skips_metadata=skips_metadata))
+        if len(log) > valid_bytes and max_bytes == ALL_BYTES:
             console.print(f"Found {len(log) - valid_bytes} invalid bytes at the end of {path.name}")
 
 
@@ -185,15 +174,15 @@ def _batch_line(batch: RecordBatch, position: int) -> str:
     )
 
 
-def _record_line(header: BatchHeader, record: Record, how: _How) -> str:
-    line = "|" if how.skips_metadata else f"| {_metadata(header, record)}"
-    if how.parser is None or header.is_control:
-        return line if not how.skips_metadata else ""
-    shown = how.parser(record)
+def _record_line(header: BatchHeader, record: Record, parser: Parser | None, *, skips_metadata: bool) -> str:
+    line = "|" if skips_metadata else f"| {_metadata(header, record)}"
+    if parser is None or header.is_control:
+        return line if not skips_metadata else ""
+    shown = parser(record)
     key = "" if shown.key is None else f" key: {shown.key}"
     value = "" if shown.value is None else f" payload: {shown.value}"
     # Kafka prints the bar before the metadata or the key, and never before a value alone.
-    return (line if key or not how.skips_metadata else "") + key + value
+    return (line if key or not skips_metadata else "") + key + value
 
 
 def _metadata(header: BatchHeader, record: Record) -> str:
