@@ -6,6 +6,7 @@ Mirrors Kafka's `ProducerPerformance`, payloads included.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 import re
 from collections.abc import Iterator, Sequence
@@ -142,7 +143,7 @@ def payloads_of(options: Options, console: Console) -> Iterator[bytes]:
         return _drawn(_parts_of_file(options, console))
     if options.has("record-size"):
         return _letters(int(options.value("record-size") or 0))
-    return (str(number).encode() for number in _natural_numbers())
+    return (str(number).encode() for number in itertools.count())
 
 
 def _parts_of_file(options: Options, console: Console) -> list[bytes]:
@@ -181,10 +182,3 @@ def _letters(size: int) -> Iterator[bytes]:
         yield made[-1]
     while True:
         yield from made
-
-
-def _natural_numbers() -> Iterator[int]:
-    number = 0
-    while True:
-        yield number
-        number += 1

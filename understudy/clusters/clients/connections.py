@@ -125,11 +125,6 @@ class Connections:
         assert isinstance(answer, response)
         return answer
 
-    def _close_channel(self, broker: int) -> None:
-        channel = self._channels.pop(broker, None)
-        if channel is not None:
-            channel.close()
-
     async def any_broker(self) -> int:
         """Return a broker that answers; raises NoLeader if none does."""
         metadata = await self._read_metadata(())
@@ -139,7 +134,8 @@ class Connections:
         """Take over the address of a broker from an answer other than metadata."""
         if self._addresses.get(broker) != (host, port):
             self._addresses[broker] = host, port
-            self._close_channel(broker)
+            if (channel := self._channels.pop(broker, None)) is not None:
+                channel.close()
 
     async def describe_topics(self, topics: Iterable[str]) -> TopicsDescribed:
         """Return the partitions of the topics that exist; raises NoLeader if no broker answers."""

@@ -14,7 +14,7 @@ from typing import Final
 
 from crc32c import crc32c
 
-from understudy.foundation.records.batch import RecordBatch, check_crc, read_header
+from understudy.foundation.records.batch import NO_LEADER_EPOCH, RecordBatch, check_crc, place, read_header
 from understudy.foundation.records.compression import Compression
 from understudy.foundation.records.record import Record, encode_records, records
 
@@ -22,11 +22,9 @@ SEQUENCE_MASK: Final = 0x7FFFFFFF
 """Largest sequence number; the next one is 0."""
 
 _CRC: Final = struct.Struct(">I")
-_FROM_BASE_OFFSET: Final = struct.Struct(">q")
-_LEADER_EPOCH: Final = struct.Struct(">i")
 _ATTRIBUTES: Final = struct.Struct(">h")
 _PRODUCER: Final = struct.Struct(">qhi")
-_LEADER_EPOCH_AT, _CRC_AT, _ATTRIBUTES_AT, _PRODUCER_AT = 12, 17, 21, 43
+_CRC_AT, _ATTRIBUTES_AT, _PRODUCER_AT = 17, 21, 43
 _KEPT_ATTRIBUTES: Final = 0x0F
 """Attributes that are kept: codec and type of the timestamps, but not the bits of transactions and delete horizons."""
 
@@ -84,8 +82,7 @@ def split(batch: Ready) -> tuple[Ready, Ready] | None:
 
 def stamp(data: bytearray, producer_id: int, producer_epoch: int, sequence: int) -> None:
     """Set the fields that a producer sets, and compute the checksum again."""
-    _FROM_BASE_OFFSET.pack_into(data, 0, 0)
-    _LEADER_EPOCH.pack_into(data, _LEADER_EPOCH_AT, -1)
+    place(data, 0, base_offset=0, leader_epoch=NO_LEADER_EPOCH)
     _PRODUCER.pack_into(data, _PRODUCER_AT, producer_id, producer_epoch, sequence & SEQUENCE_MASK)
     _CRC.pack_into(data, _CRC_AT, crc32c(memoryview(data)[_ATTRIBUTES_AT:]))
 

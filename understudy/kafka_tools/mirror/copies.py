@@ -14,7 +14,7 @@ from typing import Final
 
 from understudy.clusters.clients.consumer import committed
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.records.batch import batches
+from understudy.foundation.records.batch import NO_LEADER_EPOCH, batches
 from understudy.foundation.wire.messages.fetch import PartitionData
 from understudy.kafka_tools.mirror.batches import Ready, ready, split, stamp
 from understudy.kafka_tools.mirror.offset_map import MirroredOffsets
@@ -22,7 +22,6 @@ from understudy.kafka_tools.mirror.progress import Saved, Writer
 
 MOST_HELD: Final = 256
 """Maximum number of batches of one partition that are held."""
-NO_EPOCH: Final = -1
 
 
 @dataclass(eq=False)
@@ -56,7 +55,7 @@ class PartitionCopy:
     writer: Writer | None = None
     map: MirroredOffsets = field(default_factory=MirroredOffsets)
     position: int = 0
-    last_epoch: int = NO_EPOCH
+    last_epoch: int = NO_LEADER_EPOCH
     end: int | None = None
     goal: int | None = None
     confirmed: int = 0
@@ -158,14 +157,14 @@ class PartitionCopy:
     def skip_to(self, offset: int) -> None:
         """Continue at another source offset, because those before it are gone or were never there."""
         self.position = offset
-        self.last_epoch = NO_EPOCH
+        self.last_epoch = NO_LEADER_EPOCH
         self.is_doubtful, self.truncated_to = False, None
         if not self._held:
             self.confirmed_source = offset
 
     def _go_on_from(self, position: int) -> None:
         self.position = self.confirmed_source = position
-        self.last_epoch = NO_EPOCH
+        self.last_epoch = NO_LEADER_EPOCH
         self.is_located = True
         self.is_planned = False
         self.is_doubtful, self.truncated_to = False, None

@@ -405,11 +405,14 @@ class Mirror:
 
     # ------------------------------------------------------------------ ends and reports
 
-    async def _finish(self) -> None:
+    async def _end_tasks(self) -> None:
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         self._tasks.clear()
+
+    async def _finish(self) -> None:
+        await self._end_tasks()
         await self._save([copy for copy in self._copies.values() if copy.is_active])
         if self._settings.groups is not None:
             await self._translate_groups()
@@ -417,9 +420,7 @@ class Mirror:
 
     async def aclose(self) -> None:
         """End all tasks, and close all connections. `run` calls it at its end."""
-        for task in self._tasks.values():
-            task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await self._end_tasks()
         for connections in (self._from, self._to, self._for_progress, self._for_checks):
             connections.close()
         for cluster in (self._source_cluster, self._target_cluster):

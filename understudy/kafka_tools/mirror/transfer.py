@@ -14,12 +14,12 @@ from understudy.clusters.clients.producer import ALL_ACKS, PRODUCE_AGAIN
 from understudy.clusters.clients.record_requests import OFFSETS_LATER, READ_COMMITTED, fetch_request, produce_request
 from understudy.foundation.cluster.errors import Errors, error_for_code, error_name
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.records.batch import batches
+from understudy.foundation.records.batch import NO_LEADER_EPOCH, batches
 from understudy.foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
 from understudy.foundation.wire.messages.fetch import FetchResponse, PartitionData
 from understudy.foundation.wire.messages.produce import PartitionProduceResponse, ProduceResponse
 from understudy.kafka_tools.mirror.batches import SEQUENCE_MASK
-from understudy.kafka_tools.mirror.copies import NO_EPOCH, PartitionCopy
+from understudy.kafka_tools.mirror.copies import PartitionCopy
 from understudy.kafka_tools.mirror.errors import MirrorError
 from understudy.kafka_tools.mirror.progress import Writer
 
@@ -105,7 +105,7 @@ class Reader:
     def _take(self, copy: PartitionCopy, data: PartitionData) -> bool:
         """Return whether the leader has to be looked for again."""
         error = error_for_code(data.error_code)
-        if error is Errors.NONE and data.diverging_epoch.epoch != NO_EPOCH:
+        if error is Errors.NONE and data.diverging_epoch.epoch != NO_LEADER_EPOCH:
             copy.doubt_source(data.diverging_epoch.end_offset)
         elif error is Errors.NONE:
             try:
