@@ -42,21 +42,14 @@ LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 
-ACTIONS = ("generate", "execute", "verify", "cancel", "list")
-REQUIRED = {
-    "verify": ("reassignment-json-file",),
-    "generate": ("topics-to-move-json-file", "broker-list"),
-    "execute": ("reassignment-json-file",),
-    "cancel": ("reassignment-json-file",),
-    "list": (),
+ACTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "generate": (("topics-to-move-json-file", "broker-list"), ("disable-rack-aware",)),
+    "execute": (("reassignment-json-file",), ("additional", "throttle", "replica-alter-log-dirs-throttle", "timeout")),
+    "verify": (("reassignment-json-file",), ("preserve-throttles",)),
+    "cancel": (("reassignment-json-file",), ("preserve-throttles", "timeout")),
+    "list": ((), ()),
 }
-PERMITTED = {
-    "verify": ("preserve-throttles",),
-    "generate": ("broker-list", "disable-rack-aware"),
-    "execute": ("additional", "throttle", "replica-alter-log-dirs-throttle", "timeout"),
-    "cancel": ("preserve-throttles", "timeout"),
-    "list": (),
-}
+"""The flags that each action requires, and those that it also permits."""
 
 FLAGS = (
     BOOTSTRAP_SERVER,
@@ -120,11 +113,12 @@ TOOL = Tool(
 
 def _checked_action(options: Options) -> str:
     """Return the action; raises UsageError if flags are missing or do not belong to it."""
-    action = options.only_one_of(ACTIONS)
+    action = options.only_one_of(tuple(ACTIONS))
+    required, others = ACTIONS[action]
     if not options.has("bootstrap-server"):
         raise UsageError("Please specify --bootstrap-server")
-    options.require(*REQUIRED[action])
-    permitted = {action, "bootstrap-server", "command-config", *REQUIRED[action], *PERMITTED[action]}
+    options.require(*required)
+    permitted = {action, "bootstrap-server", "command-config", *required, *others}
     for name in options.names:
         if name not in permitted:
             raise UsageError(f'Option "[{name}]" can\'t be used with action "[{action}]"')
