@@ -17,11 +17,8 @@ ARGPARSE = "net.sourceforge.argparse4j.inf.ArgumentParserException"
 WIDTH = 75
 PAYLOADS = ("record-size", "payload-file", "payload-monotonic")
 REQUIRED = ("topic", "num-records", "throughput")
-INTEGERS, DECIMALS = (
-    {"num-records": "Long", "record-size": "Integer", "transaction-duration-ms": "Long"},
-    {"throughput"},
-)
-SWITCHES = {"payload-monotonic", "print-metrics"}
+NUMBERS = {"num-records": "Long", "record-size": "Integer", "transaction-duration-ms": "Long", "throughput": "Double"}
+"""Java's types of the flags that are numbers."""
 USAGE = """\
 usage: producer-performance [-h] --topic TOPIC --num-records NUM-RECORDS
                             [--payload-delimiter PAYLOAD-DELIMITER]
@@ -54,7 +51,7 @@ FLAGS = (
 
 def parse(words: Sequence[str]) -> Options:
     """Return the flags of a command line, with a value for each property. Raises ToolError of the class ARGPARSE."""
-    known = {flag.name for flag in FLAGS}
+    known = {flag.name: flag for flag in FLAGS}
     given: dict[str, str] = {}
     properties: list[str] = []
     left = deque(words)
@@ -69,7 +66,7 @@ def parse(words: Sequence[str]) -> Options:
                 properties.append(left.popleft())
             if not properties:
                 raise _wrong("argument --producer-props: expected at least one argument")
-        elif name in SWITCHES:
+        elif not known[name].value:
             _check_alone(name, given)
             given[name] = ""
         else:
@@ -126,12 +123,10 @@ def _check_alone(name: str, given: dict[str, str]) -> None:
 
 
 def _check_number(name: str, text: str) -> None:
-    if name in INTEGERS and not re.fullmatch(r"[+-]?\d+", text):
-        raise _wrong(
-            f"argument --{name}: could not convert '{text}' to {INTEGERS[name]} (For input string: \"{text}\")"
-        )
-    if name in DECIMALS and not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text):
-        raise _wrong(f"argument --{name}: could not convert '{text}' to Double (For input string: \"{text}\")")
+    kind = NUMBERS.get(name)
+    pattern = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?" if kind == "Double" else r"[+-]?\d+"
+    if kind is not None and not re.fullmatch(pattern, text):
+        raise _wrong(f"argument --{name}: could not convert '{text}' to {kind} (For input string: \"{text}\")")
 
 
 def _wrong(message: str) -> ToolError:
