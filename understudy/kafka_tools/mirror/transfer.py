@@ -40,15 +40,9 @@ _LATER: Final = (
         Errors.THROTTLING_QUOTA_EXCEEDED,
     }
 )
-_LOG_IS_ANOTHER: Final = frozenset(
-    {
-        Errors.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        Errors.INVALID_PRODUCER_EPOCH,
-    }
-)
-"""Errors of Produce if the target's log does not end at the offset that the mirror expects."""
-_LOG_IS_ANOTHER_TOO: Final = frozenset({46, 59})
-"""DUPLICATE_SEQUENCE_NUMBER and UNKNOWN_PRODUCER_ID, which brokers of earlier releases answer."""
+_LOG_IS_ANOTHER: Final = frozenset({Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, Errors.INVALID_PRODUCER_EPOCH, 46, 59})
+"""Errors of Produce if the target's log does not end at the offset that the mirror expects; brokers of earlier releases
+answer 46 and 59, DUPLICATE_SEQUENCE_NUMBER and UNKNOWN_PRODUCER_ID."""
 _TOO_LARGE: Final = frozenset({Errors.MESSAGE_TOO_LARGE, Errors.RECORD_LIST_TOO_LARGE})
 _UNKNOWN: Final = frozenset({Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.UNKNOWN_TOPIC_ID})
 
@@ -184,7 +178,7 @@ class Appender:
                     f"a copy must have no other writer",
                     failed=True,
                 )
-        elif error in _LOG_IS_ANOTHER or answer.error_code in _LOG_IS_ANOTHER_TOO:
+        elif answer.error_code in _LOG_IS_ANOTHER:
             copy.doubt_target()
         elif error in _TOO_LARGE:
             if not copy.halve():
